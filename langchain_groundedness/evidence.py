@@ -1,0 +1,3 @@
+"""Evidence: from documents to batches of passages that fit a judge, with exact offsets."""
+
+__all__: list[str] = []

@@ -1,0 +1,118 @@
+"""Errors raised by this package.
+
+```
+GroundednessError
+├── ConfigurationError        also ValueError: a bad option, found at construction
+├── InputFormatError          also ValueError: an input shape that cannot be read; .keys
+├── MissingDependencyError    also ImportError: names the extra to install
+├── OutputParsingError        a model answered outside its schema; .raw, .prompt_name
+└── VerificationError         a check could not run; .claim_ids
+```
+
+Catch `GroundednessError` to catch them all. Prompts, answers, documents and keys never appear in
+a message: what a model replied is on the attribute `raw`, for the caller to log or not.
+"""
+
+from importlib import import_module
+from types import ModuleType
+
+__all__ = [
+    "ConfigurationError",
+    "GroundednessError",
+    "InputFormatError",
+    "MissingDependencyError",
+    "OutputParsingError",
+    "VerificationError",
+    "require",
+]
+
+
+class GroundednessError(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class ConfigurationError(GroundednessError, ValueError):
+    """An option has a value that cannot work; the message says what is accepted."""
+
+
+class InputFormatError(GroundednessError, ValueError):
+    """An input has a shape from which question, answer and documents cannot be read.
+
+    Attributes:
+        keys: The keys that the input had, in order; empty when it was no mapping.
+    """
+
+    def __init__(self, message: str, *, keys: tuple[str, ...] = ()) -> None:
+        """Keep the keys seen beside the message.
+
+        Args:
+            message: What came, what is accepted, what to do.
+            keys: The keys that the input had.
+        """
+        super().__init__(message)
+        self.keys = keys
+
+
+class MissingDependencyError(GroundednessError, ImportError):
+    """An optional package is needed; the message holds the install command."""
+
+
+class OutputParsingError(GroundednessError):
+    """A model's reply could not be read as its schema, after every step of the ladder.
+
+    Attributes:
+        raw: What the model replied last, unchanged. May contain text of the user's documents.
+        prompt_name: Which prompt was answered, for example `"verify_claims"`.
+    """
+
+    def __init__(self, message: str, *, raw: str, prompt_name: str) -> None:
+        """Keep the raw reply beside the message.
+
+        Args:
+            message: What was wrong with the reply, without quoting it.
+            raw: The reply.
+            prompt_name: Name of the prompt.
+        """
+        super().__init__(message)
+        self.raw = raw
+        self.prompt_name = prompt_name
+
+
+class VerificationError(GroundednessError):
+    """A check could not run and `raise_on_failure=True` asked to hear of it.
+
+    Attributes:
+        claim_ids: The claims that stayed `unchecked`; empty when extraction itself failed.
+    """
+
+    def __init__(self, message: str, *, claim_ids: tuple[str, ...] = ()) -> None:
+        """Keep the ids of the unchecked claims beside the message.
+
+        Args:
+            message: What failed.
+            claim_ids: The claims concerned.
+        """
+        super().__init__(message)
+        self.claim_ids = claim_ids
+
+
+def require(module: str, *, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it.
+
+    Args:
+        module: Dotted name of the module.
+        extra: Extra of this package that depends on it.
+
+    Returns:
+        The module.
+
+    Raises:
+        MissingDependencyError: The module is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as exc:
+        msg = (
+            f"{module!r} is needed here; install it: pip install 'langchain-groundedness[{extra}]'"
+        )
+        raise MissingDependencyError(msg) from exc

@@ -1,0 +1,155 @@
+"""Arithmetic over verdicts: one per claim, merged over evidence batches, summed up for the answer.
+
+Pure functions. Every verifier ends in `reconcile`, so that the rules of the package hold for all
+of them: exactly one verdict per claim, and no `supported` or `contradicted` without a quote that
+stands in the documents.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from langchain_groundedness.types import (
+    AnswerVerdict,
+    Citation,
+    ClaimVerdict,
+    VerificationTask,
+)
+
+__all__ = ["answer_verdict", "merge_verdicts", "reconcile", "trust_score"]
+
+_NO_QUOTE = "No quote from the documents was given for this, so it does not count."
+
+
+def reconcile(
+    task: VerificationTask, verdicts: Iterable[ClaimVerdict], *, verifier: str = ""
+) -> list[ClaimVerdict]:
+    """Give exactly one verdict per claim of the task, each backed by what it says it is.
+
+    Verdicts are matched by claim id. Unknown ids are dropped; a second verdict on a claim is
+    merged with the first; a claim without any is `unchecked`. Citations that do not stand
+    verbatim in the documents are dropped, and `supported` or `contradicted` without one becomes
+    `unverifiable`.
+
+    Args:
+        task: The task that the verifier was given.
+        verdicts: What it answered, in any order.
+        verifier: Its name, for claims it left out.
+
+    Returns:
+        One verdict per claim, in the order of the claims, each about the claim of the task.
+    """
+    by_id: dict[str, list[ClaimVerdict]] = {}
+    for verdict in verdicts:
+        by_id.setdefault(verdict.claim.id, []).append(_backed(verdict, task))
+    return [
+        merge_verdicts(by_id[claim.id]).model_copy(update={"claim": claim})
+        if claim.id in by_id
+        else ClaimVerdict.unchecked(claim, "the verifier gave no verdict", verifier=verifier)
+        for claim in task.claims
+    ]
+
+
+def _backed(verdict: ClaimVerdict, task: VerificationTask) -> ClaimVerdict:
+    if verdict.verdict in ("unverifiable", "unchecked") and not verdict.citations:
+        return verdict
+    citations = tuple(c for c in verdict.citations if c.holds_in(task.documents))
+    if citations or verdict.verdict in ("unverifiable", "unchecked"):
+        return verdict.model_copy(update={"citations": citations})
+    return verdict.model_copy(
+        update={
+            "verdict": "unverifiable",
+            "citations": (),
+            "correction": None,
+            "conflicting": False,
+            "support_probability": None,
+            "explanation": f"{verdict.explanation} {_NO_QUOTE}".strip(),
+        }
+    )
+
+
+def merge_verdicts(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
+    """Merge the verdicts that several evidence batches gave on one claim.
+
+    Supported if any batch supports it; else contradicted if any contradicts it; else
+    unverifiable; unchecked only if no batch answered. If some support and some contradict, the
+    verdict is `supported` and `conflicting`, with the citations of both sides. Taking the worst
+    batch instead would flag true claims the more, the more documents there are.
+
+    Args:
+        verdicts: At least one, all on the same claim.
+
+    Returns:
+        The merged verdict. Its probability is the highest that a batch of the winning verdict
+        gave, for `supported`, and the highest of all otherwise: the chance that anything in the
+        documents supports the claim is not less than the chance that one batch does.
+
+    Raises:
+        ValueError: `verdicts` is empty.
+    """
+    if not verdicts:
+        msg = "merge_verdicts needs at least one verdict"
+        raise ValueError(msg)
+    winner = next(
+        v
+        for label in ("supported", "contradicted", "unverifiable", "unchecked")
+        for v in sorted(verdicts, key=_probability, reverse=True)
+        if v.verdict == label
+    )
+    if len(verdicts) == 1 or winner.verdict == "unchecked":
+        return winner
+    agreeing = [v for v in verdicts if v.verdict == winner.verdict]
+    against = [v for v in verdicts if v.verdict == "contradicted" and winner.verdict == "supported"]
+    probabilities = [p for v in verdicts if (p := v.support_probability) is not None]
+    return winner.model_copy(
+        update={
+            "citations": _distinct(c for v in (winner, *agreeing, *against) for c in v.citations),
+            "conflicting": bool(against) or any(v.conflicting for v in agreeing),
+            "support_probability": max(probabilities, default=None),
+            "explanation": " ".join(
+                dict.fromkeys(v.explanation for v in (winner, *against) if v.explanation)
+            ),
+        }
+    )
+
+
+def _probability(verdict: ClaimVerdict) -> float:
+    return -1.0 if verdict.support_probability is None else verdict.support_probability
+
+
+def _distinct(citations: Iterable[Citation]) -> tuple[Citation, ...]:
+    return tuple({(c.document, c.start, c.end): c for c in citations}.values())
+
+
+def trust_score(verdicts: Iterable[ClaimVerdict]) -> float | None:
+    """Share of the checked claims that the documents support.
+
+    Args:
+        verdicts: One per claim.
+
+    Returns:
+        supported / (supported + contradicted + unverifiable), or `None` if nothing was checked.
+    """
+    checked = [v.verdict == "supported" for v in verdicts if v.verdict != "unchecked"]
+    return sum(checked) / len(checked) if checked else None
+
+
+def answer_verdict(verdicts: Sequence[ClaimVerdict]) -> AnswerVerdict:
+    """Sum up the verdicts on the claims as one on the answer.
+
+    Args:
+        verdicts: One per claim.
+
+    Returns:
+        `no_claims` for none at all; `has_contradictions` if any claim is contradicted;
+        `unchecked` if any is unchecked and none contradicted; else `grounded`, `ungrounded` or
+        `partially_grounded` as all, none or some of the claims are supported.
+    """
+    labels = {v.verdict for v in verdicts}
+    if not labels:
+        return "no_claims"
+    if "contradicted" in labels:
+        return "has_contradictions"
+    if "unchecked" in labels:
+        return "unchecked"
+    if labels == {"supported"}:
+        return "grounded"
+    return "partially_grounded" if "supported" in labels else "ungrounded"
