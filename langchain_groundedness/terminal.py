@@ -142,7 +142,8 @@ def _summary(result: GroundednessResult) -> Text:
     checked = [found for found in result.claims if found.verdict != "unchecked"]
     supported = sum(found.verdict == "supported" for found in checked)
     trusted = "trusted" if result.is_trusted else "not trusted"
-    line = Text(trusted, style="bold green" if result.is_trusted else "bold red")
+    line = Text()
+    line.append(trusted, style="bold green" if result.is_trusted else "bold red")
     line.append(f" · {result.verdict}", style="bold")
     if result.trust_score is not None:
         line.append(

@@ -21,7 +21,16 @@ LAYERS = (
     ("types", "exceptions"),
     ("words", "sentences", "evidence", "scoring", "policy", "prompts", "structured", "inputs"),
     ("claims", "verifiers", "correction", "query"),
-    ("runnable", "streaming", "callbacks", "middleware", "audit", "report", "evals"),
+    (
+        "runnable",
+        "streaming",
+        "callbacks",
+        "middleware",
+        "audit",
+        "report",
+        "serialization",
+        "evals",
+    ),
     ("testing", "terminal", "demo", "cli", "__main__"),
 )
 """A module may import from its own layer and from those above it in this list. A private module
