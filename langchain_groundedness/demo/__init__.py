@@ -19,7 +19,8 @@ from langchain_groundedness.words import content_words
 __all__ = ["ANSWER", "QUESTION", "WordOverlapRetriever", "build_chain", "load_documents"]
 
 QUESTION = (
-    "How was Solheim's revenue in Q3, and what should a buyer of the S2 weather station know?"
+    "What was revenue in Q3, what should a buyer of the S2 weather station know, and what is new "
+    "in its firmware?"
 )
 
 ANSWER = (
