@@ -74,9 +74,11 @@ class Check:
             absorb=self.with_verdicts,
             recover=self.without_verdicts,
         )
-        checked = RunnableLambda(lambda value: CheckState(source=read(value)), name="read_input")
+        first: Runnable[Any, CheckState] = RunnableLambda(
+            lambda value: CheckState(source=read(value)), name="read_input"
+        )
         if self.on_contradicted == "annotate" and self.on_unverifiable == "keep":
-            return checked | extract | verify
+            return first | extract | verify
         correct = Stage(
             "correct_answer",
             self.corrector,
@@ -91,7 +93,7 @@ class Check:
             absorb=_with_recheck,
             recover=self.without_recheck,
         )
-        return checked | extract | verify | correct | recheck
+        return first | extract | verify | correct | recheck
 
     def extraction(self, state: CheckState) -> ExtractionTask | None:
         """Ask for the claims of an answer that is not blank."""

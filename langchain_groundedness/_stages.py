@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
@@ -130,7 +131,10 @@ class Stage(Runnable[CheckState, CheckState]):
             yield state
 
     def _ask_all(
-        self, states: list[CheckState], config: list[RunnableConfig]
+        self,
+        states: list[CheckState],
+        run_manager: list[CallbackManagerForChainRun],
+        config: list[RunnableConfig],
     ) -> list[Exception | CheckState]:
         asks = self._asks(states)
         replies: list[Any] = []
@@ -141,7 +145,10 @@ class Stage(Runnable[CheckState, CheckState]):
         return self._absorb_all(states, asks, replies)
 
     async def _aask_all(
-        self, states: list[CheckState], config: list[RunnableConfig]
+        self,
+        states: list[CheckState],
+        run_manager: list[AsyncCallbackManagerForChainRun],
+        config: list[RunnableConfig],
     ) -> list[Exception | CheckState]:
         asks = self._asks(states)
         replies: list[Any] = []
@@ -171,7 +178,12 @@ class Stage(Runnable[CheckState, CheckState]):
         except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
             return exc
 
-    def _grow(self, states: Iterator[CheckState], config: RunnableConfig) -> Iterator[CheckState]:
+    def _grow(
+        self,
+        states: Iterator[CheckState],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> Iterator[CheckState]:
         state: CheckState | None = None
         for state in states:
             yield state
@@ -187,7 +199,10 @@ class Stage(Runnable[CheckState, CheckState]):
         yield self._finish(state, parts)
 
     async def _agrow(
-        self, states: AsyncIterator[CheckState], config: RunnableConfig
+        self,
+        states: AsyncIterator[CheckState],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
     ) -> AsyncIterator[CheckState]:
         state: CheckState | None = None
         async for state in states:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Annotated, Any, Self
 
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.graph import Graph
@@ -268,18 +269,34 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
 
         return read
 
-    def _run(self, value: Any, config: RunnableConfig, **given: Any) -> GroundednessResult:
+    def _run(
+        self,
+        value: Any,
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> GroundednessResult:
         config, counter = counted(config)
         state = self.check.pipeline(self._reader(**given)).invoke(value, config)
         return self.check.result(state, counter.usage)
 
-    async def _arun(self, value: Any, config: RunnableConfig, **given: Any) -> GroundednessResult:
+    async def _arun(
+        self,
+        value: Any,
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> GroundednessResult:
         config, counter = counted(config)
         state = await self.check.pipeline(self._reader(**given)).ainvoke(value, config)
         return self.check.result(state, counter.usage)
 
     def _run_all(
-        self, values: list[Any], config: list[RunnableConfig], **given: Any
+        self,
+        values: list[Any],
+        run_manager: list[CallbackManagerForChainRun],
+        config: list[RunnableConfig],
+        **given: Any,
     ) -> list[Exception | GroundednessResult]:
         configs, counters = zip(*map(counted, config), strict=True)
         pipeline = self.check.pipeline(self._reader(**given))
@@ -287,7 +304,11 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         return self._results(states, counters)
 
     async def _arun_all(
-        self, values: list[Any], config: list[RunnableConfig], **given: Any
+        self,
+        values: list[Any],
+        run_manager: list[AsyncCallbackManagerForChainRun],
+        config: list[RunnableConfig],
+        **given: Any,
     ) -> list[Exception | GroundednessResult]:
         configs, counters = zip(*map(counted, config), strict=True)
         pipeline = self.check.pipeline(self._reader(**given))
@@ -303,7 +324,11 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         ]
 
     def _grow(
-        self, values: Iterator[Any], config: RunnableConfig, **given: Any
+        self,
+        values: Iterator[Any],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
     ) -> Iterator[GroundednessResultChunk]:
         config, counter = counted(config)
         maker = ChunkMaker()
@@ -314,7 +339,11 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         yield self._last(maker, counter)
 
     async def _agrow(
-        self, values: AsyncIterator[Any], config: RunnableConfig, **given: Any
+        self,
+        values: AsyncIterator[Any],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
     ) -> AsyncIterator[GroundednessResultChunk]:
         config, counter = counted(config)
         maker = ChunkMaker()

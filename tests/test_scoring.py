@@ -32,7 +32,7 @@ def claim(name: str = "c1") -> Claim:
 def verdict(label: str, name: str = "c1", **fields: Any) -> ClaimVerdict:
     if label == "unchecked":
         fields.setdefault("reason", "TimeoutError")
-    return ClaimVerdict(claim=claim(name), verdict=label, **fields)  # type: ignore[arg-type]
+    return ClaimVerdict(claim=claim(name), verdict=label, **fields)
 
 
 def task(*names: str) -> VerificationTask:

@@ -54,7 +54,7 @@ def test_a_reason_goes_with_unchecked_and_with_nothing_else(
     verdict: str, reason: str | None
 ) -> None:
     with pytest.raises(ValidationError, match="a reason is needed"):
-        ClaimVerdict(claim=FIRST, verdict=verdict, reason=reason)  # type: ignore[arg-type]
+        ClaimVerdict(claim=FIRST, verdict=verdict, reason=reason)
 
 
 def test_a_task_refuses_two_claims_with_one_id() -> None:
