@@ -50,12 +50,11 @@ def differing_part(text: str, correction: str) -> Replacement | None:
         return None
     first_old, last_old = changes[0][1], changes[-1][2]
     first_new, last_new = changes[0][3], changes[-1][4]
-    if first_old == last_old:  # words are only added: carry a neighbour, so that there is a place
-        before = 1 if first_old else 0
+    if first_old == last_old or first_new == last_new:
+        # Words are only added or only dropped: carry a neighbour, so that something is replaced.
+        before = 1 if first_old and first_new else 0
         first_old, first_new = first_old - before, first_new - before
         last_old, last_new = last_old + 1 - before, last_new + 1 - before
-    if first_new == last_new:
-        return Replacement(old[first_old].start(), old[last_old - 1].end(), "")
     return Replacement(
         old[first_old].start(),
         old[last_old - 1].end(),

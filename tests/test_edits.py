@@ -26,7 +26,7 @@ def edit(start: int, end: int, replacement: str = "X") -> Edit:
     [
         ("It opened in May 2019.", "It opened in June 2019.", "May", "June"),
         ("The plan costs $5 a month.", "The plan costs $7 a month.", "$5", "$7"),
-        ("He is not the chair.", "He is the chair.", "not", ""),
+        ("He is not the chair.", "He is the chair.", "is not", "is"),
         ("He is the chair.", "He is not the chair.", "is", "is not"),
         ("Returns take 30 days.", "Returns take 14 working days.", "30", "14 working"),
     ],
