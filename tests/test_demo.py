@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from langchain_core.runnables import Runnable
 
 from langchain_groundedness import GroundednessResult, GroundednessRunnable
