@@ -45,8 +45,9 @@ bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA=
 	$(BIN)/python benchmarks/serve.py --model $(MODEL) --port $(PORT) -- \
 		$(BIN)/python benchmarks/llm.py --base-url http://127.0.0.1:$(PORT)/v1 --data $(DATA) --n $(N) $(ARGS)
 
-wheel: $(VENV)/.pip ## build the wheel into dist/
+wheel: $(VENV)/.pip ## build the wheel into dist/ and see that nothing is missing in it
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python .ci/wheel_is_whole.py
 
 clean: ## remove the environment and everything that was built
 	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

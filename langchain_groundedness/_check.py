@@ -1,4 +1,4 @@
-"""The steps of the check: what each stage asks and what its answer changes.
+"""The steps of the check: what each step asks and what its answer changes.
 
 Pure apart from the pipeline that binds the steps to their runnables.
 """
@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness._edits import apply_edits
-from langchain_groundedness._stages import CheckState, Stage
+from langchain_groundedness._steps import CheckState, Step
 from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.exceptions import GroundednessError, VerificationError
 from langchain_groundedness.inputs import CheckInput
@@ -60,14 +60,14 @@ class Check:
         Returns:
             The sequence, from any input to the final state.
         """
-        extract = Stage(
+        extract = Step(
             "extract_claims",
             self.extractor,
             prepare=self.extraction,
             absorb=self.with_claims,
             recover=self.without_claims,
         )
-        verify = Stage(
+        verify = Step(
             "verify_claims",
             self.verifier,
             prepare=self.verification,
@@ -79,14 +79,14 @@ class Check:
         )
         if self.on_contradicted == "annotate" and self.on_unverifiable == "keep":
             return first | extract | verify
-        correct = Stage(
+        correct = Step(
             "correct_answer",
             self.corrector,
             prepare=self.correction,
             absorb=_with_correction,
             recover=self.without_correction,
         )
-        recheck = Stage(
+        recheck = Step(
             "recheck_edits",
             self.verifier,
             prepare=_recheck,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from langchain_core.documents import Document
@@ -238,7 +238,7 @@ def _chat_model(name: str, base_url: str | None) -> BaseChatModel:
     if base_url is None and ":" in name and not name.startswith("openai:"):
         require("langchain", extra="agents")
     chat_openai = require("langchain_openai", extra="openai").ChatOpenAI
-    options = {"model": name.removeprefix("openai:")}
+    options: dict[str, Any] = {"model": name.removeprefix("openai:")}
     if base_url is not None:
         # Servers of this kind speak the older of the two protocols, and most ask for no key.
         options |= {
@@ -278,5 +278,7 @@ def _one_line(error: Exception) -> str:
             f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()
         )
     else:
-        text = next(iter(str(error).splitlines()), "") or type(error).__name__
+        text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".removesuffix(
+            ": "
+        )
     return " ".join(text.split())

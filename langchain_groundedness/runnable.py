@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from langchain_groundedness._check import Check, ChunkMaker
 from langchain_groundedness._options import CheckedOptions
-from langchain_groundedness._stages import CheckState
+from langchain_groundedness._steps import CheckState
 from langchain_groundedness._usage import UsageCounter, counted
 from langchain_groundedness.claims import (
     ClaimExtractor,
@@ -221,7 +221,7 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
 
     @override
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Draw the stages of the check.
+        """Draw the steps of the check.
 
         Args:
             config: Not used.
@@ -233,14 +233,14 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
 
     @property
     def check(self) -> Check:
-        """The stages and options in force, with the defaults filled in."""
+        """The steps and options in force, with the defaults filled in."""
         if self._check is None:
             model = self.model
             self._check = Check(
                 extractor=self.extractor or self._default_extractor(),
                 verifier=self.verifier
                 or (EmbeddedVerifier() if model is None else LLMVerifier(model=model)),
-                corrector=self.corrector or Corrector(),
+                corrector=self.corrector or Corrector(model=model),
                 max_claims=self.max_claims,
                 on_contradicted=self.on_contradicted,
                 on_unverifiable=self.on_unverifiable,

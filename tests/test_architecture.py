@@ -23,6 +23,7 @@ LAYERS = (
     ("claims", "verifiers", "correction", "query"),
     (
         "runnable",
+        "serialization",
         "streaming",
         "callbacks",
         "middleware",

@@ -1,6 +1,6 @@
 """One step of the check as a runnable: what it asks, and what the answer changes.
 
-A stage turns a state into a richer state. It asks a bound runnable (an extractor, a verifier, a
+A step turns a state into a richer state. It asks a bound runnable (an extractor, a verifier, a
 corrector) for what `prepare` makes of the state, and `absorb`s the reply. So the whole check is
 the LCEL sequence `read | extract | verify | correct | recheck`: every step has its name in
 traces, honours the caller's config, batches across inputs and streams states as they grow.
@@ -17,7 +17,7 @@ from typing_extensions import override
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer
 
-__all__ = ["Absorb", "CheckState", "Stage"]
+__all__ = ["Absorb", "CheckState", "Step"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class _Ask:
     request: Any
 
 
-class Stage(Runnable[CheckState, CheckState]):
+class Step(Runnable[CheckState, CheckState]):
     """A named step that asks a runnable and absorbs what it answers."""
 
     def __init__(
