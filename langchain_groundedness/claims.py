@@ -1,12 +1,253 @@
 """Claim extraction: from an answer to the statements in it that can be checked."""
 
-from typing import TypeAlias
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Self, TypeAlias
 
-from langchain_core.runnables import Runnable
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.prompts.chat import BaseChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
+from typing_extensions import override
 
+from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness.evidence import locate_quote
+from langchain_groundedness.prompts import (
+    EXTRACTION_PROMPT,
+    ClaimLines,
+    check_prompt,
+    fence,
+    fold_space,
+    question_part,
+)
+from langchain_groundedness.structured import Flow, ModelCall, StructuredModel, adrive, drive, quiet
 from langchain_groundedness.types import Claim, ExtractionTask
+from langchain_groundedness.words import content_words
 
-__all__ = ["ClaimExtractor"]
+__all__ = ["ClaimExtractor", "ExtractionExample", "LLMClaimExtractor", "SentenceClaimExtractor"]
 
 ClaimExtractor: TypeAlias = Runnable[ExtractionTask | str, list[Claim]]
 """Anything that finds the claims of an answer: ours, a chain of yours, a `RunnableLambda`."""
+
+
+# TEMP
+from langchain_core.runnables import RunnableLambda
+
+from langchain_groundedness.sentences import split_sentences
+
+
+def sentence_claims(a):
+    return [
+        Claim(id=f"c{i}", text=s.text, start=s.start, end=s.end)
+        for i, s in enumerate(split_sentences(a), 1)
+    ]
+
+
+def SentenceClaimExtractor():
+    return RunnableLambda(lambda t: sentence_claims(t if isinstance(t, str) else t.answer))
+
+
+# /TEMP
+_NUMBERED = re.compile(r"\W*(\d{1,4})\b\W*?[\s:.)]\s*(\S.*)", re.DOTALL)
+_NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
+_SKIP = re.compile(r"skip\W*", re.IGNORECASE)
+_COVERED = 0.5
+_LOGGER = logging.getLogger(__name__)
+
+
+class ExtractionExample(BaseModel):
+    """One worked example for `LLMClaimExtractor(examples=…)`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    answer: str = Field(min_length=1)
+    claims: tuple[Annotated[str, Field(min_length=1)], ...]
+    """The claims to find in it, in order; none if nothing in it can be checked."""
+    question: str | None = None
+
+    @model_validator(mode="after")
+    def _has_sentences(self) -> Self:
+        if not sentence_claims(self.answer):
+            msg = "answer has no sentence in it"
+            raise ValueError(msg)
+        return self
+
+
+class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | str, list[Claim]]):
+    """Finds the claims of an answer with a chat model, in one call.
+
+    The model sees the sentences of the answer by number and writes only what is to change:
+    sentences that need their context or say several things are rewritten as self-contained
+    claims, sentences without anything to check are skipped, and every sentence it does not
+    mention is a claim as it stands. So a short reply is a cheap one, and a lazy or cut-off one hides
+    nothing.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["2: Rome lies on the Tiber."])
+        >>> answer = "Rome is in Italy. It lies on the Tiber."
+        >>> claim = LLMClaimExtractor(model=model).invoke(answer)[1]
+        >>> claim.text, answer[claim.start : claim.end]
+        ('Rome lies on the Tiber.', 'It lies on the Tiber.')
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    model: SkipValidation[Runnable[Any, Any]]
+    """The chat model, plain or bound."""
+    examples: tuple[ExtractionExample, ...] | None = None
+    """Worked examples, also as mappings with `answer` and `claims`; shown before the answer."""
+    prompt: BaseChatPromptTemplate | None = None
+    """Instead of `prompts.EXTRACTION_PROMPT`; it must have the same variables and ask for the
+    same form of reply."""
+    fallback: SkipValidation[ClaimExtractor] | None = Field(
+        default_factory=lambda: SentenceClaimExtractor()
+    )
+    """What to use when the model fails or its reply cannot be read; with `None` that raises."""
+
+    @model_validator(mode="after")
+    def _usable_prompt(self) -> Self:
+        optional = {"question", "examples"}
+        check_prompt(self.prompt or EXTRACTION_PROMPT, required={"answer"}, optional=optional)
+        return self
+
+    @override
+    def invoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
+    ) -> list[Claim]:
+        return self._call_with_config(self._extract, input, config)
+
+    @override
+    async def ainvoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
+    ) -> list[Claim]:
+        return await self._acall_with_config(self._aextract, input, config)
+
+    def _extract(
+        self,
+        task: ExtractionTask | str,
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> list[Claim]:
+        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return drive(self._flow(task), child)
+
+    async def _aextract(
+        self,
+        task: ExtractionTask | str,
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> list[Claim]:
+        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return await adrive(self._flow(task), child)
+
+    def _flow(self, task: ExtractionTask | str) -> Flow[list[Claim]]:
+        task = ExtractionTask(answer=task) if isinstance(task, str) else task
+        sentences = sentence_claims(task.answer)
+        if not sentences:
+            return []
+        ask = StructuredModel[ClaimLines](
+            model=self.model,
+            prompt=self.prompt or EXTRACTION_PROMPT,
+            reply_schema=ClaimLines,
+            name="extract_claims",
+            from_text=_read_text,
+        )
+        values = _values(task.answer, task.question) | {"examples": self._example_messages()}
+        try:
+            reply = yield ModelCall(ask, values)
+        except Exception as exc:
+            if self.fallback is None:
+                raise
+            _LOGGER.warning("claim extraction fell back to sentences: %s", type(exc).__name__)
+            return (yield ModelCall(self.fallback, task))
+        return _claims(sentences, reply.lines)
+
+    def _example_messages(self) -> list[BaseMessage]:
+        return [
+            message
+            for example in self.examples or ()
+            for message in (
+                HumanMessage(
+                    "{question}{answer}".format(**_values(example.answer, example.question))
+                ),
+                AIMessage(_as_lines(example)),
+            )
+        ]
+
+
+def _values(answer: str, question: str | None) -> dict[str, Any]:
+    """Fill the variables of the prompt."""
+    sentences = (fold_space(claim.text) for claim in sentence_claims(answer))
+    numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(sentences, 1))
+    return {"answer": fence("answer", numbered), "question": question_part(question)}
+
+
+def _read_text(text: str) -> ClaimLines | None:
+    """Read a plain reply: numbered lines, or the word for no line at all."""
+    lines = [line for line in text.splitlines() if _NUMBERED.fullmatch(line.strip())]
+    return ClaimLines(lines=lines) if lines or _NONE.fullmatch(text) else None
+
+
+def _claims(sentences: Sequence[Claim], lines: Iterable[str]) -> list[Claim]:
+    """Apply the lines of a reply to the sentences."""
+    skipped: set[int] = set()
+    rewritten: dict[int, list[str]] = {}
+    for line in lines:
+        numbered = _NUMBERED.fullmatch(line.strip())
+        if numbered is None:
+            continue
+        if _SKIP.fullmatch(numbered[2]):
+            skipped.add(int(numbered[1]))
+        else:
+            rewritten.setdefault(int(numbered[1]), []).append(numbered[2].strip())
+    claims: list[Claim] = []
+    for number, sentence in enumerate(sentences, 1):
+        if number in rewritten:
+            claims.extend(_rewritten(sentence, rewritten[number]))
+        elif number not in skipped:
+            claims.append(sentence)
+    return [claim.model_copy(update={"id": f"c{place}"}) for place, claim in enumerate(claims, 1)]
+
+
+def _rewritten(sentence: Claim, texts: Iterable[str]) -> list[Claim]:
+    """Make claims of what the model wrote for a sentence.
+
+    A text about something else is dropped. If a number or most of the words of the sentence are
+    in none of the texts, the sentence is kept beside them, so that no rewriting hides a statement.
+    """
+    words = content_words(sentence.text)
+    kept = [t for t in dict.fromkeys(texts) if not words or words & content_words(t)]
+    covered = words & frozenset[str]().union(*map(content_words, kept))
+    numbers = {word for word in words if any(map(str.isdigit, word))}
+    claims = [_located(sentence, text) for text in kept]
+    if numbers - covered or len(covered) < _COVERED * len(words):
+        claims.append(sentence)
+    return claims
+
+
+def _located(sentence: Claim, text: str) -> Claim:
+    start, end = sentence.start, sentence.end
+    found = locate_quote(text, sentence.text)
+    if found is not None and start is not None:
+        start, end = start + found[0], start + found[1]
+    return Claim(id=sentence.id, text=text, start=start, end=end)
+
+
+def _as_lines(example: ExtractionExample) -> str:
+    """Write the claims of an example as the reply that would have found them."""
+    sentences = sentence_claims(example.answer)
+    lines: dict[int, list[str]] = {number: [] for number in range(1, len(sentences) + 1)}
+    for text in example.claims:
+        words = content_words(text)
+        shared = [len(words & content_words(sentence.text)) for sentence in sentences]
+        lines[shared.index(max(shared)) + 1].append(text)
+    written = [
+        f"{number}: {text}"
+        for number, texts in lines.items()
+        for text in texts or ["skip"]
+        if texts != [sentences[number - 1].text]
+    ]
+    return "\n".join(written) or "none"

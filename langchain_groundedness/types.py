@@ -20,6 +20,8 @@ __all__ = [
     "ExtractionTask",
     "GroundednessResult",
     "GroundednessResultChunk",
+    "OnContradicted",
+    "OnUnverifiable",
     "Passage",
     "Usage",
     "VerdictLabel",
@@ -42,6 +44,12 @@ AnswerVerdict = Literal[
 
 Action = Literal["pass", "flag", "block", "review"]
 """What the policy says should happen to an answer."""
+
+OnContradicted = Literal["annotate", "correct", "strip"]
+"""What happens to the text of a contradicted claim: nothing, replacement, or removal."""
+
+OnUnverifiable = Literal["keep", "strip"]
+"""What happens to the text of an unverifiable claim: nothing, or removal."""
 
 Offset = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -240,15 +248,20 @@ class Edit(_Span):
     claim_id: str
     original: str
     replacement: str
+    """What stands in the answer now, marker included; empty if the text was stripped."""
+    correction: str = ""
+    """The replacement without its marker."""
 
 
 class CorrectionTask(_Value):
-    """What a corrector reads."""
+    """What a corrector reads: an answer, the verdicts on its claims, and what to do with them."""
 
     answer: str
     verdicts: tuple[ClaimVerdict, ...]
     documents: tuple[Document, ...] = ()
     question: str | None = None
+    on_contradicted: OnContradicted = "correct"
+    on_unverifiable: OnUnverifiable = "keep"
 
 
 class CorrectedAnswer(_Value):

@@ -1,0 +1,86 @@
+# `make help` lists the targets. Everything is installed into .venv, once, and only what a target needs.
+
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# The first Python on the path that is new enough; `make PYTHON=/path/to/python` picks another.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+DATA   ?= ../shared/data
+N      ?= 40
+PORT   ?= 8765
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test format lint type test-llm bench bench-llm wheel clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.demo ## check a small retrieval chain's answer with the embedded verifier (no key, no network)
+	@$(BIN)/python -m langchain_groundedness.demo
+
+test: $(VENV)/.test ## run all tests that need no model server, with branch coverage
+	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
+
+format: $(VENV)/.lint ## rewrite the code in the house format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/.lint ## check format and style
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+type: $(VENV)/.typing ## check types, strictly
+	$(BIN)/mypy langchain_groundedness tests
+
+test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles it once, about 10 minutes)
+	$(BIN)/python -m pytest tests/integration -m llm --timeout=600 $(ARGS)
+
+bench: $(VENV)/.test ## print accuracy on the claim sets under DATA=, and the overhead of the package
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/accuracy.py --data $(DATA)
+
+bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=
+	@test -s "$(MODEL)" || { echo "say which model: make bench-llm MODEL=path/to/model.gguf" >&2; exit 2; }
+	$(BIN)/python benchmarks/serve.py --model $(MODEL) --port $(PORT) -- \
+		$(BIN)/python benchmarks/llm.py --base-url http://127.0.0.1:$(PORT)/v1 --data $(DATA) --n $(N) $(ARGS)
+
+wheel: $(VENV)/.pip ## build the wheel into dist/ and see that nothing is missing in it
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python .ci/wheel_is_whole.py
+
+clean: ## remove the environment and everything that was built
+	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+
+# --- what is installed; a stamp is remade when pyproject.toml changes ---
+
+$(VENV)/.pip:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and none is on the path" >&2; exit 2; }
+	@echo "making $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --upgrade 'pip>=25.1' # the first that reads dependency groups
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/.pip
+	@echo "installing the package"
+	@$(INSTALL) -e '.[cli]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.pip
+	@echo "installing the package and what its tests need"
+	@$(INSTALL) -e . --group test
+	@touch $@
+
+$(VENV)/.lint: pyproject.toml | $(VENV)/.pip
+	@$(INSTALL) --group lint
+	@touch $@
+
+$(VENV)/.typing: pyproject.toml | $(VENV)/.pip
+	@echo "installing the package and what its type check needs"
+	@$(INSTALL) -e . --group typing
+	@touch $@
+
+$(VENV)/.llm: pyproject.toml | $(VENV)/.test
+	@echo "installing a model server; the first time, compiling it takes about 10 minutes"
+	@$(INSTALL) --group llm
+	@touch $@

@@ -1,0 +1,336 @@
+"""The steps of the check: what each step asks and what its answer changes.
+
+Pure apart from the pipeline that binds the steps to their runnables.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableLambda
+
+from langchain_groundedness._edits import apply_edits
+from langchain_groundedness._steps import CheckState, Step
+from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
+from langchain_groundedness.exceptions import GroundednessError, VerificationError
+from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.scoring import answer_verdict, reconcile, trust_score
+from langchain_groundedness.types import (
+    Claim,
+    ClaimVerdict,
+    CorrectedAnswer,
+    CorrectionTask,
+    Edit,
+    ExtractionTask,
+    GroundednessResult,
+    GroundednessResultChunk,
+    OnContradicted,
+    OnUnverifiable,
+    Usage,
+    VerificationTask,
+)
+from langchain_groundedness.verifiers import Verifier
+
+__all__ = ["Check", "ChunkMaker"]
+
+NO_DOCUMENTS = "no documents to check against"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One way to check answers: the runnables that do the work, and the options."""
+
+    extractor: ClaimExtractor
+    verifier: Verifier
+    corrector: Runnable[CorrectionTask, CorrectedAnswer]
+    max_claims: int | None
+    on_contradicted: OnContradicted
+    on_unverifiable: OnUnverifiable
+    trust_threshold: float
+    policy: DecisionPolicy
+    raise_on_failure: bool
+
+    def pipeline(self, read: Callable[[Any], CheckInput]) -> Runnable[Any, CheckState]:
+        """Bind the steps in order.
+
+        Args:
+            read: From any input to question, answer and documents.
+
+        Returns:
+            The sequence, from any input to the final state.
+        """
+        extract = Step(
+            "extract_claims",
+            self.extractor,
+            prepare=self.extraction,
+            absorb=self.with_claims,
+            recover=self.without_claims,
+        )
+        verify = Step(
+            "verify_claims",
+            self.verifier,
+            prepare=self.verification,
+            absorb=self.with_verdicts,
+            recover=self.without_verdicts,
+        )
+        first: Runnable[Any, CheckState] = RunnableLambda(
+            lambda value: CheckState(source=read(value)), name="read_input"
+        )
+        if self.on_contradicted == "annotate" and self.on_unverifiable == "keep":
+            return first | extract | verify
+        correct = Step(
+            "correct_answer",
+            self.corrector,
+            prepare=self.correction,
+            absorb=_with_correction,
+            recover=self.without_correction,
+        )
+        recheck = Step(
+            "recheck_edits",
+            self.verifier,
+            prepare=_recheck,
+            absorb=_with_recheck,
+            recover=self.without_recheck,
+        )
+        return first | extract | verify | correct | recheck
+
+    def extraction(self, state: CheckState) -> ExtractionTask | None:
+        """Ask for the claims of an answer that is not blank."""
+        if not state.source.answer.strip():
+            return None
+        return ExtractionTask(answer=state.source.answer, question=state.source.question)
+
+    def with_claims(
+        self, state: CheckState, reply: Sequence[Claim], *, complete: bool
+    ) -> CheckState:
+        """Take the claims over; ids that repeat are made unique, so that none is lost."""
+        del complete
+        taken: set[str] = set()
+        claims = []
+        for claim in reply or ():
+            name, number = claim.id, 1
+            while name in taken:
+                number += 1
+                name = f"{claim.id}.{number}"
+            taken.add(name)
+            claims.append(claim.model_copy(update={"id": name}))
+        return replace(state, claims=tuple(claims))
+
+    def without_claims(self, state: CheckState, error: Exception) -> CheckState:
+        """Fall back to sentences, all unchecked: the reader sees what was not checked."""
+        reason = f"claim extraction failed ({type(error).__name__})"
+        if self.raise_on_failure:
+            raise _failure(reason, ()) from error
+        answer = state.source.answer
+        whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
+        claims = SentenceClaimExtractor().invoke(self.extraction(state) or answer) or whole
+        return replace(state, claims=tuple(claims), failure=reason)
+
+    def verification(self, state: CheckState) -> VerificationTask | None:
+        """Ask for verdicts on the first `max_claims` claims, if there is anything to read."""
+        claims = (state.claims or ())[: self.max_claims]
+        if not claims or state.failure or not _has_text(state.source):
+            return None
+        return _task(state, claims)
+
+    def with_verdicts(
+        self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+    ) -> CheckState:
+        """Match verdicts to claims; what a complete reply leaves out is unchecked."""
+        task = _task(state, (state.claims or ())[: self.max_claims])
+        answered = {verdict.claim.id for verdict in reply or ()}
+        if not complete:
+            task = task.only(c for c in task.claims if c.id in answered)
+        verdicts = reconcile(task, reply or ())
+        unchecked = tuple(v.claim.id for v in verdicts if v.verdict == "unchecked")
+        if self.raise_on_failure and unchecked and complete:
+            msg = f"{len(unchecked)} of {len(verdicts)} claims could not be checked"
+            raise _failure(msg, unchecked)
+        return replace(state, verdicts=tuple(verdicts))
+
+    def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
+        """Leave the claims without a verdict unchecked, and say why."""
+        reason = f"verification failed ({type(error).__name__})"
+        if self.raise_on_failure:
+            known = {v.claim.id for v in state.verdicts}
+            missing = tuple(c.id for c in state.claims or () if c.id not in known)
+            raise _failure(reason, missing) from error
+        return replace(state, failure=reason)
+
+    def correction(self, state: CheckState) -> CorrectionTask | None:
+        """Ask for edits if any verdict calls for one."""
+        wanted = set()
+        if self.on_contradicted != "annotate":
+            wanted.add("contradicted")
+        if self.on_unverifiable == "strip":
+            wanted.add("unverifiable")
+        verdicts = self.outcome(state)
+        if not any(v.verdict in wanted for v in verdicts):
+            return None
+        return CorrectionTask(
+            answer=state.source.answer,
+            verdicts=verdicts,
+            documents=state.source.documents,
+            question=state.source.question,
+            on_contradicted=self.on_contradicted,
+            on_unverifiable=self.on_unverifiable,
+        )
+
+    def without_correction(self, state: CheckState, error: Exception) -> CheckState:
+        """Leave the answer as it is: the verdicts say what is wrong with it."""
+        if self.raise_on_failure:
+            msg = f"correction failed ({type(error).__name__})"
+            raise _failure(msg, ()) from error
+        return state
+
+    def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
+        """Undo the corrections, since nothing supports them."""
+        if self.raise_on_failure:
+            msg = f"checking the edits failed ({type(error).__name__})"
+            raise _failure(msg, ()) from error
+        return _with_recheck(state, (), complete=True)
+
+    def outcome(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
+        """Give one verdict per claim, with the reason where it is unchecked."""
+        known = {verdict.claim.id: verdict for verdict in state.verdicts}
+        return tuple(
+            known.get(claim.id) or ClaimVerdict.unchecked(claim, self._reason(state, index))
+            for index, claim in enumerate(state.claims or ())
+        )
+
+    def _reason(self, state: CheckState, index: int) -> str:
+        if self.max_claims is not None and index >= self.max_claims:
+            return f"over max_claims={self.max_claims}"
+        if state.failure is None and not _has_text(state.source):
+            return NO_DOCUMENTS
+        return state.failure or "not reached"
+
+    def result(self, state: CheckState, usage: Usage) -> GroundednessResult:
+        """Sum the final state up."""
+        source, verdicts = state.source, self.outcome(state)
+        score = trust_score(verdicts)
+        given: Any = {
+            "answer": source.answer,
+            "trust_score": score,
+            "trust_threshold": self.trust_threshold,
+        }
+        corrected = state.corrected
+        return GroundednessResult(
+            question=source.question,
+            answer=source.answer if corrected is None else corrected.text,
+            original_answer=source.answer,
+            documents=source.documents,
+            claims=verdicts,
+            trust_score=score,
+            verdict=answer_verdict(verdicts),
+            is_trusted=self.policy.is_trusted(verdicts, **given),
+            decision=self.policy.decide(verdicts, **given),
+            edits=() if corrected is None else corrected.edits,
+            usage=usage,
+        )
+
+
+class ChunkMaker:
+    """Turns the growing states of one check into chunks that add up to its result."""
+
+    def __init__(self) -> None:
+        """Start with nothing said."""
+        self.state: CheckState | None = None
+        self._said: dict[str, ClaimVerdict] = {}
+
+    def feed(self, state: CheckState) -> Iterator[GroundednessResultChunk]:
+        """Give what a state adds to the one before.
+
+        Args:
+            state: The next state.
+
+        Yields:
+            At most one chunk with the claims, and one with verdicts that are new.
+        """
+        first = self.state is None or self.state.claims is None
+        self.state = state
+        if first and state.claims is not None:
+            yield GroundednessResultChunk(
+                question=state.source.question,
+                answer=state.source.answer,
+                original_answer=state.source.answer,
+                documents=state.source.documents,
+                extracted=state.claims,
+            )
+        if new := self._new(state.verdicts):
+            yield GroundednessResultChunk(claims=new)
+
+    def close(self, result: GroundednessResult) -> GroundednessResultChunk:
+        """Give what the result adds to all states.
+
+        Args:
+            result: The result of the check.
+
+        Returns:
+            The last chunk.
+        """
+        fields = {name: getattr(result, name) for name in GroundednessResult.model_fields}
+        fields["claims"] = self._new(result.claims)
+        fields["extracted"] = tuple(verdict.claim for verdict in result.claims)
+        return GroundednessResultChunk(**fields)
+
+    def _new(self, verdicts: Sequence[ClaimVerdict]) -> tuple[ClaimVerdict, ...]:
+        new = tuple(v for v in verdicts if self._said.get(v.claim.id) != v)
+        self._said.update({v.claim.id: v for v in new})
+        return new
+
+
+def _task(state: CheckState, claims: Sequence[Claim]) -> VerificationTask:
+    return VerificationTask(
+        claims=tuple(claims),
+        documents=state.source.documents,
+        question=state.source.question,
+        answer=state.source.answer,
+    )
+
+
+def _has_text(source: CheckInput) -> bool:
+    return any(document.page_content.strip() for document in source.documents)
+
+
+def _failure(message: str, claim_ids: tuple[str, ...]) -> GroundednessError:
+    return VerificationError(message, claim_ids=claim_ids)
+
+
+def _with_correction(state: CheckState, reply: CorrectedAnswer, *, complete: bool) -> CheckState:
+    # Until the edits are checked again, the answer stays as it came.
+    return replace(state, corrected=reply) if complete else state
+
+
+def _recheck(state: CheckState) -> VerificationTask | None:
+    edits = state.corrected.edits if state.corrected else ()
+    claims = {v.claim.id: v.claim for v in state.verdicts}
+    changed = [
+        Claim(id=edit.claim_id, text=_corrected_text(state, claims[edit.claim_id], edit))
+        for edit in edits
+        if edit.correction and edit.claim_id in claims
+    ]
+    return _task(state, changed) if changed else None
+
+
+def _corrected_text(state: CheckState, claim: Claim, edit: Edit) -> str:
+    """The claim as the edit makes it say, in the claim's own self-contained words if possible."""
+    if edit.original in claim.text:
+        return claim.text.replace(edit.original, edit.correction, 1)
+    start, end = min(claim.start or 0, edit.start), max(claim.end or 0, edit.end)
+    text = state.source.answer
+    return f"{text[start : edit.start]}{edit.correction}{text[edit.end : end]}"
+
+
+def _with_recheck(
+    state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+) -> CheckState:
+    if not complete or state.corrected is None:
+        return state
+    task = _recheck(state)
+    verdicts = reconcile(task, reply or ()) if task else []
+    held = {v.claim.id for v in verdicts if v.verdict == "supported" and not v.conflicting}
+    edits = tuple(e for e in state.corrected.edits if not e.correction or e.claim_id in held)
+    corrected = CorrectedAnswer(text=apply_edits(state.source.answer, edits), edits=edits)
+    return replace(state, corrected=corrected)

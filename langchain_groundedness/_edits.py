@@ -1,0 +1,120 @@
+"""Edits of an answer: the least text to replace, removal without scars, application in one go."""
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from langchain_groundedness.types import Edit
+from langchain_groundedness.words import fold
+
+__all__ = ["Replacement", "apply_edits", "differing_part", "removal", "without_overlaps"]
+
+_TOKEN = re.compile(r"[^\s.,;:!?\"'()\[\]]+(?:[.,:'][^\s.,;:!?\"'()\[\]]+)*")
+_LINE_FURNITURE = re.compile(r"[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]*)?(?:[*_`]*)")
+_CLOSING = ".,;:!?)]}"
+_MIN_SHARED_TOKENS = 0.5
+
+
+class Replacement(NamedTuple):
+    """Characters `start` to `end` of a text, and what should stand there."""
+
+    start: int
+    end: int
+    text: str
+
+
+def differing_part(text: str, correction: str) -> Replacement | None:
+    """Find the least part of a text that a corrected wording of it changes.
+
+    Args:
+        text: What the answer says.
+        correction: The same statement, corrected.
+
+    Returns:
+        The part that differs, from the first changed word to the last; `None` if the wordings
+        have less than half of their words in common, so that no part can be told.
+
+    Example:
+        >>> differing_part("It opened in May 2019.", "It opened in June 2019.")
+        Replacement(start=13, end=16, text='June')
+    """
+    old, new = list(_TOKEN.finditer(text)), list(_TOKEN.finditer(correction))
+    matcher = SequenceMatcher(
+        None, [fold(t.group()) for t in old], [fold(t.group()) for t in new], autojunk=False
+    )
+    if matcher.ratio() < _MIN_SHARED_TOKENS:
+        return None
+    changes = [op for op in matcher.get_opcodes() if op[0] != "equal"]
+    if not changes:
+        return None
+    first_old, last_old = changes[0][1], changes[-1][2]
+    first_new, last_new = changes[0][3], changes[-1][4]
+    if first_old == last_old or first_new == last_new:
+        # Words are only added or only dropped: carry a neighbour, so that something is replaced.
+        before = 1 if first_old and first_new else 0
+        first_old, first_new = first_old - before, first_new - before
+        last_old, last_new = last_old + 1 - before, last_new + 1 - before
+    return Replacement(
+        old[first_old].start(),
+        old[last_old - 1].end(),
+        correction[new[first_new].start() : new[last_new - 1].end()],
+    )
+
+
+def removal(text: str, start: int, end: int) -> tuple[int, int]:
+    """Widen a span so that taking it out leaves no double space and no empty list item.
+
+    Args:
+        text: The answer.
+        start: First character to remove.
+        end: One past the last.
+
+    Returns:
+        The span to remove; everything outside it stays as it is.
+    """
+    line_start = text.rfind("\n", 0, start) + 1
+    newline = text.find("\n", end)
+    line_end = len(text) if newline < 0 else newline
+    before, after = text[line_start:start], text[end:line_end]
+    if _LINE_FURNITURE.fullmatch(before) and not after.strip(" \t*_`"):
+        return (line_start, newline + 1) if newline >= 0 else (max(line_start - 1, 0), line_end)
+    if after[:1] in _CLOSING and after:
+        return start - (len(before) - len(before.rstrip(" \t"))), end
+    trailing = len(after) - len(after.lstrip(" \t"))
+    if after.strip():
+        return start, end + trailing
+    return start - (len(before) - len(before.rstrip(" \t"))), end
+
+
+def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Keep edits that do not overlap; of two that do, the one that changes less.
+
+    Args:
+        edits: Edits of one answer, in any order.
+
+    Returns:
+        The kept ones, in order of position.
+    """
+    kept: list[Edit] = []
+    for edit in sorted(edits, key=lambda e: (e.end - e.start, e.start)):
+        if all(edit.end <= k.start or edit.start >= k.end for k in kept):
+            kept.append(edit)
+    return tuple(sorted(kept, key=lambda e: e.start))
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+    """Make edits in a text; every character outside them stays as it was.
+
+    Args:
+        text: The answer as it came.
+        edits: Edits that do not overlap, in order of position.
+
+    Returns:
+        The edited text.
+    """
+    pieces, at = [], 0
+    for edit in edits:
+        pieces += [text[at : edit.start], edit.replacement]
+        at = edit.end
+    return "".join([*pieces, text[at:]])

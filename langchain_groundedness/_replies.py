@@ -1,0 +1,199 @@
+"""What chat models reply, in all its forms: to text, and from text to data that fits a schema."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import json_repair
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel, ValidationError
+
+__all__ = ["declined", "parse_json", "refused", "reply_text", "salvaged"]
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+
+def reply_text(raw: Any) -> str:
+    """Give the text of a reply, without the thoughts of reasoning models.
+
+    Args:
+        raw: A message with text or content blocks, a string, `None`, or the mapping that
+            structured output gives with `include_raw=True`.
+
+    Returns:
+        The text; of a reply that only called a tool, the arguments of the call as JSON.
+    """
+    message = _message(raw)
+    text = str(message.text) if isinstance(message, BaseMessage) else message
+    if not isinstance(text, str):
+        return ""
+    if not text.strip():
+        text = next(iter(_arguments(message)), "")
+    return re.sub(r"^.*</think>", "", text, flags=re.DOTALL).strip()
+
+
+def _message(raw: Any) -> Any:
+    return raw.get("raw") if isinstance(raw, dict) else raw
+
+
+def _arguments(message: Any) -> Iterator[str]:
+    """Give the arguments of the tool calls of a message, valid JSON or not."""
+    for call in getattr(message, "tool_calls", None) or ():
+        yield json.dumps(call.get("args"), ensure_ascii=False)
+    for call in getattr(message, "invalid_tool_calls", None) or ():
+        yield call.get("args") or ""
+
+
+def refused(raw: Any) -> bool:
+    """Tell whether the model, or its provider's filter, declined to answer.
+
+    Args:
+        raw: As for `reply_text`.
+
+    Returns:
+        True for a refusal in any of the forms that providers give it.
+    """
+    if isinstance(raw, dict) and "Refusal" in type(raw.get("parsing_error")).__name__:
+        return True
+    message = _message(raw)
+    if not isinstance(message, BaseMessage):
+        return False
+    blocks = message.content if isinstance(message.content, list) else []
+    return bool(
+        message.additional_kwargs.get("refusal")
+        or message.response_metadata.get("finish_reason") == "content_filter"
+        or message.response_metadata.get("stop_reason") == "refusal"
+        or any(isinstance(block, dict) and block.get("type") == "refusal" for block in blocks)
+    )
+
+
+def declined(exc: Exception) -> bool:
+    """Tell whether an error says that the model, or its provider's filter, declined to answer.
+
+    Args:
+        exc: What a call raised.
+
+    Returns:
+        True for LangChain's `ModelRefusalError` (langchain-core 1.7.5 and later) and for the
+        errors of providers' clients with such names.
+    """
+    names = [cls.__name__ for cls in type(exc).__mro__]
+    return any("Refusal" in name or "ContentFilter" in name for name in names)
+
+
+def salvaged(exc: Exception) -> str | None:
+    """Find the reply inside an error that a client raised because it could not parse it.
+
+    The OpenAI client parses structured replies itself and raises on a reply that is cut off
+    (`LengthFinishReasonError.completion`) or no JSON (pydantic's error; LangChain adds the HTTP
+    response to it).
+
+    Args:
+        exc: What the call raised.
+
+    Returns:
+        The text of the reply, or `None` if the error holds none.
+    """
+    completion = getattr(exc, "completion", None)
+    try:
+        if completion is not None:
+            return completion.choices[0].message.content or ""
+        if isinstance(exc, ValidationError) and (response := getattr(exc, "response", None)):
+            return response.json()["choices"][0]["message"]["content"] or ""
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        pass
+    return None
+
+
+def parse_json(raw: Any, schema: type[ReplyT]) -> ReplyT | None:
+    """Read a reply as a schema, from tool calls or from JSON anywhere in its text.
+
+    Broken JSON is mended. Of JSON that was cut off, the last entry of its last list is dropped:
+    it may be half of what it was going to be.
+
+    Args:
+        raw: As for `reply_text`.
+        schema: The schema; only its own fields are read.
+
+    Returns:
+        The validated reply, or `None`.
+    """
+    for text in (*_arguments(_message(raw)), reply_text(raw)):
+        reply = _validated(_loads(text, tuple(schema.model_fields)), schema)
+        if reply is not None:
+            return reply
+    return None
+
+
+def _loads(text: str, fields: tuple[str, ...]) -> Any:
+    start = next((m.start() for m in re.finditer(r"\{", text)), -1)
+    if text.lstrip("` \n").removeprefix("json").lstrip().startswith("["):
+        start = text.index("[")
+    elif start < 0 or not any(name in text[start:] for name in fields):
+        return None
+    block = text[start:]
+    try:
+        return json.JSONDecoder().raw_decode(block)[0]
+    except ValueError:
+        pass
+    data = json_repair.loads(block)
+    return _without_last_entry(data) if _is_cut_off(block) else data
+
+
+def _is_cut_off(text: str) -> bool:
+    depth, quoted, escaped = 0, False, False
+    for char in text:
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char == '"':
+            quoted = not quoted
+        elif not quoted and char in "[{":
+            depth += 1
+        elif not quoted and char in "]}":
+            depth -= 1
+    return quoted or depth > 0
+
+
+def _without_last_entry(data: Any) -> Any:
+    if isinstance(data, list):
+        return data[:-1]
+    if isinstance(data, dict) and data:
+        *_, last = data
+        if isinstance(data[last], list):
+            return {**data, last: data[last][:-1]}
+        return {name: value for name, value in data.items() if name != last}
+    return None
+
+
+def _validated(data: Any, schema: type[ReplyT]) -> ReplyT | None:
+    fields = schema.model_fields
+    if isinstance(data, list) and len(fields) == 1:
+        data = {next(iter(fields)): data}
+    if not isinstance(data, dict):
+        return None
+    known = {name: value for name, value in data.items() if name in fields}
+    for name, value in known.items():
+        if fields[name].annotation == list[str]:
+            known[name] = _strings(value)
+    try:
+        return schema.model_validate(known)
+    except ValidationError:
+        return None
+
+
+def _strings(value: Any) -> Any:
+    """Read what models put where a list of strings was asked for."""
+    if isinstance(value, str):
+        return value.splitlines()
+    if not isinstance(value, list):
+        return value
+    return [text for item in value if (text := _string(item))]
+
+
+def _string(item: Any) -> str:
+    if isinstance(item, dict):
+        return " ".join(str(value) for value in item.values())
+    return "" if item is None or isinstance(item, list) else str(item)

@@ -1,0 +1,246 @@
+"""A scripted server of the OpenAI chat protocol on loopback, from the standard library alone."""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+__all__ = ["ScriptedRequest", "ScriptedResponse", "ScriptedServer"]
+
+
+class ScriptedResponse(NamedTuple):
+    """What the server answers to one request."""
+
+    text: str = ""
+    """The reply; also the arguments of the tool call if the request forces a tool."""
+    status: int = 200
+    """HTTP status; other than 200, `text` is the error message."""
+    logprobs: dict[str, float] | None = None
+    """Log-probability of each token that could have come first, the reply's own among them."""
+    refusal: str | None = None
+    finish_reason: str = "stop"
+    after: threading.Event | None = None
+    """The response is held back until this is set: a delay without a clock."""
+
+
+class ScriptedRequest(NamedTuple):
+    """One request that the server saw."""
+
+    body: dict[str, Any]
+    """The request as it came, parsed."""
+
+    @property
+    def text(self) -> str:
+        """The contents of all messages, joined."""
+        contents = (message.get("content") or "" for message in self.body.get("messages", ()))
+        return "\n".join(
+            content if isinstance(content, str) else str(content) for content in contents
+        )
+
+    @property
+    def form(self) -> str:
+        """How the reply is asked for: `json_schema`, `json_object`, `tool` or `text`."""
+        if self.body.get("tools"):
+            return "tool"
+        wanted = self.body.get("response_format") or {}
+        return str(wanted.get("type", "text"))
+
+
+Script = Callable[[ScriptedRequest], "str | ScriptedResponse"]
+
+
+class ScriptedServer:
+    """An OpenAI-compatible server on 127.0.0.1 that answers from a script and counts.
+
+    Answers chat completions: plain and streamed, tool calls, JSON schema and JSON mode,
+    log-probabilities, refusals, errors.
+
+    Example:
+        >>> with ScriptedServer(["yes"]) as server:  # doctest: +SKIP
+        ...     ChatOpenAI(base_url=server.base_url, api_key="none").invoke("Is it?").text
+        'yes'
+    """
+
+    def __init__(self, script: Script | Iterable[str | ScriptedResponse]) -> None:
+        """Take the script; the server starts on entering the context.
+
+        Args:
+            script: What to answer, in order, or a function from the request to the answer.
+                A request after the last answer gets HTTP 410.
+        """
+        self._script = script if callable(script) else _in_order(iter(script))
+        self._lock = threading.Lock()
+        self._in_flight = 0
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self), bind_and_activate=False)
+        self.requests: list[ScriptedRequest] = []
+        """Every request seen, in order."""
+        self.prompt_tokens = 0
+        """Words and signs of all requests, a rough count of tokens."""
+        self.output_tokens = 0
+        """The same of all replies."""
+        self.peak_concurrency = 0
+        """Most requests that were being answered at a time."""
+
+    @property
+    def base_url(self) -> str:
+        """The URL to give to a client, for example `ChatOpenAI(base_url=…)`."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+
+    @property
+    def calls(self) -> int:
+        """How many requests were seen."""
+        return len(self.requests)
+
+    def __enter__(self) -> Self:
+        """Start serving on a free port."""
+        self._http.server_bind()
+        self._http.server_activate()
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop serving."""
+        self._http.shutdown()
+        self._http.server_close()
+
+    def respond(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Answer one request; for the HTTP handler.
+
+        Args:
+            body: The parsed request.
+
+        Returns:
+            HTTP status and the parsed response.
+        """
+        request = ScriptedRequest(body)
+        with self._lock:
+            self.requests.append(request)
+            self._in_flight += 1
+            self.peak_concurrency = max(self.peak_concurrency, self._in_flight)
+            answer = self._script(request)
+        response = ScriptedResponse(answer) if isinstance(answer, str) else answer
+        if response.after is not None:
+            response.after.wait(timeout=30)
+        with self._lock:
+            self._in_flight -= 1
+            self.prompt_tokens += _tokens(json.dumps(body))
+            self.output_tokens += _tokens(response.text)
+        if response.status != HTTP_OK:
+            return response.status, {"error": {"message": response.text, "type": "scripted"}}
+        return HTTP_OK, _completion(request, response)
+
+
+HTTP_OK = 200
+_GONE = 410
+
+
+def _in_order(answers: Iterator[str | ScriptedResponse]) -> Script:
+    over = ScriptedResponse("the script is over", status=_GONE)
+    return lambda _: next(answers, over)
+
+
+def _tokens(text: str) -> int:
+    return len(re.findall(r"\w+|[^\w\s]", text))
+
+
+def _completion(request: ScriptedRequest, response: ScriptedResponse) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": response.text}
+    finish = response.finish_reason
+    if response.refusal is not None:
+        message |= {"content": None, "refusal": response.refusal}
+    elif request.form == "tool":
+        function = {
+            "name": request.body["tools"][0]["function"]["name"],
+            "arguments": response.text,
+        }
+        call = {"id": "call_0", "type": "function", "function": function}
+        message |= {"content": None, "tool_calls": [call]}
+        finish = "tool_calls" if finish == "stop" else finish
+    prompt, output = _tokens(request.text), _tokens(response.text)
+    return {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion",
+        "created": 0,
+        "model": request.body.get("model", "scripted"),
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "finish_reason": finish,
+                "logprobs": _logprobs(request, response),
+            }
+        ],
+        "usage": {
+            "prompt_tokens": prompt,
+            "completion_tokens": output,
+            "total_tokens": prompt + output,
+        },
+    }
+
+
+def _logprobs(request: ScriptedRequest, response: ScriptedResponse) -> dict[str, Any] | None:
+    if not request.body.get("logprobs") or response.logprobs is None:
+        return None
+    top = [{"token": t, "logprob": p, "bytes": None} for t, p in response.logprobs.items()]
+    chosen = max(top, key=lambda option: float(str(option["logprob"])))
+    return {"content": [chosen | {"top_logprobs": top}], "refusal": None}
+
+
+def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            status, answer = server.respond(body)
+            if status == HTTP_OK and body.get("stream"):
+                self._send(status, "text/event-stream", _events(answer))
+            else:
+                self._send(status, "application/json", json.dumps(answer))
+
+        def _send(self, status: int, kind: str, text: str) -> None:
+            data = text.encode()
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the standard error stream clean."""
+
+    return Handler
+
+
+def _events(answer: dict[str, Any]) -> str:
+    """Cut a completion into the chunks of a stream, a word each."""
+    (choice,) = answer["choices"]
+    message = choice["message"]
+    base = {key: answer[key] for key in ("id", "created", "model")}
+    base["object"] = "chat.completion.chunk"
+    deltas: list[dict[str, Any]] = [
+        {"content": piece} for piece in re.findall(r"\s*\S+", message["content"] or "")
+    ]
+    deltas += [
+        {"tool_calls": [call | {"index": place}]}
+        for place, call in enumerate(message.get("tool_calls", ()))
+    ]
+    choices = [
+        *(
+            [{"index": 0, "delta": {"role": "assistant", **d}, "finish_reason": None}]
+            for d in deltas
+        ),
+        [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}],
+        [],
+    ]
+    chunks = [base | {"choices": part} for part in choices]
+    chunks[-1]["usage"] = answer["usage"]
+    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"

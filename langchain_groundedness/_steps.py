@@ -1,0 +1,238 @@
+"""One step of the check as a runnable: what it asks, and what the answer changes.
+
+A step turns a state into a richer state. It asks a bound runnable (an extractor, a verifier, a
+corrector) for what `prepare` makes of the state, and `absorb`s the reply. So the whole check is
+the LCEL sequence `read | extract | verify | correct | recheck`: every step has its name in
+traces, honours the caller's config, batches across inputs and streams states as they grow.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.runnables import Runnable, RunnableConfig
+from typing_extensions import override
+
+from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer
+
+__all__ = ["Absorb", "CheckState", "Step"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckState:
+    """What is known so far about one answer."""
+
+    source: CheckInput
+    claims: tuple[Claim, ...] | None = None
+    """`None` until they are extracted."""
+    failure: str | None = None
+    """Why no claim can be checked, if none can."""
+    verdicts: tuple[ClaimVerdict, ...] = ()
+    corrected: CorrectedAnswer | None = None
+
+
+class Absorb(Protocol):
+    """From a state and a reply to the new state."""
+
+    def __call__(self, state: CheckState, reply: Any, *, complete: bool) -> CheckState:
+        """Absorb a reply; `complete` tells whether more of it may follow."""
+
+
+@dataclass(frozen=True)
+class _Ask:
+    index: int
+    request: Any
+
+
+class Step(Runnable[CheckState, CheckState]):
+    """A named step that asks a runnable and absorbs what it answers."""
+
+    def __init__(
+        self,
+        name: str,
+        bound: Runnable[Any, Any],
+        *,
+        prepare: Callable[[CheckState], Any | None],
+        absorb: Absorb,
+        recover: Callable[[CheckState, Exception], CheckState],
+    ) -> None:
+        """Describe the step.
+
+        Args:
+            name: Its name in traces.
+            bound: The runnable it asks.
+            prepare: From the state to the request, or `None` when there is nothing to ask.
+            absorb: From the state and a reply to the new state.
+            recover: From the state and an error of `bound` to the new state; may raise.
+        """
+        self.name = name
+        self.bound = bound
+        self._prepare = prepare
+        self._absorb = absorb
+        self._recover = recover
+
+    @override
+    def invoke(
+        self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> CheckState:
+        return self.batch([input], config)[0]
+
+    @override
+    async def ainvoke(
+        self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> CheckState:
+        return (await self.abatch([input], config))[0]
+
+    @override
+    def batch(
+        self,
+        inputs: list[CheckState],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[CheckState]:
+        return self._batch_with_config(
+            self._ask_all, inputs, config, return_exceptions=return_exceptions
+        )
+
+    @override
+    async def abatch(
+        self,
+        inputs: list[CheckState],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[CheckState]:
+        return await self._abatch_with_config(
+            self._aask_all, inputs, config, return_exceptions=return_exceptions
+        )
+
+    @override
+    def transform(
+        self,
+        input: Iterator[CheckState],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Iterator[CheckState]:
+        yield from self._transform_stream_with_config(input, self._grow, config)
+
+    @override
+    async def atransform(
+        self,
+        input: AsyncIterator[CheckState],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[CheckState]:
+        async for state in self._atransform_stream_with_config(input, self._agrow, config):
+            yield state
+
+    def _ask_all(
+        self,
+        states: list[CheckState],
+        run_manager: list[CallbackManagerForChainRun],
+        config: list[RunnableConfig],
+    ) -> list[Exception | CheckState]:
+        asks = self._asks(states)
+        replies: list[Any] = []
+        if asks:
+            configs = [config[ask.index] for ask in asks]
+            requests = [ask.request for ask in asks]
+            replies = self.bound.batch(requests, configs, return_exceptions=True)
+        return self._absorb_all(states, asks, replies)
+
+    async def _aask_all(
+        self,
+        states: list[CheckState],
+        run_manager: list[AsyncCallbackManagerForChainRun],
+        config: list[RunnableConfig],
+    ) -> list[Exception | CheckState]:
+        asks = self._asks(states)
+        replies: list[Any] = []
+        if asks:
+            configs = [config[ask.index] for ask in asks]
+            requests = [ask.request for ask in asks]
+            replies = await self.bound.abatch(requests, configs, return_exceptions=True)
+        return self._absorb_all(states, asks, replies)
+
+    def _asks(self, states: Sequence[CheckState]) -> list[_Ask]:
+        requests = (_Ask(index, self._prepare(state)) for index, state in enumerate(states))
+        return [ask for ask in requests if ask.request is not None]
+
+    def _absorb_all(
+        self, states: Sequence[CheckState], asks: Sequence[_Ask], replies: Sequence[Any]
+    ) -> list[Exception | CheckState]:
+        grown: list[Exception | CheckState] = list(states)
+        for ask, reply in zip(asks, replies, strict=True):
+            grown[ask.index] = self._conclude(states[ask.index], reply)
+        return grown
+
+    def _conclude(self, state: CheckState, reply: Any) -> Exception | CheckState:
+        try:
+            if isinstance(reply, Exception):
+                return self._recover(state, reply)
+            return self._absorb(state, reply, complete=True)
+        except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+            return exc
+
+    def _grow(
+        self,
+        states: Iterator[CheckState],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> Iterator[CheckState]:
+        state: CheckState | None = None
+        for state in states:
+            yield state
+        request = None if state is None else self._prepare(state)
+        if state is None or request is None:
+            return
+        parts = _Parts()
+        try:
+            for part in self.bound.stream(request, config):
+                yield self._absorb(state, parts.add(part), complete=False)
+        except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
+            parts.error = exc
+        yield self._finish(state, parts)
+
+    async def _agrow(
+        self,
+        states: AsyncIterator[CheckState],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> AsyncIterator[CheckState]:
+        state: CheckState | None = None
+        async for state in states:
+            yield state
+        request = None if state is None else self._prepare(state)
+        if state is None or request is None:
+            return
+        parts = _Parts()
+        try:
+            async for part in self.bound.astream(request, config):
+                yield self._absorb(state, parts.add(part), complete=False)
+        except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
+            parts.error = exc
+        yield self._finish(state, parts)
+
+    def _finish(self, state: CheckState, parts: "_Parts") -> CheckState:
+        if parts.error is None:
+            return self._absorb(state, parts.total, complete=True)
+        # What was answered before the error stays.
+        kept = state if parts.total is None else self._absorb(state, parts.total, complete=False)
+        return self._recover(kept, parts.error)
+
+
+class _Parts:
+    """What a stream has given so far, added up."""
+
+    def __init__(self) -> None:
+        self.total: Any = None
+        self.error: Exception | None = None
+
+    def add(self, part: Any) -> Any:
+        self.total = part if self.total is None else self.total + part
+        return self.total

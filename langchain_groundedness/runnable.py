@@ -1,0 +1,359 @@
+"""The whole check as one runnable, to put behind any chain that answers from documents."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Annotated, Any, Self
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.base import coerce_to_runnable
+from langchain_core.runnables.graph import Graph
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    model_validator,
+)
+from typing_extensions import override
+
+from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._steps import CheckState
+from langchain_groundedness._usage import UsageCounter, counted
+from langchain_groundedness.claims import (
+    ClaimExtractor,
+    LLMClaimExtractor,
+    SentenceClaimExtractor,
+)
+from langchain_groundedness.correction import Corrector
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.types import (
+    GroundednessResult,
+    GroundednessResultChunk,
+    OnContradicted,
+    OnUnverifiable,
+)
+from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
+
+__all__ = ["GroundednessRunnable"]
+
+
+def _runnable(value: object) -> object:
+    return coerce_to_runnable(value) if callable(value) else value
+
+
+AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
+
+
+class GroundednessInput(BaseModel):
+    """The plainest input; outputs of chains and agents are accepted as they are."""
+
+    answer: str
+    documents: list[Any] = Field(default_factory=list)
+    """`Document`s or texts."""
+    question: str | None = None
+
+
+class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, GroundednessResult]):
+    """Checks an answer claim by claim against the documents it was made from.
+
+    Put it behind a chain with `chain.pipe(GroundednessRunnable())`. It reads what retrieval
+    chains and agents return as it is, or `{"answer": ..., "documents": ..., "question": ...}`.
+    Without a model it works offline, with the embedded verifier.
+
+    Nothing is fine because it was not checked: a claim that could not be checked is `unchecked`
+    in the result, with the reason, and the answer is then not trusted.
+
+    Example:
+        >>> checker = GroundednessRunnable(on_contradicted="correct")
+        >>> result = checker.invoke(
+        ...     {
+        ...         "question": "What was Q3 revenue?",
+        ...         "answer": "Revenue was $2.4B in Q3.",
+        ...         "documents": ["Revenue was $2.1B in Q3, up 12% from last year."],
+        ...     }
+        ... )
+        >>> result.answer
+        'Revenue was [CORRECTED: $2.1B] in Q3.'
+        >>> result.verdict, result.is_trusted
+        ('has_contradictions', False)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    model: AnyRunnable | None = None
+    """Chat model that extracts and judges claims; `None` for the embedded verifier."""
+    extractor: AnyRunnable | None = None
+    """Finds the claims; by default the model, or sentences where there is no model."""
+    verifier: AnyRunnable | None = None
+    """Judges the claims; by default the model, or the embedded verifier."""
+    corrector: AnyRunnable | None = None
+    """Edits the answer; by default a `Corrector`, with the model if there is one."""
+    max_claims: int | None = Field(default=None, ge=1)
+    """Most claims to verify; those beyond stay in the result as `unchecked`."""
+    on_contradicted: OnContradicted = "annotate"
+    """What happens to the text of contradicted claims. Edits are checked again, and undone if
+    the documents do not support them."""
+    on_unverifiable: OnUnverifiable = "keep"
+    """What happens to the text of unverifiable claims."""
+    trust_threshold: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Least share of supported claims for an answer to be trusted."""
+    policy: DecisionPolicy = DecisionPolicy()
+    """Turns verdicts into a decision."""
+    raise_on_failure: bool = False
+    """Raise `VerificationError` when a claim cannot be checked because something failed."""
+    context_extractor: Callable[[Any], Any] | None = None
+    """Turns an input of any shape into one that is accepted."""
+    examples: Sequence[Any] | None = None
+    """Few-shot examples for the extraction by the model."""
+
+    _check: Check | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _examples_have_a_reader(self) -> Self:
+        if self.examples is not None and (self.model is None or self.extractor is not None):
+            msg = (
+                "examples are for the extraction by the model: give model=, and no extractor= "
+                "(an extractor of your own takes its examples itself)"
+            )
+            raise ValueError(msg)
+        return self
+
+    @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
+    def invoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> GroundednessResult:
+        return self._call_with_config(self._run, input, config, **kwargs)
+
+    @override
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> GroundednessResult:
+        return await self._acall_with_config(self._arun, input, config, **kwargs)
+
+    @override
+    def batch(
+        self,
+        inputs: list[Any],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[GroundednessResult]:
+        return self._batch_with_config(
+            self._run_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+        )
+
+    @override
+    async def abatch(
+        self,
+        inputs: list[Any],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[GroundednessResult]:
+        return await self._abatch_with_config(
+            self._arun_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+        )
+
+    @override
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[GroundednessResultChunk]:
+        """Check, and yield what is found out as soon as it is final.
+
+        Args:
+            input: As for `invoke`.
+            config: As for `invoke`.
+            **kwargs: As for `invoke`.
+
+        Yields:
+            Chunks that add up with `+` to what `invoke` returns.
+        """
+        yield from self._transform_stream_with_config(  # type: ignore[misc]  # chunks are results
+            iter([input]), self._grow, config, **kwargs
+        )
+
+    @override
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[GroundednessResultChunk]:
+        """Check, and yield what is found out as soon as it is final.
+
+        Args:
+            input: As for `ainvoke`.
+            config: As for `ainvoke`.
+            **kwargs: As for `ainvoke`.
+
+        Yields:
+            Chunks that add up with `+` to what `ainvoke` returns.
+        """
+
+        async def inputs() -> AsyncIterator[Any]:
+            yield input
+
+        chunks = self._atransform_stream_with_config(inputs(), self._agrow, config, **kwargs)
+        async for chunk in chunks:
+            yield chunk  # type: ignore[misc]  # chunks are results
+
+    def warm_up(self) -> None:
+        """Load what the verifier needs now, not at the first check; calling it again is free."""
+        warm_up = getattr(self.check.verifier, "warm_up", None)
+        if callable(warm_up):
+            warm_up()
+
+    @override
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        return GroundednessInput
+
+    @override
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        return GroundednessResult
+
+    @override
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """Draw the steps of the check.
+
+        Args:
+            config: Not used.
+
+        Returns:
+            The graph of the pipeline, from input to result.
+        """
+        return self.check.pipeline(self._reader()).get_graph(config)
+
+    @property
+    def check(self) -> Check:
+        """The steps and options in force, with the defaults filled in."""
+        if self._check is None:
+            model = self.model
+            self._check = Check(
+                extractor=self.extractor or self._default_extractor(),
+                verifier=self.verifier
+                or (EmbeddedVerifier() if model is None else LLMVerifier(model=model)),
+                corrector=self.corrector or Corrector(model=model),
+                max_claims=self.max_claims,
+                on_contradicted=self.on_contradicted,
+                on_unverifiable=self.on_unverifiable,
+                trust_threshold=self.trust_threshold,
+                policy=self.policy,
+                raise_on_failure=self.raise_on_failure,
+            )
+        return self._check
+
+    def _default_extractor(self) -> ClaimExtractor:
+        if self.model is None:
+            return SentenceClaimExtractor()
+        return LLMClaimExtractor(model=self.model, examples=self.examples)
+
+    def _reader(self, **given: Any) -> Callable[[Any], CheckInput]:
+        if unknown := set(given) - {"documents", "question"}:
+            msg = (
+                f"{type(self).__name__} got {sorted(unknown)}; besides the input and the config it "
+                "accepts documents= and question=, for inputs that carry none"
+            )
+            raise ConfigurationError(msg)
+
+        def read(value: Any) -> CheckInput:
+            source = read_input(value, context_extractor=self.context_extractor)
+            return read_input({**dict(source), **given})
+
+        return read
+
+    def _run(
+        self,
+        value: Any,
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> GroundednessResult:
+        config, counter = counted(config)
+        state = self.check.pipeline(self._reader(**given)).invoke(value, config)
+        return self.check.result(state, counter.usage)
+
+    async def _arun(
+        self,
+        value: Any,
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> GroundednessResult:
+        config, counter = counted(config)
+        state = await self.check.pipeline(self._reader(**given)).ainvoke(value, config)
+        return self.check.result(state, counter.usage)
+
+    def _run_all(
+        self,
+        values: list[Any],
+        run_manager: list[CallbackManagerForChainRun],
+        config: list[RunnableConfig],
+        **given: Any,
+    ) -> list[Exception | GroundednessResult]:
+        configs, counters = zip(*map(counted, config), strict=True)
+        pipeline = self.check.pipeline(self._reader(**given))
+        states = pipeline.batch(values, list(configs), return_exceptions=True)
+        return self._results(states, counters)
+
+    async def _arun_all(
+        self,
+        values: list[Any],
+        run_manager: list[AsyncCallbackManagerForChainRun],
+        config: list[RunnableConfig],
+        **given: Any,
+    ) -> list[Exception | GroundednessResult]:
+        configs, counters = zip(*map(counted, config), strict=True)
+        pipeline = self.check.pipeline(self._reader(**given))
+        states = await pipeline.abatch(values, list(configs), return_exceptions=True)
+        return self._results(states, counters)
+
+    def _results(
+        self, states: Sequence[CheckState | Exception], counters: Sequence[UsageCounter]
+    ) -> list[Exception | GroundednessResult]:
+        return [
+            state if isinstance(state, Exception) else self.check.result(state, counter.usage)
+            for state, counter in zip(states, counters, strict=True)
+        ]
+
+    def _grow(
+        self,
+        values: Iterator[Any],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> Iterator[GroundednessResultChunk]:
+        config, counter = counted(config)
+        maker = ChunkMaker()
+        pipeline = self.check.pipeline(self._reader(**given))
+        for value in values:
+            for state in pipeline.stream(value, config):
+                yield from maker.feed(state)
+        yield self._last(maker, counter)
+
+    async def _agrow(
+        self,
+        values: AsyncIterator[Any],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> AsyncIterator[GroundednessResultChunk]:
+        config, counter = counted(config)
+        maker = ChunkMaker()
+        pipeline = self.check.pipeline(self._reader(**given))
+        async for value in values:
+            async for state in pipeline.astream(value, config):
+                for chunk in maker.feed(state):
+                    yield chunk
+        yield self._last(maker, counter)
+
+    def _last(self, maker: ChunkMaker, counter: UsageCounter) -> GroundednessResultChunk:
+        assert maker.state is not None  # noqa: S101  (the pipeline yields at least one state)
+        return maker.close(self.check.result(maker.state, counter.usage))

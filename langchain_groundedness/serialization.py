@@ -1,0 +1,55 @@
+"""Saving and loading with LangChain's `dumpd` and `load`."""
+
+from typing import Any
+
+from langchain_groundedness.claims import LLMClaimExtractor, SentenceClaimExtractor
+from langchain_groundedness.correction import Corrector
+from langchain_groundedness.evidence import EvidencePacker
+from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.verifiers import (
+    CascadeVerifier,
+    CrossEncoderVerifier,
+    EmbeddedVerifier,
+    EmbeddingVerifier,
+    LLMVerifier,
+)
+
+__all__ = ["load_arguments"]
+
+
+def load_arguments(*classes: type) -> dict[str, Any]:
+    """Give `langchain_core.load.load` the arguments that let it make objects of this package.
+
+    `load` refuses classes from outside LangChain unless they are named. Never call it on text
+    from somebody you do not trust: it makes the objects that the text names.
+
+    Args:
+        *classes: Further classes to allow, such as the chat model inside.
+
+    Returns:
+        The arguments `allowed_objects` and `valid_namespaces`.
+
+    Example:
+        >>> from langchain_core.load import dumpd, load
+        >>> checker = GroundednessRunnable(max_claims=3)
+        >>> load(dumpd(checker), **load_arguments()) == checker
+        True
+    """
+    return {
+        "allowed_objects": [
+            CascadeVerifier,
+            Corrector,
+            CrossEncoderVerifier,
+            DecisionPolicy,
+            EmbeddedVerifier,
+            EmbeddingVerifier,
+            EvidencePacker,
+            GroundednessRunnable,
+            LLMClaimExtractor,
+            LLMVerifier,
+            SentenceClaimExtractor,
+            *classes,
+        ],
+        "valid_namespaces": ["langchain_groundedness"],
+    }

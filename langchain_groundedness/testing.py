@@ -1,0 +1,184 @@
+"""Scripted parts for tests: of this package, and of whatever you build on it.
+
+Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` stand in for the model,
+`ScriptedClaimExtractor` and `ScriptedVerifier` for the stages that would ask one.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import PrivateAttr
+from typing_extensions import override
+
+from langchain_groundedness._server import ScriptedRequest, ScriptedResponse, ScriptedServer
+from langchain_groundedness.evidence import locate_quote
+from langchain_groundedness.scoring import reconcile
+from langchain_groundedness.types import (
+    Citation,
+    Claim,
+    ClaimVerdict,
+    ExtractionTask,
+    VerdictLabel,
+    VerificationTask,
+)
+
+__all__ = [
+    "ScriptedChatModel",
+    "ScriptedClaimExtractor",
+    "ScriptedRequest",
+    "ScriptedResponse",
+    "ScriptedServer",
+    "ScriptedVerifier",
+]
+
+
+class ScriptedChatModel(BaseChatModel):
+    """A chat model without tools or JSON mode that answers from a script.
+
+    Example:
+        >>> model = ScriptedChatModel(replies=["yes", TimeoutError()])
+        >>> model.invoke("Is it?").text
+        'yes'
+        >>> model.invoke("Really?")
+        Traceback (most recent call last):
+        TimeoutError
+        >>> [messages[0].text for messages in model.requests]
+        ['Is it?', 'Really?']
+    """
+
+    replies: Any
+    """Replies in order (texts, messages, or exceptions to raise), or a function from the
+    messages to a reply. A call after the last reply raises `IndexError`."""
+
+    _requests: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
+    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+
+    @property
+    def requests(self) -> list[list[BaseMessage]]:
+        """The messages of every call, in order."""
+        return self._requests
+
+    @property
+    @override
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    @override
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        with self._lock:
+            place = len(self._requests)
+            self._requests.append(messages)
+        reply = self.replies(messages) if callable(self.replies) else self.replies[place]
+        if isinstance(reply, BaseException):
+            raise reply
+        message = AIMessage(reply) if isinstance(reply, str) else reply
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+class ScriptedClaimExtractor(Runnable[ExtractionTask | str, list[Claim]]):
+    """Gives the claims that a script says.
+
+    Example:
+        >>> extractor = ScriptedClaimExtractor(["Rome is in Italy."])
+        >>> extractor.invoke("Sure. Rome is in Italy.")[0].start
+        6
+    """
+
+    def __init__(self, claims: Iterable[str] | Callable[[ExtractionTask], Iterable[str]]) -> None:
+        """Take the script.
+
+        Args:
+            claims: The texts of the claims of every answer, or a function that gives them. A
+                text that stands in the answer gets its span.
+        """
+        self._claims = claims if callable(claims) else list(claims)
+        self.tasks: list[ExtractionTask] = []
+        """Every task seen, in order."""
+
+    @override
+    def invoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Claim]:
+        return self._call_with_config(self._extract, input, config)
+
+    def _extract(self, task: ExtractionTask | str) -> list[Claim]:
+        task = ExtractionTask(answer=task) if isinstance(task, str) else task
+        self.tasks.append(task)
+        texts = self._claims(task) if callable(self._claims) else self._claims
+        return [_located(f"c{n}", text, task.answer) for n, text in enumerate(texts, 1)]
+
+
+def _located(identity: str, text: str, answer: str) -> Claim:
+    start, end = locate_quote(text, answer) or (None, None)
+    return Claim(id=identity, text=text, start=start, end=end)
+
+
+Scripted = VerdictLabel | ClaimVerdict | Exception | None
+
+
+class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):
+    """Gives the verdicts that a script says, with a citation where the verdict needs one.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> judge = ScriptedVerifier({"Rome is in Italy.": "supported"})
+        >>> claims = (Claim(id="c1", text="Rome is in Italy."), Claim(id="c2", text="It rains."))
+        >>> task = VerificationTask(claims=claims, documents=(Document("Italy: Rome, Bari."),))
+        >>> [verdict.verdict for verdict in judge.invoke(task)]
+        ['supported', 'unchecked']
+    """
+
+    def __init__(self, verdicts: Mapping[str, Scripted] | Callable[[Claim], Scripted]) -> None:
+        """Take the script.
+
+        Args:
+            verdicts: By the text of the claim, or from a function of the claim: a label, a whole
+                `ClaimVerdict`, an exception to raise, or `None` to leave the claim out. Claims
+                the script does not know are left out, and so `unchecked`.
+        """
+        self._verdicts = verdicts
+        self.tasks: list[VerificationTask] = []
+        """Every task seen, in order."""
+
+    @override
+    def invoke(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[ClaimVerdict]:
+        return self._call_with_config(self._verify, input, config)
+
+    def _verify(self, task: VerificationTask) -> list[ClaimVerdict]:
+        self.tasks.append(task)
+        verdicts = [v for claim in task.claims if (v := self._verdict(claim, task)) is not None]
+        return reconcile(task, verdicts, verifier="scripted")
+
+    def _verdict(self, claim: Claim, task: VerificationTask) -> ClaimVerdict | None:
+        script = self._verdicts
+        said = script(claim) if callable(script) else script.get(claim.text)
+        if isinstance(said, Exception):
+            raise said
+        if said is None or isinstance(said, ClaimVerdict):
+            return said
+        if said == "unchecked":
+            return ClaimVerdict.unchecked(claim, "the script says so", verifier="scripted")
+        cited = () if said == "unverifiable" else _whole_documents(task)
+        return ClaimVerdict(claim=claim, verdict=said, citations=cited, verifier="scripted")
+
+
+def _whole_documents(task: VerificationTask) -> tuple[Citation, ...]:
+    documents: Sequence[Any] = task.documents
+    return tuple(
+        Citation.from_document(documents, place, 0, len(cast("str", document.page_content)))
+        for place, document in enumerate(documents)
+    )[:1]

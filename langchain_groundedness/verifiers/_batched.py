@@ -1,0 +1,203 @@
+"""Batched verification: several claims in one call, the reply one short line per claim."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from langchain_core.documents import Document
+
+from langchain_groundedness.evidence import shares_content_word
+from langchain_groundedness.exceptions import GroundednessError, OutputParsingError
+from langchain_groundedness.prompts import VerdictLines, fence, fold_space, question_part
+from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness.structured import Flow, ModelCall, ModelRefusedError, StructuredModel
+from langchain_groundedness.types import (
+    Citation,
+    Claim,
+    ClaimVerdict,
+    EvidenceBatch,
+    Passage,
+    VerificationTask,
+)
+from langchain_groundedness.verifiers._lines import VerdictLine, read_lines
+
+__all__ = ["NumberedEvidence", "judge_together", "why_unchecked"]
+
+
+def judge_together(
+    task: VerificationTask, batch: EvidenceBatch, ask: StructuredModel[VerdictLines], verifier: str
+) -> Flow[list[ClaimVerdict]]:
+    """Judge the claims of a task against one evidence batch.
+
+    What is missing in the reply is asked for again, then claim by claim.
+
+    Args:
+        task: The claims, and the documents that the batch was made from.
+        batch: The evidence.
+        ask: The model under the verification prompt.
+        verifier: Name for the verdicts.
+
+    Returns:
+        One verdict per claim; `unchecked` for those that no reply gave one for.
+    """
+    evidence = NumberedEvidence.of(batch)
+    shown = fence("evidence", evidence.text)
+    verdicts: dict[str, ClaimVerdict] = {}
+    reason = "the judge gave no verdict"
+    for group in _rounds(task.claims, verdicts):
+        values = {
+            "evidence": shown,
+            "question": question_part(task.question),
+            "claims": fence("claims", _numbered(group)),
+        }
+        try:
+            reply = yield ModelCall(ask, values)
+        except ModelRefusedError as exc:
+            reason = why_unchecked(exc)
+            break
+        except OutputParsingError as exc:
+            reason = why_unchecked(exc)
+            continue
+        except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
+            reason = why_unchecked(exc)
+            break
+        for number, line in read_lines(reply.lines).items():
+            if 1 <= number <= len(group):
+                claim = group[number - 1]
+                verdicts[claim.id] = evidence.verdict(claim, line, task.documents, verifier)
+    return [
+        verdicts.get(claim.id) or ClaimVerdict.unchecked(claim, reason, verifier=verifier)
+        for claim in task.claims
+    ]
+
+
+def _rounds(
+    claims: Sequence[Claim], verdicts: dict[str, ClaimVerdict]
+) -> Iterable[Sequence[Claim]]:
+    """Give the groups to ask about: all, those still missing, then each one still missing."""
+    yield claims
+    missing = [claim for claim in claims if claim.id not in verdicts]
+    if missing and (len(missing) < len(claims) or len(claims) == 1):
+        yield missing
+    if len(claims) > 1:
+        for claim in missing:
+            if claim.id not in verdicts:
+                yield [claim]
+
+
+def _numbered(claims: Iterable[Claim]) -> str:
+    return "\n".join(f"{number}: {fold_space(c.text)}" for number, c in enumerate(claims, 1))
+
+
+def why_unchecked(exc: Exception) -> str:
+    """Say why a claim could not be checked, without a word of what was sent or replied.
+
+    Args:
+        exc: What the call raised.
+
+    Returns:
+        The reason: our own message, or the name of somebody else's error.
+    """
+    return (
+        str(exc) if isinstance(exc, GroundednessError) else f"{type(exc).__name__} from the judge"
+    )
+
+
+class _Sentence(NamedTuple):
+    passage: int
+    document: int
+    start: int
+    end: int
+    text: str
+
+
+class NumberedEvidence(NamedTuple):
+    """The sentences of an evidence batch, numbered from 1 as the judge sees them."""
+
+    sentences: tuple[_Sentence, ...]
+
+    @classmethod
+    def of(cls, batch: EvidenceBatch) -> "NumberedEvidence":
+        """Number the sentences of a batch.
+
+        Args:
+            batch: The evidence.
+
+        Returns:
+            Its sentences in order.
+        """
+        return cls(
+            tuple(
+                sentence
+                for place, passage in enumerate(batch.passages)
+                for sentence in _sentences(place, passage)
+            )
+        )
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """The sentences as passages of their own."""
+        return tuple(
+            Passage(document=s.document, start=s.start, end=s.end, text=s.text)
+            for s in self.sentences
+        )
+
+    @property
+    def text(self) -> str:
+        """The sentences as the judge sees them: one per line, a blank line between passages."""
+        lines: list[str] = []
+        for number, sentence in enumerate(self.sentences, 1):
+            if lines and sentence.passage != self.sentences[number - 2].passage:
+                lines.append("")
+            lines.append(f"[{number}] {fold_space(sentence.text)}")
+        return "\n".join(lines)
+
+    def verdict(
+        self, claim: Claim, line: VerdictLine, documents: Sequence[Document], verifier: str
+    ) -> ClaimVerdict:
+        """Turn a line of the judge's reply into a verdict, as far as the evidence bears it.
+
+        Args:
+            claim: The claim that the line is about.
+            line: The line.
+            documents: All documents of the task.
+            verifier: Name for the verdict.
+
+        Returns:
+            The verdict, with the quotes that the numbers stand for. `scoring.reconcile` makes
+            it `unverifiable` if it needs a quote and none is left.
+        """
+        if line.label == "unverifiable":
+            return ClaimVerdict(
+                claim=claim, verdict=line.label, explanation=line.reason, verifier=verifier
+            )
+        citations = self._citations(claim, line.sentences, documents)
+        return ClaimVerdict(
+            claim=claim,
+            verdict=line.label,
+            explanation=line.reason,
+            citations=citations,
+            correction=line.correction if citations else None,
+            verifier=verifier,
+        )
+
+    def _citations(
+        self, claim: Claim, numbers: Iterable[int], documents: Sequence[Document]
+    ) -> tuple[Citation, ...]:
+        named = sorted(n for n in set(numbers) if 1 <= n <= len(self.sentences))
+        telling = [n for n in named if shares_content_word(claim.text, self.sentences[n - 1].text)]
+        spans: list[_Sentence] = []
+        previous = -1
+        for number in telling:
+            sentence = self.sentences[number - 1]
+            if number == previous + 1 and sentence.passage == spans[-1].passage:
+                spans[-1] = spans[-1]._replace(end=sentence.end)
+            else:
+                spans.append(sentence)
+            previous = number
+        return tuple(Citation.from_document(documents, s.document, s.start, s.end) for s in spans)
+
+
+def _sentences(place: int, passage: Passage) -> Iterable[_Sentence]:
+    for sentence in split_sentences(passage.text):
+        start, end = passage.start + sentence.start, passage.start + sentence.end
+        yield _Sentence(place, passage.document, start, end, sentence.text)

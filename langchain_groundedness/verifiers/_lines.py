@@ -1,0 +1,114 @@
+"""The line protocol of batched verification: `CLAIM: SENTENCES LABEL | VALUE | REASON`."""
+
+import re
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias
+
+from langchain_groundedness.prompts import VerdictLines
+
+__all__ = ["Label", "VerdictLine", "read_lines", "read_text"]
+
+Label: TypeAlias = Literal["supported", "contradicted", "unverifiable"]
+
+_LABELS: dict[str, Label] = {
+    "not supported": "unverifiable",
+    "not contradicted": "unverifiable",
+    "supported": "supported",
+    "contradicted": "contradicted",
+    "refuted": "contradicted",
+    "unverifiable": "unverifiable",
+    "unsupported": "unverifiable",
+    "unknown": "unverifiable",
+}
+_LABEL = re.compile(r"\b(" + "|".join(_LABELS) + r")\b", re.IGNORECASE)
+_LINE = re.compile(r"\W*(?:claim\s*)?(\d{1,4})\b\W*?[\s:.)]\s*(.*)", re.IGNORECASE | re.DOTALL)
+_NUMBERS = re.compile(r"(\d+)\s*[-\u2013]\s*(\d+)|(\d+)")
+_AFTER_LABEL = re.compile(r"\W*(?:by\s+)?(?:sentences?\s*)?([\d\s,;\[\]()\u2013-]*)", re.IGNORECASE)
+_NOTHING = frozenset({"", "-", "\u2013", "none", "n/a", "unknown"})
+_LONGEST_RANGE = 20
+_LONGEST_VALUE = 6
+
+
+class VerdictLine(NamedTuple):
+    """One line of a reply, read but not yet believed."""
+
+    claim: int
+    """Number of the claim, as it was shown."""
+    label: Label
+    sentences: tuple[int, ...] = ()
+    """Numbers of evidence sentences, as the model named them."""
+    correction: str | None = None
+    reason: str = ""
+
+
+def read_text(text: str) -> VerdictLines | None:
+    """Read a plain reply.
+
+    Args:
+        text: The reply.
+
+    Returns:
+        Its lines, or `None` if none of them is a verdict.
+    """
+    lines = [line for line in text.splitlines() if _read(line) is not None]
+    return VerdictLines(lines=lines) if lines else None
+
+
+def read_lines(lines: Iterable[str]) -> dict[int, VerdictLine]:
+    """Read the lines of a reply.
+
+    Args:
+        lines: The lines; what is no verdict is passed over.
+
+    Returns:
+        The verdict lines by number of the claim. A claim that got two different labels is left
+        out: it was not decided.
+    """
+    found: dict[int, VerdictLine] = {}
+    undecided: set[int] = set()
+    for line in lines:
+        verdict = _read(line)
+        if verdict is None:
+            continue
+        if found.setdefault(verdict.claim, verdict).label != verdict.label:
+            undecided.add(verdict.claim)
+    return {number: line for number, line in found.items() if number not in undecided}
+
+
+def _read(line: str) -> VerdictLine | None:
+    numbered = _LINE.fullmatch(line.strip())
+    if numbered is None:
+        return None
+    head, *notes = (part.strip() for part in numbered[2].split("|"))
+    labels = {_LABELS[match[1].lower()] for match in _LABEL.finditer(head)}
+    first = _LABEL.search(head)
+    if first is None or len(labels) != 1:
+        return None
+    label = labels.pop()
+    after = _AFTER_LABEL.match(head, first.end())
+    sentences = _numbers(head[: first.start()]) or _numbers(after[1] if after else "")
+    correction, reason = _notes(label, notes)
+    return VerdictLine(int(numbered[1]), label, sentences, correction, reason)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    numbers: list[int] = []
+    for first, last, single in _NUMBERS.findall(text):
+        if single:
+            numbers.append(int(single))
+        elif 0 <= int(last) - int(first) <= _LONGEST_RANGE:
+            numbers.extend(range(int(first), int(last) + 1))
+        else:
+            numbers.extend((int(first), int(last)))
+    return tuple(dict.fromkeys(numbers))
+
+
+def _notes(label: Label, notes: list[str]) -> tuple[str | None, str]:
+    said = [note for note in notes if note.lower() not in _NOTHING]
+    if label == "contradicted" and said:
+        value = said[0]
+        if len(notes) > 1 and notes[0] == value:
+            return value, " ".join(said[1:])
+        if len(notes) == 1 and len(value.split()) <= _LONGEST_VALUE:
+            return value, ""
+    return None, " ".join(said)

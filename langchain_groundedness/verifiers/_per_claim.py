@@ -1,0 +1,180 @@
+"""Per-claim verification: one call per claim, the answer one word, its probability if given."""
+
+import math
+import re
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+from langchain_core.prompts.chat import BaseChatPromptTemplate
+from langchain_core.runnables import Runnable
+
+from langchain_groundedness._replies import refused, reply_text
+from langchain_groundedness.evidence import best_evidence, shares_content_word
+from langchain_groundedness.prompts import fence, fold_space, question_part
+from langchain_groundedness.structured import Flow, ModelCall, learn, recall, unsupported
+from langchain_groundedness.types import (
+    Citation,
+    Claim,
+    ClaimVerdict,
+    EvidenceBatch,
+    VerificationTask,
+)
+from langchain_groundedness.verifiers._batched import NumberedEvidence, why_unchecked
+from langchain_groundedness.verifiers._lines import Label
+
+__all__ = ["judge_alone", "label_probabilities"]
+
+_LABELS: dict[str, Label] = {
+    "yes": "supported",
+    "no": "contradicted",
+    "unknown": "unverifiable",
+    "supported": "supported",
+    "contradicted": "contradicted",
+    "unverifiable": "unverifiable",
+}
+_TOP_LOGPROBS = 10
+_ANSWER_TOKENS = 16
+_SHORTEST_PIECE = 2
+_SUBJECT = "log-probabilities"
+
+
+def judge_alone(
+    task: VerificationTask,
+    batch: EvidenceBatch,
+    model: Runnable[Any, Any],
+    prompt: BaseChatPromptTemplate,
+    verifier: str,
+) -> Flow[list[ClaimVerdict]]:
+    """Judge the claims of a task against one evidence batch, one call each.
+
+    Args:
+        task: The claims, and the documents that the batch was made from.
+        batch: The evidence.
+        model: The chat model.
+        prompt: Its prompt, with the variables of `LABEL_PROMPT`.
+        verifier: Name for the verdicts.
+
+    Returns:
+        One verdict per claim. Its citation is the evidence sentence that fits the claim best.
+    """
+    evidence = fence("evidence", "\n\n".join(passage.text for passage in batch.passages))
+    verdicts = []
+    for claim in task.claims:
+        messages = prompt.format_messages(
+            evidence=evidence,
+            question=question_part(task.question),
+            claim=fence("statement", fold_space(claim.text)),
+        )
+        try:
+            answer = yield from _ask(model, messages)
+        except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
+            reason = why_unchecked(exc)
+            verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
+        else:
+            verdicts.append(_verdict(claim, answer, task, batch, verifier))
+    return verdicts
+
+
+class _Answer(NamedTuple):
+    label: Label | None
+    support: float | None
+    """Probability of `supported` among the labels, if the model gave any probabilities."""
+    refused: bool = False
+
+
+def _ask(model: Runnable[Any, Any], messages: list[BaseMessage]) -> Flow[_Answer]:
+    answer = _Answer(None, None)
+    for _ in range(2):
+        raw = yield from _call(model, messages)
+        answer = _read(raw)
+        if answer.label is not None or answer.refused:
+            break
+    return answer
+
+
+def _call(model: Runnable[Any, Any], messages: list[BaseMessage]) -> Flow[Any]:
+    """Call the model, asking for log-probabilities unless it is known to refuse the option."""
+    if recall(model, _SUBJECT) != 0:
+        asking = model.bind(
+            logprobs=True, top_logprobs=_TOP_LOGPROBS, max_tokens=_ANSWER_TOKENS, stop=["\n"]
+        )
+        try:
+            raw = yield ModelCall(asking, messages)
+        except Exception as exc:
+            if recall(model, _SUBJECT) == 1 or not unsupported(exc):
+                raise
+        else:
+            learn(model, _SUBJECT, 1)
+            return raw
+    raw = yield ModelCall(model, messages)
+    learn(model, _SUBJECT, 0)
+    return raw
+
+
+def _read(raw: Any) -> _Answer:
+    if refused(raw):
+        return _Answer(None, None, refused=True)
+    probabilities = label_probabilities(raw)
+    if probabilities:
+        likeliest = max(probabilities, key=lambda label: probabilities[label])
+        return _Answer(likeliest, probabilities.get("supported", 0.0))
+    words = re.findall(r"[a-z]+", reply_text(raw).lower())
+    label = next((label for word in words if (label := _LABELS.get(word))), None)
+    return _Answer(label, None)
+
+
+def label_probabilities(raw: Any) -> dict[Label, float]:
+    """Read the probabilities of the labels from the log-probabilities of a reply.
+
+    Args:
+        raw: A message; the log-probabilities are looked for in
+            `response_metadata["logprobs"]["content"]`, where OpenAI and the servers that speak
+            its protocol put them.
+
+    Returns:
+        The share of each label seen at the first token that begins one, out of all labels seen
+        there; empty if there is none.
+    """
+    logprobs = getattr(raw, "response_metadata", {}).get("logprobs")
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    for position in content or ():
+        seen: dict[Label, float] = {}
+        for option in position.get("top_logprobs") or [position]:
+            label = _label_begun(option["token"])
+            if label is not None:
+                seen[label] = seen.get(label, 0.0) + math.exp(option["logprob"])
+        if _label_begun(position["token"]) is not None and (total := sum(seen.values())):
+            return {label: share / total for label, share in seen.items()}
+    return {}
+
+
+def _label_begun(token: str) -> Label | None:
+    piece = token.strip().lower()
+    if len(piece) < _SHORTEST_PIECE:
+        return None
+    return next((label for word, label in _LABELS.items() if word.startswith(piece)), None)
+
+
+def _verdict(
+    claim: Claim,
+    answer: _Answer,
+    task: VerificationTask,
+    batch: EvidenceBatch,
+    verifier: str,
+) -> ClaimVerdict:
+    if answer.label is None:
+        reason = "the model refused to answer" if answer.refused else "the reply is no label"
+        return ClaimVerdict.unchecked(claim, reason, verifier=verifier)
+    citations: tuple[Citation, ...] = ()
+    if answer.label != "unverifiable":
+        best = best_evidence(claim.text, NumberedEvidence.of(batch).passages)
+        if best is not None and shares_content_word(claim.text, best.text):
+            found = Citation.from_document(task.documents, best.document, best.start, best.end)
+            citations = (found,)
+    return ClaimVerdict(
+        claim=claim,
+        verdict=answer.label,
+        support_probability=answer.support,
+        citations=citations,
+        verifier=verifier,
+    )

@@ -1,0 +1,271 @@
+"""The shape of the package: who may import whom, what is public, what an import costs."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PACKAGE = "langchain_groundedness"
+ROOT = Path(__file__).parent.parent / PACKAGE
+
+LAYERS = (
+    ("types", "exceptions"),
+    ("words", "sentences", "evidence", "scoring", "policy", "prompts", "structured", "inputs"),
+    ("claims", "verifiers", "correction", "query"),
+    (
+        "runnable",
+        "serialization",
+        "streaming",
+        "callbacks",
+        "middleware",
+        "audit",
+        "report",
+        "serialization",
+        "evals",
+    ),
+    ("testing", "terminal", "demo", "cli", "__main__"),
+)
+"""A module may import from its own layer and from those above it in this list. A private module
+belongs to whoever imports it first in this order, so it has no entry."""
+
+OPTIONAL = (
+    "langchain",
+    "langchain_classic",
+    "langchain_community",
+    "langchain_openai",
+    "langgraph",
+    "llama_cpp",
+    "rich",
+    "sklearn",
+    "torch",
+    "transformers",
+    "typer",
+)
+"""What only extras, tests or training bring."""
+
+EDGE_FILES = {"cli": {"typer", "rich"}, "terminal": {"rich"}, "middleware": {"langchain"}}
+"""Modules that belong to one extra as a whole, and are loaded behind a guard."""
+
+
+class Import(NamedTuple):
+    """One import statement, seen from the file it stands in."""
+
+    module: str
+    when: str
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def imports(path: Path) -> Iterator[Import]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    at_load = set(_at_load(tree.body))
+    for node in ast.walk(tree):
+        when = "load" if node in at_load else "call"
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, when) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import"
+            assert node.module is not None
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield Import(name if _is_module(name) else node.module, when)
+
+
+def _at_load(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run when the module is imported, in branches too, not for type checkers."""
+    for node in body:
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        yield node
+        for name in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _at_load(getattr(node, name, []))
+
+
+def _is_module(name: str) -> bool:
+    inner = name.removeprefix(f"{PACKAGE}.").split(".")
+    path = ROOT.joinpath(*inner)
+    return name.startswith(PACKAGE) and (path.is_dir() or path.with_suffix(".py").is_file())
+
+
+def layer(module: str) -> int | None:
+    top = module.split(".", maxsplit=1)[0]
+    return next((place for place, names in enumerate(LAYERS) if top in names), None)
+
+
+MODULES = dict(modules())
+INSIDE = {
+    name: {
+        found.module.removeprefix(PACKAGE).removeprefix(".")
+        for found in imports(path)
+        if found.module.split(".")[0] == PACKAGE
+    }
+    for name, path in MODULES.items()
+}
+
+
+def placed(module: str, *, seen: frozenset[str] = frozenset()) -> int:
+    """Layer of a module; a private one sits in the lowest layer that its own imports allow."""
+    own = layer(module)
+    if own is not None:
+        return own
+    below = INSIDE[module] - seen - {module, ""}
+    return max((placed(name, seen=seen | {module}) for name in below), default=0)
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {""}))
+def test_every_public_module_has_a_layer(module: str) -> None:
+    assert layer(module) is not None or module.startswith("_"), f"give {module} a layer"
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {""}))
+def test_a_module_imports_only_from_its_own_layer_and_below(module: str) -> None:
+    upward = {name for name in INSIDE[module] if name and placed(name) > placed(module)}
+    assert not upward, f"{module} imports {sorted(upward)}, which lie above it"
+    package_itself = "" in INSIDE[module]
+    assert not package_itself or placed(module) == len(LAYERS) - 1
+
+
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    order = TopologicalSorter(
+        {
+            name: {
+                found.module.removeprefix(f"{PACKAGE}.")
+                for found in imports(path)
+                if found.module.startswith(f"{PACKAGE}.") and found.when == "load"
+            }
+            - {name}
+            for name, path in MODULES.items()
+            if name
+        }
+    )
+    order.prepare()  # raises CycleError, which names the circle
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_optional_packages_are_imported_only_where_their_extra_is_asked_for(module: str) -> None:
+    allowed = EDGE_FILES.get(module, set())
+    found = {name.module.split(".")[0] for name in imports(MODULES[module]) if name.when == "load"}
+    assert found & set(OPTIONAL) <= allowed
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_file_is_short_enough_to_read(module: str) -> None:
+    lines = MODULES[module].read_text(encoding="utf-8").count("\n")
+    assert lines <= 400, f"{module} has {lines} lines; give each of its reasons to change a file"
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"__main__", "demo.__main__"}))
+def test_all_is_sorted_and_every_name_in_it_is_there(module: str) -> None:
+    loaded = import_module(f"{PACKAGE}.{module}".rstrip("."))
+    assert list(loaded.__all__) == sorted(loaded.__all__)
+    assert len(set(loaded.__all__)) == len(loaded.__all__)
+    for name in loaded.__all__:
+        assert getattr(loaded, name) is not None
+        assert name in dir(loaded)
+
+
+def test_values_and_stages_are_all_exported_by_the_package() -> None:
+    package = import_module(PACKAGE)
+    missing = {
+        f"{module}.{name}"
+        for module in MODULES
+        if module and "._" not in f".{module}" and layer(module) in (0, 2, 3)
+        for name in import_module(f"{PACKAGE}.{module}").__all__
+        if name not in package.__all__ and name != "require"
+    }
+    assert not missing
+
+
+def test_package_raises_attribute_error_for_names_it_does_not_have() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = import_module(PACKAGE).no_such_name
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT.parent,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+BLOCK = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {OPTIONAL!r}:
+            raise ModuleNotFoundError(f"blocked: {{name}}", name=name)
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def test_package_works_with_every_optional_package_missing() -> None:
+    out = run_python(
+        BLOCK
+        + f"""
+import {PACKAGE} as package
+from langchain_core.documents import Document
+for name in package.__all__:
+    try:
+        getattr(package, name)
+    except package.MissingDependencyError as error:
+        print("needs an extra:", name, error)
+result = package.GroundednessRunnable().invoke(
+    {{"answer": "Rome is in Italy.", "documents": [Document("Rome is in Italy.")]}}
+)
+print(result.verdict)
+"""
+    )
+    assert out.splitlines()[-1] == "grounded"
+    for line in out.splitlines()[:-1]:
+        assert re.search(r"pip install 'langchain-groundedness\[\w+\]'", line)
+
+
+def test_importing_the_package_loads_no_model_and_no_optional_package() -> None:
+    out = run_python(f"import sys, json, {PACKAGE}; print(json.dumps(sorted(sys.modules)))")
+    loaded = {name.split(".")[0] for name in json.loads(out)}
+    heavy = {"onnxruntime", "tokenizers", "numpy"} - _loaded_by_langchain_core()
+    assert not loaded & (set(OPTIONAL) | heavy)
+
+
+def _loaded_by_langchain_core() -> set[str]:
+    out = run_python(
+        "import sys, json, langchain_core.runnables; print(json.dumps([*sys.modules]))"
+    )
+    return {name.split(".")[0] for name in json.loads(out)}
+
+
+def test_importing_the_package_adds_less_than_half_a_second_to_langchain_core() -> None:
+    out = run_python(
+        f"""
+from time import perf_counter
+marks = [perf_counter()]
+import langchain_core.documents, langchain_core.language_models, langchain_core.runnables
+import langchain_core.prompts, langchain_core.output_parsers, langchain_core.callbacks
+marks.append(perf_counter())
+import {PACKAGE}
+marks.append(perf_counter())
+print(*marks)
+"""
+    )
+    core, own = (after - before for before, after in pairwise(map(float, out.split())))
+    # Half a second on an idle machine, where langchain-core takes about one; a busy one slows both.
+    assert own < 0.5 or own < 0.5 * core

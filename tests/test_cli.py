@@ -1,0 +1,338 @@
+"""The command line, run in this process with real arguments, files and standard input."""
+
+import io
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_groundedness import cli
+from langchain_groundedness.cli import spread
+from langchain_groundedness.types import GroundednessResult
+
+REPORT = "Revenue was $2.1B in Q3, up 12% from last year. The margin rose to 18%."
+TRUE, FALSE = "Revenue was $2.1B in Q3.", "Revenue was $2.4B in Q3."
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Check = Callable[..., Outcome]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "report.md").write_text(REPORT, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def check(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Check:
+    del folder
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as stopped:
+            cli.run(["check", *arguments])
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Outcome(stopped.value.code, captured.out, captured.err)
+
+    return run
+
+
+def failure(outcome: Outcome) -> str:
+    """Assert that a check could not run, and said so in one line on standard error."""
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.count("\n") == 1
+    return outcome.err
+
+
+def test_trusted_answer_exits_with_zero(check: Check) -> None:
+    outcome = check("--answer", TRUE, "--documents", "report.md")
+    assert outcome.code == 0
+    assert "✓ supported" in outcome.out
+    assert "report.md:0-" in outcome.out
+    assert outcome.err == ""
+
+
+def test_contradicted_answer_exits_with_one_and_shows_the_correction(check: Check) -> None:
+    outcome = check(
+        "--answer", FALSE, "--documents", "report.md", "--on-contradicted", "correct",
+        "--question", "What was revenue?",
+    )  # fmt: skip
+    assert outcome.code == 1
+    assert "✗ contradicted" in outcome.out
+    assert "→ $2.1B" in outcome.out
+    assert "Revenue was [CORRECTED: $2.1B] in Q3." in outcome.out
+    assert "What was revenue?" in outcome.out
+
+
+def test_claim_that_was_not_checked_exits_with_two_and_says_why(check: Check) -> None:
+    answer = f"{TRUE} The margin rose to 18%."
+    outcome = check("--answer", answer, "--documents", "report.md", "--max-claims", "1")
+    assert outcome.code == 2
+    assert "! unchecked" in outcome.out
+    assert outcome.err == "could not be checked: over max_claims=1\n"
+
+
+def test_lower_trust_threshold_lets_an_unverifiable_claim_pass(check: Check) -> None:
+    answer = f"{TRUE} The chairman collects stamps."
+    options = ("--answer", answer, "--documents", "report.md")
+    assert check(*options).code == 1
+    assert check(*options, "--trust-threshold", "0.5").code == 0
+
+
+def test_json_is_the_whole_result_in_ascii(check: Check, folder: Path) -> None:
+    (folder / "notes.txt").write_text("Umsatz: 2,1 Mrd. € \x9b31m", encoding="utf-8")
+    outcome = check("--answer", FALSE, "--documents", "report.md", "notes.txt", "--json")
+    assert outcome.code == 1
+    assert outcome.out.isascii()
+    result = GroundednessResult.model_validate(json.loads(outcome.out))
+    assert result.verdict == "has_contradictions"
+    assert result.documents[1].page_content == "Umsatz: 2,1 Mrd. € \x9b31m"
+    assert result.claims[0].citations[0].holds_in(result.documents)
+
+
+def test_documents_takes_several_paths_and_may_be_repeated_in_order(
+    check: Check, folder: Path
+) -> None:
+    for name in "abc":
+        (folder / f"{name}.txt").write_text(f"Text {name}.", encoding="utf-8")
+    outcome = check(
+        "--documents", "b.txt", "-", "--json", "--documents=report.md", "a.txt", "--answer", TRUE,
+        "--documents", "c.txt", stdin=b"Piped text.",
+    )  # fmt: skip
+    sources = [found["metadata"]["source"] for found in json.loads(outcome.out)["documents"]]
+    assert sources == ["b.txt", "stdin", "report.md", "a.txt", "c.txt"]
+
+
+@pytest.mark.parametrize(
+    ("given_arguments", "expected"),
+    [
+        ("--o a b", "--o=a --o=b"),
+        ("--o a -", "--o=a --o=-"),
+        ("--o=a b --x c d", "--o=a --o=b --x c d"),
+        ("x --o a --y --o b", "x --o=a --y --o=b"),
+        ("--o", "--o="),
+        ("--o --x", "--o= --x"),
+    ],
+)
+def test_spread_repeats_the_option_before_each_value(given_arguments: str, expected: str) -> None:
+    assert list(spread(given_arguments.split(), "--o")) == expected.split()
+
+
+@given(st.lists(st.text()))
+def test_spread_leaves_other_arguments_alone(arguments: Sequence[str]) -> None:
+    others = [argument for argument in arguments if not argument.startswith("--o")]
+    assert list(spread(others, "--o")) == others
+
+
+def test_answer_can_come_from_a_file_or_from_standard_input(check: Check, folder: Path) -> None:
+    (folder / "answer.txt").write_bytes("\ufeff".encode() + FALSE.encode())
+    assert check("--answer", "@answer.txt", "--documents", "report.md").code == 1
+    assert check("--answer", "-", "--documents", "report.md", stdin=TRUE.encode()).code == 0
+
+
+def test_standard_input_cannot_be_answer_and_document_at_once(check: Check) -> None:
+    assert "once" in failure(check("--answer", "-", "--documents", "-", stdin=b"Text."))
+    assert "once" in failure(check("--answer", TRUE, "--documents", "-", "-", stdin=b"Text."))
+
+
+@pytest.mark.parametrize("empty", [b"", b" \n\t"])
+def test_empty_standard_input_is_said(check: Check, empty: bytes) -> None:
+    outcome = check("--answer", TRUE, "--documents", "report.md", "-", stdin=empty)
+    assert failure(outcome) == "cannot check: standard input is empty\n"
+
+
+@pytest.mark.parametrize("empty", ["", " ", "@blank.txt", "-"])
+def test_empty_answer_is_said(check: Check, folder: Path, empty: str) -> None:
+    (folder / "blank.txt").write_text("\n", encoding="utf-8")
+    outcome = check("--answer", empty, "--documents", "report.md")
+    assert failure(outcome) == "cannot check: the answer is empty\n"
+
+
+def test_missing_file_is_named(check: Check) -> None:
+    outcome = check("--answer", TRUE, "--documents", "report.md", "nowhere.md")
+    assert failure(outcome) == "cannot check: nowhere.md: No such file or directory\n"
+    assert "gone.txt" in failure(check("--answer", "@gone.txt", "--documents", "report.md"))
+
+
+def test_directory_is_no_document(check: Check, folder: Path) -> None:
+    (folder / "papers").mkdir()
+    outcome = check("--answer", TRUE, "--documents", "papers")
+    assert failure(outcome) == "cannot check: papers: Is a directory\n"
+
+
+def test_file_that_is_not_utf_8_is_named_with_the_place(check: Check, folder: Path) -> None:
+    (folder / "old.txt").write_bytes(b"Gr" + "öße".encode("latin-1"))
+    outcome = check("--answer", TRUE, "--documents", "old.txt")
+    assert failure(outcome) == "cannot check: old.txt: not UTF-8 text (byte 2); convert it first\n"
+
+
+def test_documents_without_any_text_are_named(check: Check, folder: Path) -> None:
+    (folder / "void.txt").touch()
+    outcome = check("--answer", TRUE, "--documents", "void.txt")
+    assert "void.txt held no text" in failure(outcome)
+
+
+def test_option_without_a_value_is_said(check: Check) -> None:
+    assert "empty path" in failure(check("--answer", TRUE, "--documents", "--json"))
+
+
+def test_option_out_of_range_is_said(check: Check) -> None:
+    options = ("--answer", TRUE, "--documents", "report.md")
+    assert "trust_threshold" in failure(check(*options, "--trust-threshold", "2"))
+    assert "max_claims" in failure(check(*options, "--max-claims", "0"))
+    assert check(*options, "--on-contradicted", "shout").code == 2
+
+
+def test_missing_key_is_said(check: Check) -> None:
+    options = ("--answer", TRUE, "--documents", "report.md", "--model", "openai:gpt-4o-mini")
+    assert "OPENAI_API_KEY" in failure(check(*options))
+
+
+@pytest.mark.parametrize("name", ["nobody:some-model", "some-model-of-nobody"])
+def test_unknown_provider_is_said(check: Check, name: str) -> None:
+    outcome = check("--answer", TRUE, "--documents", "report.md", "--model", name)
+    assert f"cannot check: model {name}:" in failure(outcome)
+
+
+def test_model_without_langchain_works_for_openai_alone(
+    check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain", None)
+    monkeypatch.setattr(cli, "find_spec", lambda name: None if name == "langchain" else name)
+    options = ("--answer", TRUE, "--documents", "report.md", "--model")
+    assert "OPENAI_API_KEY" in failure(check(*options, "openai:gpt-4o-mini"))
+    assert "langchain-groundedness[agents]" in failure(check(*options, "anthropic:any"))
+
+
+def test_model_without_its_package_names_the_extra(
+    check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_openai", None)
+    options = ("--model", "any", "--base-url", "http://127.0.0.1:9/v1")
+    outcome = check("--answer", TRUE, "--documents", "report.md", *options)
+    assert "pip install 'langchain-groundedness[openai]'" in failure(outcome)
+
+
+def test_base_url_without_a_model_is_said(check: Check) -> None:
+    outcome = check("--answer", TRUE, "--documents", "report.md", "--base-url", "http://x/v1")
+    assert "--model" in failure(outcome)
+
+
+@pytest.mark.enable_socket
+def test_unreachable_server_exits_with_two_and_says_so_in_one_line(check: Check) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # taken, and nobody listens
+        options = ("--model", "any", "--base-url", f"http://127.0.0.1:{closed.getsockname()[1]}/v1")
+        outcome = check("--answer", TRUE, "--documents", "report.md", *options)
+    assert outcome.code == 2
+    assert outcome.err.startswith("could not be checked: ")
+    assert outcome.err.count("\n") == 1
+    assert "ConnectionError" in outcome.err
+
+
+def test_fault_in_a_models_options_does_not_repeat_a_key(
+    check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("OPENAI_API_BASE", "not a url")
+    options = ("--answer", TRUE, "--documents", "report.md", "--model", "openai:gpt-4o-mini")
+    assert "secret" not in "".join(map(str, check(*options)))
+
+
+def test_interrupt_exits_with_130(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "GroundednessRunnable", interrupt)
+    outcome = check("--answer", TRUE, "--documents", "report.md")
+    assert outcome.code == 130
+    assert "Traceback" not in outcome.err
+
+
+def test_crash_never_reads_as_a_verdict(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(**_: object) -> None:
+        msg = "first line\nsecond line"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(cli, "GroundednessRunnable", crash)
+    outcome = check("--answer", TRUE, "--documents", "report.md")
+    assert failure(outcome) == "cannot check: RuntimeError: first line\n"
+
+
+def test_markup_and_control_characters_of_documents_are_shown_not_obeyed(
+    check: Check, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    (folder / "evil.txt").write_text(
+        "Revenue was [bold]$2.1B[/bold] in Q3 \x1b]0;owned\x07 \u202egro.", encoding="utf-8"
+    )
+    outcome = check("--answer", TRUE, "--documents", "evil.txt")
+    assert "[bold]$2.1B[/bold]" in outcome.out
+    assert "\ufffd]0;owned\ufffd" in outcome.out
+    assert not {"\x1b", "\x07", "\u202e"} & set(outcome.out)
+
+
+def test_colours_are_for_terminals_and_no_color_is_respected(
+    check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--answer", FALSE, "--documents", "report.md")
+    assert "\x1b[" not in check(*options).out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[31m" in check(*options).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[31m" not in check(*options).out
+
+
+def test_help_shows_examples(check: Check) -> None:
+    outcome = check("--help")
+    assert outcome.code == 0
+    assert "--documents report.md notes.txt" in outcome.out
+    assert "Exit code: 0 trusted, 1 not trusted, 2 could not be checked." in outcome.out
+
+
+def run_module(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50
+    )
+
+
+def test_missing_extra_is_named_with_its_install_command() -> None:
+    done = run_module(
+        "import sys; sys.modules['typer'] = None\n"
+        "from langchain_groundedness.__main__ import main; main()"
+    )
+    assert done.returncode == 2
+    assert "pip install 'langchain-groundedness[cli]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_module_runs_as_a_program(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "langchain_groundedness", "check",
+         "--answer", "-", "--documents", "report.md"],
+        input=FALSE, capture_output=True, text=True, check=False, timeout=50, cwd=folder,
+        env={"PYTHONPATH": str(Path(cli.__file__).parents[1]), "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "contradicted" in done.stdout
+    assert done.stderr == ""

@@ -1,0 +1,82 @@
+"""Decisions and their reasons."""
+
+import pytest
+
+from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.scoring import trust_score
+from langchain_groundedness.types import Claim, ClaimVerdict, Decision
+
+CLAIM = Claim(id="c1", text="One.")
+VERDICTS = {
+    "supported": ClaimVerdict(claim=CLAIM, verdict="supported"),
+    "conflicting": ClaimVerdict(claim=CLAIM, verdict="supported", conflicting=True),
+    "contradicted": ClaimVerdict(claim=CLAIM, verdict="contradicted"),
+    "unverifiable": ClaimVerdict(claim=CLAIM, verdict="unverifiable"),
+    "unchecked": ClaimVerdict.unchecked(CLAIM, "TimeoutError"),
+}
+
+
+def decide(
+    *names: str, policy: DecisionPolicy | None = None, answer: str = "One.", threshold: float = 1.0
+) -> tuple[Decision, bool]:
+    verdicts = [VERDICTS[name] for name in names]
+    policy, score = policy or DecisionPolicy(), trust_score(verdicts)
+    return (
+        policy.decide(verdicts, answer=answer, trust_score=score, trust_threshold=threshold),
+        policy.is_trusted(verdicts, answer=answer, trust_score=score, trust_threshold=threshold),
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "action", "trusted"),
+    [
+        (("supported", "supported"), "pass", True),
+        (("supported", "unverifiable"), "flag", False),
+        (("supported", "contradicted"), "flag", False),
+        (("conflicting",), "flag", True),
+        (("supported", "unchecked"), "review", False),
+        (("unchecked",), "review", False),
+        ((), "pass", True),
+    ],
+)
+def test_defaults(names: tuple[str, ...], action: str, *, trusted: bool) -> None:
+    decision, is_trusted = decide(*names)
+    assert (decision.action, is_trusted) == (action, trusted)
+    assert decision.reasons
+
+
+def test_the_default_blocks_nothing_and_passes_nothing_unchecked() -> None:
+    for names in [(name,) for name in VERDICTS]:
+        action = decide(*names)[0].action
+        assert action != "block"
+        assert (action == "pass") == (names == ("supported",))
+
+
+def test_the_most_severe_action_wins_and_every_reason_is_given() -> None:
+    decision, _ = decide("contradicted", "unchecked", policy=DecisionPolicy(contradicted="block"))
+    assert decision.action == "block"
+    assert decision.reasons == (
+        "the documents contradict 1 of 2 claims",
+        "trust score 0.00 is below the threshold 1.00",
+        "1 of 2 claims could not be checked: TimeoutError",
+    )
+
+
+def test_a_lower_threshold_trusts_an_answer_that_is_partly_supported() -> None:
+    decision, is_trusted = decide("supported", "unverifiable", threshold=0.5)
+    assert (decision.action, is_trusted) == ("pass", True)
+
+
+def test_a_low_threshold_does_not_excuse_a_contradiction() -> None:
+    assert not decide("supported", "contradicted", threshold=0.0)[1]
+
+
+def test_an_empty_answer_is_never_a_pass_by_default() -> None:
+    decision, is_trusted = decide(answer="  \n")
+    assert (decision.action, is_trusted) == ("flag", False)
+    assert decision.reasons == ("the answer is empty",)
+
+
+def test_an_answer_without_claims_is_what_the_policy_says() -> None:
+    decision, is_trusted = decide(policy=DecisionPolicy(no_claims="review"))
+    assert (decision.action, is_trusted) == ("review", False)

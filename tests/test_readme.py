@@ -1,0 +1,131 @@
+"""The README: its commands come first, its Python runs and prints what it says."""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import langchain.chat_models
+import pytest
+from langchain_core.messages import BaseMessage
+
+from langchain_groundedness import GroundednessResult, GroundednessRunnable
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedRequest, ScriptedServer
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+OFFLINE, OPENAI, ANY_MODEL = SNIPPETS
+
+JUDGED = {
+    "Revenue": ("Revenue was $2.1B", "contradicted | $2.1B | another figure"),
+    "18 months": ("It runs for 18 months", "supported"),
+    "warranty": ("three-year warranty", "contradicted | three-year | another term"),
+    "Matter": ("Added support for Matter", "supported"),
+}
+"""What a judge who reads well says of the claims of the demonstration: on what, and what."""
+
+
+def reply_lines(prompt: str) -> Iterable[str]:
+    """Answer our two prompts as a model would that judges as above."""
+    if "prepare an answer for fact checking" in prompt:
+        return
+    evidence = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
+    for number, claim in re.findall(r"^(\d+): (.*)$", prompt, re.MULTILINE):
+        sign = next((sign for sign in JUDGED if sign in claim), None)
+        if sign is None:
+            yield f"{number}: - unverifiable | not mentioned"
+        else:
+            key, verdict = JUDGED[sign]
+            place = next(place for place, sentence in evidence if key in sentence)
+            yield f"{number}: {place} {verdict}"
+
+
+def openai_reply(request: ScriptedRequest) -> str:
+    lines = list(reply_lines(request.text))
+    return json.dumps({"lines": lines}) if request.form != "text" else "\n".join(lines) or "none"
+
+
+def chat_reply(messages: list[BaseMessage]) -> str:
+    return "\n".join(reply_lines("\n".join(message.text for message in messages))) or "none"
+
+
+def run(snippet: str) -> dict[str, object]:
+    names: dict[str, object] = {}
+    exec(compile(snippet, "README.md", "exec"), names)  # noqa: S102  (the README is ours)
+    return names
+
+
+def promised(snippet: str) -> list[str]:
+    """Give what a snippet says in comments that it prints."""
+    return re.findall(r"^print\(.*\)  # (.+)$", snippet, re.MULTILINE)
+
+
+def test_readme_opens_with_the_two_commands() -> None:
+    commands = re.findall(r"^make (\S+)", README, re.MULTILINE)
+    assert commands == ["demo", "test"]
+    assert README.index("make demo") < 200
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_each_way_to_begin_takes_about_ten_lines(snippet: str) -> None:
+    assert len([line for line in snippet.splitlines() if line.strip()]) <= 14
+
+
+def test_offline_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    run(OFFLINE)
+    assert capsys.readouterr().out.splitlines() == promised(OFFLINE) != []
+
+
+@pytest.mark.enable_socket
+def test_openai_snippet_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ScriptedServer(openai_reply) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        names = run(OPENAI)
+    assert capsys.readouterr().out.splitlines() == promised(OPENAI) != []
+    assert server.calls == 2
+    result = names["result"]
+    assert isinstance(result, GroundednessResult)
+    assert result.usage.model_calls == 2
+
+
+def test_snippet_for_any_model_works_with_one_that_has_neither_tools_nor_json_mode(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def init_chat_model(name: str) -> ScriptedChatModel:
+        asked.append(name)
+        return ScriptedChatModel(replies=chat_reply)
+
+    monkeypatch.setattr(langchain.chat_models, "init_chat_model", init_chat_model)
+    run(ANY_MODEL)
+    assert asked == ["anthropic:claude-haiku-4-5"]
+    shown = capsys.readouterr().out.splitlines()
+    assert sorted(line.split()[0] for line in shown) == [
+        "contradicted",
+        "contradicted",
+        "supported",
+        "supported",
+        "unverifiable",
+    ]
+
+
+def table(heading: str) -> list[str]:
+    section = README.split(f"## {heading}\n")[1].split("\n## ")[0]
+    first_cells = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+    return re.findall(r"`(\w+)`", " ".join(first_cells))
+
+
+def test_table_of_results_names_every_field() -> None:
+    assert set(table("What comes out")) | {"question", "documents"} == set(
+        GroundednessResult.model_fields
+    )
+
+
+def test_table_of_options_names_every_option() -> None:
+    own = set(GroundednessRunnable.model_fields) - {"name"}
+    assert set(table("Options")) == own
