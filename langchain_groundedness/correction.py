@@ -1,9 +1,14 @@
 """Correction: edits an answer where claims were contradicted, and nowhere else."""
 
-from typing import Any
+import logging
+import re
+from collections.abc import Sequence
+from typing import Any, Self, TypeAlias
 
-from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from pydantic import ConfigDict, field_validator
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.prompts.chat import BaseChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from pydantic import ConfigDict, SkipValidation, field_validator, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._edits import (
@@ -14,17 +19,32 @@ from langchain_groundedness._edits import (
     without_overlaps,
 )
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness.prompts import (
+    CORRECTION_PROMPT,
+    CorrectionLines,
+    check_prompt,
+    fence,
+    fold_space,
+)
+from langchain_groundedness.structured import Flow, ModelCall, StructuredModel, adrive, drive
 from langchain_groundedness.types import (
     ClaimVerdict,
     CorrectedAnswer,
     CorrectionTask,
     Edit,
+    OnContradicted,
+    OnUnverifiable,
 )
 from langchain_groundedness.verifiers._contradictions import differing_value
 
 __all__ = ["Corrector"]
 
 _PLACE = "{correction}"
+_NUMBERED = re.compile(r"\W*(\d{1,4})\s*[:.)]\s*(\S.*)", re.DOTALL)
+_NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
+_LOGGER = logging.getLogger(__name__)
+
+Span: TypeAlias = tuple[int, int]
 
 
 class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAnswer]):
@@ -32,7 +52,8 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
 
     For a contradicted claim it replaces the least text that it can tell to be wrong: the value
     that differs, else the words that differ from the corrected statement, else the claim's whole
-    span. Where claims share text and edits would overlap, the smaller edit is made.
+    span. Where claims share text and edits would overlap, the smaller edit is made. A model is
+    asked once, for all statements in which no such part can be told, and only for those.
 
     Example:
         >>> from langchain_groundedness import Claim, ClaimVerdict, CorrectionTask
@@ -47,6 +68,12 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
 
     marker: str | None = "[CORRECTED: {correction}]"
     """How a correction is shown, with the place `{correction}`; `None` for clean text."""
+    model: SkipValidation[Runnable[Any, Any]] | None = None
+    """Chat model that rewords statements in which no differing part can be told; without one,
+    the evidence itself stands in for them."""
+    prompt: BaseChatPromptTemplate | None = None
+    """Instead of `prompts.CORRECTION_PROMPT`; it must have the same variables and ask for the
+    same form of reply."""
 
     @field_validator("marker")
     @classmethod
@@ -61,39 +88,119 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         """Tell LangChain that this can be saved with `dumpd`."""
         return True
 
+    @model_validator(mode="after")
+    def _usable_prompt(self) -> Self:
+        check_prompt(self.prompt or CORRECTION_PROMPT, required={"evidence", "statements"})
+        return self
+
     @override
     def invoke(
         self, input: CorrectionTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> CorrectedAnswer:
         return self._call_with_config(self._correct, input, config)
 
-    def _correct(self, task: CorrectionTask) -> CorrectedAnswer:
-        edits = without_overlaps(e for v in task.verdicts if (e := self._edit(task, v)))
-        return CorrectedAnswer(text=apply_edits(task.answer, edits), edits=edits)
+    @override
+    async def ainvoke(
+        self, input: CorrectionTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> CorrectedAnswer:
+        return await self._acall_with_config(self._acorrect, input, config)
 
-    def _edit(self, task: CorrectionTask, verdict: ClaimVerdict) -> Edit | None:
-        wanted = {"contradicted": task.on_contradicted, "unverifiable": task.on_unverifiable}
-        action = wanted.get(verdict.verdict, "keep")
-        span = _span(verdict, task.answer)
-        if span is None or action in ("annotate", "keep"):
-            return None
-        if action == "strip":
-            return _strip(task, verdict, span)
-        change = _replacement(task.answer[slice(*span)], verdict)
-        if change is None:
-            return None
+    def _correct(
+        self,
+        task: CorrectionTask,
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> CorrectedAnswer:
+        return drive(self._flow(task), config)
+
+    async def _acorrect(
+        self,
+        task: CorrectionTask,
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> CorrectedAnswer:
+        return await adrive(self._flow(task), config)
+
+    def _flow(self, task: CorrectionTask) -> Flow[CorrectedAnswer]:
+        spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
+        edits: list[Edit] = []
+        coarse: list[tuple[ClaimVerdict, Span]] = []
+        for verdict, span in spans:
+            if _action(task, verdict) == "strip":
+                edits += filter(None, [_strip(task, verdict, span)])
+            elif _action(task, verdict) == "correct":
+                change = _least_change(task.answer[slice(*span)], verdict)
+                if change is None:
+                    coarse.append((verdict, span))
+                else:
+                    edits.append(self._edit(task.answer, verdict, span, change))
+        written: dict[str, str] = {}
+        if self.model is not None and coarse:
+            written = yield from self._rewritten(task, coarse)
+        for verdict, span in coarse:
+            text = task.answer[slice(*span)]
+            whole = _whole_change(text, verdict, written.get(verdict.claim.id))
+            if whole is not None:
+                edits.append(self._edit(task.answer, verdict, span, whole))
+        made = without_overlaps(edits)
+        return CorrectedAnswer(text=apply_edits(task.answer, made), edits=made)
+
+    def _rewritten(
+        self, task: CorrectionTask, coarse: Sequence[tuple[ClaimVerdict, Span]]
+    ) -> Flow[dict[str, str]]:
+        """Ask the model for the statements in which no differing part could be told."""
+        quotes = dict.fromkeys(c.quote for verdict, _ in coarse for c in verdict.citations)
+        statements = [fold_space(task.answer[slice(*span)]) for _, span in coarse]
+        numbered = "\n".join(f"{n}: {text}" for n, text in enumerate(statements, 1))
+        ask = StructuredModel[CorrectionLines](
+            model=self.model,
+            prompt=self.prompt or CORRECTION_PROMPT,
+            reply_schema=CorrectionLines,
+            name="correct_claims",
+            from_text=_read_text,
+        )
+        values = {
+            "evidence": fence("evidence", "\n".join(map(fold_space, quotes))),
+            "statements": fence("statements", numbered),
+        }
+        try:
+            reply = yield ModelCall(ask, values)
+        except Exception as exc:  # noqa: BLE001  (any failure leaves the extractive correction)
+            _LOGGER.warning("correction fell back to the evidence: %s", type(exc).__name__)
+            return {}
+        lines = (found for line in reply.lines if (found := _NUMBERED.fullmatch(line.strip())))
+        by_number = {int(found[1]): found[2].strip() for found in lines}
+        return {
+            verdict.claim.id: by_number[number]
+            for number, (verdict, _) in enumerate(coarse, 1)
+            if number in by_number
+        }
+
+    def _edit(self, answer: str, verdict: ClaimVerdict, span: Span, change: Replacement) -> Edit:
         start, end = span[0] + change.start, span[0] + change.end
         return Edit(
             claim_id=verdict.claim.id,
             start=start,
             end=end,
-            original=task.answer[start:end],
+            original=answer[start:end],
             replacement=self._mark(change.text),
             correction=change.text,
         )
 
     def _mark(self, correction: str) -> str:
         return correction if self.marker is None else self.marker.replace(_PLACE, correction)
+
+
+def _read_text(text: str) -> CorrectionLines | None:
+    """Read a plain reply: numbered lines, or the word for no line at all."""
+    lines = [line for line in text.splitlines() if _NUMBERED.fullmatch(line.strip())]
+    return CorrectionLines(lines=lines) if lines or _NONE.fullmatch(text) else None
+
+
+def _action(task: CorrectionTask, verdict: ClaimVerdict) -> OnContradicted | OnUnverifiable:
+    if verdict.verdict == "contradicted":
+        return task.on_contradicted
+    return task.on_unverifiable if verdict.verdict == "unverifiable" else "keep"
 
 
 def _span(verdict: ClaimVerdict, answer: str) -> tuple[int, int] | None:
@@ -120,17 +227,21 @@ def _strip(task: CorrectionTask, verdict: ClaimVerdict, span: tuple[int, int]) -
     )
 
 
-def _replacement(text: str, verdict: ClaimVerdict) -> Replacement | None:
-    """The least change to `text` that the verdict's correction or evidence asks for."""
+def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
+    """The part of `text` that the verdict's correction or evidence shows to be wrong."""
+    correction = (verdict.correction or "").strip()
+    for statement in filter(None, (correction, *(c.quote for c in verdict.citations))):
+        value = differing_value(text, statement)
+        if value and (not correction or value.evidence_value in correction):
+            return Replacement(value.claim_start, value.claim_end, value.evidence_value)
+    return differing_part(text, correction) if correction else None
+
+
+def _whole_change(text: str, verdict: ClaimVerdict, written: str | None) -> Replacement | None:
+    """The whole of `text`, replaced by what the model wrote, the correction, or the evidence."""
+    if written and (part := differing_part(text, written)):
+        return part
     correction = (verdict.correction or "").strip()
     quotes = [c.quote for c in verdict.citations]
-    for statement in filter(None, (correction, *quotes)):
-        value = differing_value(text, statement)
-        if value and (statement != correction or value.evidence_value in correction):
-            return Replacement(value.claim_start, value.claim_end, value.evidence_value)
-    if correction and (part := differing_part(text, correction)):
-        return part
-    whole = correction or (quotes[0] if quotes else "")
-    if not whole or whole == text:
-        return None
-    return Replacement(0, len(text), whole)
+    whole = written or correction or (quotes[0] if quotes else "")
+    return Replacement(0, len(text), whole) if whole and whole != text else None

@@ -240,7 +240,7 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
                 extractor=self.extractor or self._default_extractor(),
                 verifier=self.verifier
                 or (EmbeddedVerifier() if model is None else LLMVerifier(model=model)),
-                corrector=self.corrector or Corrector(),
+                corrector=self.corrector or Corrector(model=model),
                 max_claims=self.max_claims,
                 on_contradicted=self.on_contradicted,
                 on_unverifiable=self.on_unverifiable,

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.prompts import ChatPromptTemplate
 
 from langchain_groundedness import (
     Citation,
@@ -14,6 +15,7 @@ from langchain_groundedness import (
     CorrectionTask,
     Corrector,
 )
+from langchain_groundedness.testing import ScriptedChatModel
 
 
 def cite(text: str) -> tuple[Citation, ...]:
@@ -130,3 +132,43 @@ async def test_async_says_the_same() -> None:
 def test_a_marker_without_one_place_is_refused(marker: str) -> None:
     with pytest.raises(ConfigurationError, match="marker"):
         Corrector(marker=marker)
+
+
+ANIMALS = "Dogs may come in. Cats are welcome."
+RULE = "No dogs are allowed on the premises. Cats must stay outside too."
+
+
+def animals() -> CorrectionTask:
+    found = (
+        verdict(ANIMALS, "Dogs may come in.", citations=cite(RULE)),
+        verdict(ANIMALS, "Cats are welcome.", citations=cite(RULE)),
+    )
+    return CorrectionTask(answer=ANIMALS, verdicts=found)
+
+
+async def test_a_model_rewords_what_has_no_differing_part_in_one_call() -> None:
+    model = ScriptedChatModel(replies=["1: Dogs may not come in.\n2: Cats are not allowed in."])
+    corrected = await Corrector(model=model, marker=None).ainvoke(animals())
+    assert corrected.text == "Dogs may not come in. Cats are not allowed in."
+    assert [e.original for e in corrected.edits] == ["may", "welcome"]
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("reply", ["none", "I cannot.", "7: Birds sing.", ConnectionError()])
+def test_a_model_that_does_not_help_leaves_the_evidence_to_stand_in(reply: Any) -> None:
+    model = ScriptedChatModel(replies=[reply] * 3)
+    corrected = Corrector(model=model, marker=None).invoke(animals())
+    assert corrected.text == f"{RULE} {RULE}"
+
+
+def test_the_model_is_not_asked_where_the_differing_part_is_known() -> None:
+    answer = "Revenue was $2.4B."
+    task = CorrectionTask(answer=answer, verdicts=(verdict(answer, answer, correction="$2.1B"),))
+    model = ScriptedChatModel(replies=[])
+    assert Corrector(model=model, marker=None).invoke(task).text == "Revenue was $2.1B."
+    assert model.requests == []
+
+
+def test_a_prompt_that_lacks_its_variables_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="evidence"):
+        Corrector(prompt=ChatPromptTemplate.from_template("{statements}"))

@@ -1,0 +1,183 @@
+"""Whether a mark ends a sentence, decided from the words next to it.
+
+Every decision looks a bounded way back and ahead. What lies further on cannot change it, so a
+text that is still arriving is split as the whole would be, and time is linear in its length.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import sentencex  # type: ignore[import-untyped]
+
+__all__ = ["CANDIDATE", "Hold", "Look"]
+
+_LOOK_BACK = 80
+_LOOK_AHEAD = 24
+_TAIL_AHEAD = 128
+_CODE_LENGTH = 201
+_YEAR = 4
+
+_HARD = (  # ends a sentence whatever follows: full stops of scripts that use them for nothing else
+    "\u3002\uff01\uff1f\uff61\u061f\u06d4\u0964\u0965\u0589\u1362\u1367\u1368\u104b\u17d4\u17d5"
+)
+_CLOSERS = "\"'\u201d\u2019\u201c\u00bb\u203a)\\]}\u300d\u300f\uff09\u3011\u300b\u3009*_"
+_EMOJI = "\u203c\u2049\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d"
+CANDIDATE = re.compile(
+    r"(?P<code>`[^`\n]{1,200}`)|(?P<tick>`)"
+    r"|(?P<url>(?:https?://|www\.)[!-~]*[A-Za-z0-9/#&=_~%+$@-])"
+    rf"|(?P<mark>[.!?\u2026{_HARD}]+)(?P<closers>[{_CLOSERS}]*)"
+)
+_TAIL = re.compile(
+    r"\[\d{1,4}(?:\s?[,\u2013-]\s?\d{1,4}){0,15}\](?=\s|\[|$)"
+    r"|\([^\s()]{0,60}[.#][^\s()]{0,60}\)(?=\s|$)"
+    rf"|[{_EMOJI}]+"
+)
+_GLUED = re.compile(r"([^\W\d_]+)([\s,;:'\u2019.!?]|$)")
+_OPENERS = "\"'\u201c\u2018\u00ab\u2039([{\u300c\u300e\u00bf\u00a1*_`"
+_STARTERS = frozenset(
+    """a an and as at both but each for he her his however if in it its on she since so that the
+    their then there these they this those though to i we when while with you""".split()  # noqa: SIM905
+)
+_ABBREVIATIONS = frozenset(
+    """approx ca cf e.g i.e eq eqs est vol pp resp incl excl abb abs anm bzw bspw
+    d.h evtl fa geb ggf inkl
+    mio mrd nr o.ä s.o s.u sog str u.a usw vgl z.b z.t z zzgl art av bd chap éd env ex p.ex m mm
+    mme mlle sr sra srta dña ud uds ee pág núm sig.ra sig dott
+    \u0433 \u0433\u0433 \u0443\u043b \u0440\u0438\u0441 \u0441\u043c \u0442.\u0435
+    \u0442.\u043a \u0442\u044b\u0441 \u043c\u043b\u043d \u043c\u043b\u0440\u0434
+    """.split()  # noqa: SIM905
+)
+_AFTER_ORDINAL = frozenset(
+    """januar februar märz april mai juni juli august september oktober november dezember
+    jahrhundert jahrhunderts januára ledna""".split()  # noqa: SIM905
+)
+
+
+_GLUED_TO = re.compile(r"[@/\\_=.]")
+_SPACE_OR_CJK = re.compile(r"[^!-~]")
+_NEXT = re.compile(r"[^\s>]")
+_FILLER = re.compile(r"[\"\u201c\u201d\u00ab\u00bb()\[\]{}*`\u3000-\u303f]+")
+_UNDERLINE = re.compile(r"[=-]{2,}$")
+
+
+class Hold(Exception):  # noqa: N818  (not an error: more text is needed to decide)
+    """The text read so far does not settle the question."""
+
+
+class Look(NamedTuple):
+    """What may be seen when deciding: the open sentence and what is known to follow it."""
+
+    text: str
+    start: int
+    limit: int
+    closed: bool
+
+    def boundary(self, match: re.Match[str]) -> int | None:  # noqa: PLR0911  (one per case)
+        """Give the end of the sentence that the match ends, or `None` if it ends none."""
+        if match["code"]:
+            return None
+        if match["tick"]:
+            return self._hold_if(
+                self.limit - match.start() <= _CODE_LENGTH
+                and "\n" not in self.text[match.start() : self.limit]
+            )
+        if match["url"]:
+            return self._hold_if(not _SPACE_OR_CJK.search(self.text, match.end(), self.limit))
+        self._hold_if(match.end() == self.limit)
+        if match.end() == self.limit:
+            return None
+        follows = self.text[match.end()]
+        if any(mark in _HARD for mark in match["mark"]) or (
+            "\u3040" <= follows <= "\u9fff" and match["mark"][-1] in "!?"
+        ):
+            goes_on = "\u3040" <= follows <= "\u309f" or follows in "\u3001\uff0c,:\uff1a"
+            return None if match["closers"] and goes_on else self._tail(match.end())
+        if not follows.isspace():
+            return match.end() if self._glued(match) else None
+        end = self._tail(match.end())
+        return end if self._ends(match, end) else None
+
+    def _hold_if(self, undecided: bool) -> None:  # noqa: FBT001  (reads as a sentence)
+        if undecided and not self.closed:
+            raise Hold
+
+    def _tail(self, at: int) -> int:
+        """Move the end past citation markers and emoji that belong to the sentence."""
+        end = at
+        while True:
+            while at < self.limit and self.text[at] in " \t":
+                at += 1
+            self._hold_if(at == self.limit)
+            if at == self.limit:
+                return end
+            self._hold_if(self.text[at] in "[(" and self.limit - at < _TAIL_AHEAD)
+            match = _TAIL.match(self.text, at, self.limit)
+            if match is None:
+                return end
+            self._hold_if(match.end() == self.limit)
+            at = end = match.end()
+
+    def _glued(self, match: re.Match[str]) -> bool:
+        """Tell whether a sentence ends although no space follows its mark."""
+        after = self.text[match.end() : min(self.limit, match.end() + _LOOK_AHEAD)]
+        self._hold_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
+        word = _GLUED.match(after)
+        before = self.text[max(self.start, match.start() - _LOOK_AHEAD) : match.start()]
+        token = before.split()[-1] if before and not before[-1:].isspace() else ""
+        if not word or not word[1][0].isupper() or not token or _GLUED_TO.search(token):
+            return False
+        last = re.split(r"\W", token.rstrip(")]\"'"))[-1]
+        if match["mark"][-1] in "!?":
+            return True
+        opens = before.lstrip() == token and match.start() - self.start < _LOOK_AHEAD
+        plain = last.isdigit() or (len(last) > 1 and (last.islower() or opens))
+        return plain or (len(last) > 1 and word[1].lower() in _STARTERS)
+
+    def _ends(self, match: re.Match[str], end: int) -> bool:
+        """Tell whether a mark with white space after it ends a sentence."""
+        found = _NEXT.search(self.text, end, self.limit)
+        self._hold_if(found is None)
+        if found is None:
+            return False
+        after = self.text[found.start() : min(self.limit, found.start() + _LOOK_AHEAD)]
+        self._hold_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
+        after = after.split()[0]
+        if _UNDERLINE.match(after):
+            return False
+        before = self.text[max(self.start, match.start() - _LOOK_BACK) : match.start()]
+        first = after.lstrip(_OPENERS)[:1]
+        if match["closers"].strip("*_") and first.islower():
+            return False
+        mark = match["mark"]
+        if "\u2026" in mark or ".." in mark:
+            return not first.islower()
+        if mark == "." and _abbreviates(before, after, first):
+            return False
+        return _ends_sentence(" ".join(before.split()[-3:]), mark[-1], after)
+
+
+def _abbreviates(before: str, after: str, first: str) -> bool:
+    word = before.rsplit(maxsplit=1)[-1].lstrip(_OPENERS) if before.split() else ""
+    if word.lower() in _ABBREVIATIONS or (word.isdigit() and len(word) < _YEAR and _ordinal(after)):
+        return True
+    if first.islower() and word.isupper() and len(word) < _YEAR:
+        return True
+    in_bracket = before.rfind("(") > before.rfind(")")
+    return in_bracket and (first.islower() or first.isdigit())
+
+
+def _ordinal(after: str) -> bool:
+    return after.rstrip(",.;:").lower() in _AFTER_ORDINAL
+
+
+@lru_cache(maxsize=8192)
+def _ends_sentence(before: str, mark: str, after: str) -> bool:
+    """Ask the library, which sees the words next to the mark without quotes and brackets."""
+    probe = _FILLER.sub(" ", before).strip() + mark
+    text = f"{probe} {_FILLER.sub('', after) or 'X'}"
+    try:
+        found = sentencex.get_sentence_boundaries("en", text)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no word contains
+        return True
+    return any(len(probe) <= each["end_index"] <= len(probe) + 1 for each in found)

@@ -1,0 +1,183 @@
+"""Block structure of markdown: paragraphs, list items, headings, table rows, code, with offsets.
+
+Not a markdown parser: it finds where one block ends and the next begins, line by line, so that an
+answer can be read while it is still being written.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+__all__ = ["Block", "BlockKind", "BlockScanner", "blocks"]
+
+BlockKind = Literal["prose", "item", "heading", "title", "row", "delimiter", "code", "rule"]
+"""`title` is prose underlined with `===` or `---`; `row` and `delimiter` belong to tables; `rule`
+is a line of dashes, stars or underscores."""
+
+_PREFIX = re.compile(r"[ \t]*(?:>[ \t]?)*[ \t]*")
+_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
+_HEADING = re.compile(r"#{1,6}(?:\s|$)")
+_BOLD_LINE = re.compile(r"(\*\*|__)(?!\1)[^*_\n]+\1:?\s*$")
+_ITEM = re.compile(
+    r"(?:[-*+\u2022\u2023\u2043\u25aa\u25cf\u25e6\u2013]|\d{1,3}[.)]|[A-Za-z]\)|\((?:\d{1,3}|[A-Za-z])\))(?:\s+|$)"
+)
+_DELIMITER = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_RULE = re.compile(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$")
+_KEY = re.compile(r"[A-Z][\w ()/.-]{0,30}:\s+\S")
+_UNDERLINE = re.compile(r"(?:={2,}|-{3,})\s*$")
+_PARTIAL_LINE = re.compile(  # what more characters of the line could still turn into anything
+    r"[\s>]*(?:[-=*_:|+~`#\u2022\u2023\u2043\u25aa\u25cf\u25e6\u2013\s]*(?:\(?\w{0,3}[.)]?\s*)?"
+    r"|`{3}.*|(?:\*\*|__)[^*_]*(?:[*_]{1,2}:?\s*)?)$"
+)
+_PARTIAL_KEY = re.compile(r"[A-Z][\w ()/.-]{0,30}(?::\s*)?$")
+_OWN_LINE = frozenset({"heading", "title", "row", "delimiter", "rule"})
+
+
+class Block(NamedTuple):
+    """Characters `start` to `end` of a text; its marker, if any, ends at `body`."""
+
+    kind: BlockKind
+    start: int
+    body: int
+    end: int
+
+
+class _Line(NamedTuple):
+    kind: BlockKind | Literal["blank"]
+    body: int
+    starts: bool
+
+
+class BlockScanner:
+    """Finds blocks in a text that arrives in pieces; equal for every way of cutting it up.
+
+    Positions are those in `text`, the part of the whole that is still kept.
+    """
+
+    def __init__(self) -> None:
+        """Start with an empty text."""
+        self.text = ""
+        self.open: Block | None = None
+        """The block still being written; its end is as far as it is known to reach."""
+        self._line = 0
+        self._known: _Line | None = None
+        self._fence = ""
+        self._table = False
+        self._quoted = False
+
+    def feed(self, text: str, *, final: bool = False) -> Iterator[Block]:
+        """Read on.
+
+        Args:
+            text: What came.
+            final: Whether it is the last.
+
+        Yields:
+            The blocks whose ends are certain now.
+        """
+        self.text += text
+        while self._line < len(self.text):
+            newline = self.text.find("\n", self._line)
+            end = len(self.text) if newline < 0 else newline + 1
+            complete = newline >= 0 or final
+            line = self._known or self._classify(self.text[self._line : end], complete=complete)
+            if line is None:
+                return
+            if line.starts and self._known is None:
+                yield from self._close()
+            self._extend(line, end)
+            self._known = None if complete else line
+            if not complete:
+                return
+            if line.kind in _OWN_LINE or (line.kind == "code" and not self._fence):
+                yield from self._close()
+            self._line = end
+        if final:
+            yield from self._close()
+
+    @property
+    def settled(self) -> int:
+        """Where the first character lies whose block is not certain yet."""
+        return self.open.start if self.open else self._line
+
+    def forget(self, count: int) -> None:
+        """Drop the first characters of the kept text; all positions shift by as many.
+
+        Args:
+            count: How many; they must lie before what is still being read.
+        """
+        self.text = self.text[count:]
+        self._line = max(0, self._line - count)
+        if self.open:
+            kind, start, body, end = self.open
+            self.open = Block(kind, max(0, start - count), max(0, body - count), end - count)
+
+    def _close(self) -> Iterator[Block]:
+        if self.open is not None:
+            yield self.open
+        self.open = None
+
+    def _extend(self, line: _Line, end: int) -> None:
+        if line.kind == "blank":
+            return
+        if self.open is None:
+            self.open = Block(line.kind, self._line, self._line + line.body, end)
+        else:
+            kind = line.kind if line.kind == "title" else self.open.kind
+            self.open = self.open._replace(kind=kind, end=end)
+
+    def _classify(self, line: str, *, complete: bool) -> _Line | None:
+        """Say what a line is, or `None` while more of it could change that."""
+        if not complete and (self._table or self._fence or _PARTIAL_LINE.match(line)):
+            return None
+        prefix = _PREFIX.match(line)
+        at = prefix.end() if prefix else 0
+        rest, quoted = line[at:].rstrip(), ">" in line[:at]
+        if self._fence:
+            if rest.startswith(self._fence) and not rest.strip(self._fence[0]):
+                self._fence = ""
+            return _Line("code", at, starts=False)
+        if not rest:
+            self._table = False
+            return _Line("rule" if quoted else "blank", at, starts=True)
+        open_kind = self.open.kind if self.open else None
+        if not complete and open_kind and _PARTIAL_KEY.match(line[at:]):
+            return None
+        requoted, self._quoted = quoted != self._quoted, quoted
+        if open_kind == "prose" and not requoted and _UNDERLINE.match(rest):
+            return _Line("title", at, starts=False)
+        kind, body = self._kind(rest)
+        self._table = kind in ("row", "delimiter")
+        continues = kind == "prose" and open_kind in ("prose", "item") and not requoted
+        return _Line(kind, at + body, starts=not continues or bool(_KEY.match(rest)))
+
+    def _kind(self, rest: str) -> tuple[BlockKind, int]:  # noqa: PLR0911  (one per kind)
+        if fence := _FENCE.match(rest):
+            self._fence = fence[1] or fence[2]
+            return "code", 0
+        if heading := _HEADING.match(rest):
+            return "heading", heading.end()
+        if _RULE.match(rest):
+            return "rule", 0
+        if "|" in rest and _DELIMITER.match(rest):
+            return "delimiter", 0
+        if rest.startswith("|") or (self._table and "|" in rest):
+            return "row", 0
+        if _BOLD_LINE.match(rest):
+            return "heading", 0
+        if item := _ITEM.match(rest):
+            return "item", item.end()
+        return "prose", 0
+
+
+def blocks(text: str) -> list[Block]:
+    """Find the blocks of a text.
+
+    Args:
+        text: Markdown or plain prose.
+
+    Returns:
+        The blocks in order; only white space lies between them. Ends may include white space.
+    """
+    scanner = BlockScanner()
+    return list(scanner.feed(text, final=True))
