@@ -76,7 +76,7 @@ def _parts(result: GroundednessResult) -> Iterator[RenderableType]:
 
 def _headed(head: str, body: Text) -> Table:
     grid = Table.grid(padding=(0, 1))
-    grid.add_column(width=9, style="bold")
+    grid.add_column(width=10, style="bold")
     grid.add_column()
     grid.add_row(Text(head), body)
     return grid

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_groundedness import cli
+from langchain_groundedness.__main__ import main
 from langchain_groundedness.cli import spread
 from langchain_groundedness.types import GroundednessResult
 
@@ -310,20 +311,27 @@ def test_help_shows_examples(check: Check) -> None:
     assert "Exit code: 0 trusted, 1 not trusted, 2 could not be checked." in outcome.out
 
 
-def run_module(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50
+def test_missing_extra_is_named_with_its_install_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == (
+        "'typer' is needed here; install it: pip install 'langchain-groundedness[cli]'\n"
     )
 
 
-def test_missing_extra_is_named_with_its_install_command() -> None:
-    done = run_module(
-        "import sys; sys.modules['typer'] = None\n"
-        "from langchain_groundedness.__main__ import main; main()"
-    )
-    assert done.returncode == 2
-    assert "pip install 'langchain-groundedness[cli]'" in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_program_reads_the_arguments_of_the_process(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del folder
+    arguments = ["langchain-groundedness", "check", "--answer", TRUE, "--documents", "report.md"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 0
 
 
 def test_module_runs_as_a_program(folder: Path) -> None:

@@ -1,11 +1,8 @@
 """The demonstration that `make demo` runs."""
 
-import os
 import re
 import runpy
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from langchain_core.runnables import Runnable
@@ -53,20 +50,17 @@ async def test_planted_errors_are_found_and_corrected(
     assert result.verdict == "has_contradictions"
 
 
-def test_demonstration_prints_each_claim_verdict_quote_and_source_in_colour() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "langchain_groundedness.demo"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=50,
-        cwd=Path(__file__).parent.parent,
-        env={**os.environ, "FORCE_COLOR": "1", "COLUMNS": "200"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert "\x1b[" in done.stdout
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+def test_demonstration_prints_each_claim_verdict_quote_and_source_in_colour(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    runpy.run_module("langchain_groundedness.demo", run_name="__main__")
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "\x1b[" in out
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", out)
     for part in (
         "scripted",
         "✗ contradicted",

@@ -20,7 +20,7 @@ JUDGED = {
     "Revenue": ("Revenue was $2.1B", "contradicted | $2.1B | another figure"),
     "18 months": ("It runs for 18 months", "supported"),
     "warranty": ("three-year warranty", "contradicted | three-year | another term"),
-    "Matter": ("Added support for Matter", "supported"),
+    "Matter": ("added support for Matter", "supported"),
 }
 """What a judge who reads well says of the claims of the demonstration: on what, and what."""
 
