@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -74,7 +75,8 @@ class ScriptedServer:
         self._script = script if callable(script) else _in_order(iter(script))
         self._lock = threading.Lock()
         self._in_flight = 0
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self), bind_and_activate=False)
+        self._over = threading.Event()
+        self._http = _HTTPServer(("127.0.0.1", 0), _handler(self), bind_and_activate=False)
         self.requests: list[ScriptedRequest] = []
         """Every request seen, in order."""
         self.prompt_tokens = 0
@@ -98,8 +100,13 @@ class ScriptedServer:
         """Start serving on a free port."""
         self._http.server_bind()
         self._http.server_activate()
-        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(target=self._serve, daemon=True).start()
         return self
+
+    def _serve(self) -> None:
+        with self._http:
+            while not self._over.is_set():
+                self._http.handle_request()
 
     def __exit__(
         self,
@@ -107,9 +114,8 @@ class ScriptedServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop serving."""
-        self._http.shutdown()
-        self._http.server_close()
+        """Stop serving, without waiting for it: an event loop may be running here."""
+        self._over.set()
 
     def respond(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Answer one request; for the HTTP handler.
@@ -194,6 +200,16 @@ def _logprobs(request: ScriptedRequest, response: ScriptedResponse) -> dict[str,
     return {"content": [chosen | {"top_logprobs": top}], "refusal": None}
 
 
+class _HTTPServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    timeout = 0.02
+
+    def server_bind(self) -> None:
+        """Bind without asking the resolver for the name of this machine, as the base would."""
+        TCPServer.server_bind(self)
+
+
 def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -211,6 +227,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))
+            self.send_header("connection", "close")
             self.end_headers()
             self.wfile.write(data)
 

@@ -85,7 +85,7 @@ def _rounds(
 
 
 def _numbered(claims: Iterable[Claim]) -> str:
-    return "\n".join(f"{number}: {fold_space(c.text)}" for number, c in enumerate(claims, 1))
+    return "\n".join(f"C{number}: {fold_space(c.text)}" for number, c in enumerate(claims, 1))
 
 
 def why_unchecked(exc: Exception) -> str:

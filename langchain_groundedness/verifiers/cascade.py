@@ -1,24 +1,25 @@
 """A verifier made of verifiers: cheap ones first, each asked only what is still open."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from langchain_core.load.serializable import Serializable
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.config import merge_configs
-from pydantic import ConfigDict, field_validator
+from pydantic import ConfigDict, field_validator, model_validator
 from typing_extensions import override
 
+from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers.batched import BatchedVerifier, Found, Judging
+from langchain_groundedness.verifiers._pooled import Found, Judging, PooledVerifier
 
 __all__ = ["CascadeVerifier", "Stage"]
 
 
-class Stage(Serializable):
+class Stage(CheckedOptions, Serializable):
     """A verifier in a cascade, and when its word is final.
 
     Without `settles`, a verdict is final if it lies outside the uncertain band of
@@ -46,22 +47,12 @@ class Stage(Serializable):
     name: str | None = None
     """Name of the stage's runs in traces; by default that of the verifier."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        """Validate the band.
-
-        Args:
-            **kwargs: The fields.
-
-        Raises:
-            ConfigurationError: The band is not one.
-        """
-        super().__init__(**kwargs)
+    @model_validator(mode="after")
+    def _band(self) -> Self:
         if not 0 <= self.settle_unsupported <= self.settle_supported <= 1:
-            msg = (
-                "a stage needs 0 <= settle_unsupported <= settle_supported <= 1, got "
-                f"{self.settle_unsupported} and {self.settle_supported}"
-            )
-            raise ConfigurationError(msg)
+            msg = "need 0 <= settle_unsupported <= settle_supported <= 1"
+            raise ValueError(msg)
+        return self
 
     @field_validator("verifier", mode="before")
     @classmethod
@@ -98,7 +89,7 @@ class Stage(Serializable):
         return verdict.support_probability <= self.settle_unsupported
 
 
-class CascadeVerifier(BatchedVerifier):
+class CascadeVerifier(PooledVerifier):
     """Asks one verifier after the other, each only about the claims that are still open.
 
     The last stage has the last word: its verdicts stand, whatever its band. If it could not check

@@ -15,12 +15,12 @@ from typing_extensions import override
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.scoring import merge_verdicts
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
-from langchain_groundedness.verifiers.batched import BatchedVerifier, Found, Judging
-from langchain_groundedness.verifiers.windows import (
+from langchain_groundedness.verifiers._encoder_windows import (
     check_window_options,
     estimate_tokens,
     evidence_windows,
 )
+from langchain_groundedness.verifiers._pooled import Found, Judging, PooledVerifier
 from langchain_groundedness.words import content_words
 
 __all__ = ["CrossEncoderVerifier"]
@@ -35,7 +35,7 @@ _EXPLANATIONS: dict[ScoreClass, str] = {
 }
 
 
-class CrossEncoderVerifier(BatchedVerifier):
+class CrossEncoderVerifier(PooledVerifier):
     """Judges claims with any LangChain `BaseCrossEncoder`, as local rerankers and NLI models are.
 
     Every claim is paired with every window of the documents; all pairs of all claims, and of all

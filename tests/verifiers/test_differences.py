@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verifiers.differences import differences
+from langchain_groundedness.verifiers._differences import differences
 
 
 @pytest.mark.parametrize(

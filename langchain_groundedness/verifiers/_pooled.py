@@ -8,16 +8,18 @@ drives that generator for `invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import run_in_executor
+from pydantic import model_validator
 from typing_extensions import override
 
+from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 
-__all__ = ["BatchedVerifier", "Found", "Judging"]
+__all__ = ["Found", "Judging", "PooledVerifier"]
 
 _Output = TypeVar("_Output")
 
@@ -34,25 +36,19 @@ Judging = Generator[Any, Any, None]
 """Yields requests and `Found`; is sent the reply to each request."""
 
 
-class BatchedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]], ABC):
+class PooledVerifier(
+    CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]], ABC
+):
     """Judges the claims of all its tasks together; ends in exactly one verdict per claim.
 
     A stream gives verdicts as they become final, so in any order; the sum of its lists holds what
     `invoke` returns.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Validate the options.
-
-        Args:
-            *args: Passed on.
-            **kwargs: The fields.
-
-        Raises:
-            ConfigurationError: An option has a value that cannot work.
-        """
-        super().__init__(*args, **kwargs)
-        self._check_options()  # not a pydantic validator: that would wrap the error
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        self._check_options()
+        return self
 
     def _check_options(self) -> None:
         """Raise `ConfigurationError` if options do not fit."""

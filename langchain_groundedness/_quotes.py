@@ -1,0 +1,205 @@
+"""Find where a quote stands in a text, although a model may have copied it with small changes."""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from functools import lru_cache
+from typing import NamedTuple
+
+from rapidfuzz import fuzz
+
+__all__ = ["locate_quote"]
+
+_DIRECT = 2_000_000  # characters of quote times text up to which all places are compared
+_SEEDS = 48
+_PLACES = 8
+_OCCURRENCES = 64
+_LONGEST = 4000  # characters of a quote that is still aligned
+_LONGEST_WORD = 40
+_MARKS = {
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc`\u00b4", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
+    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
+    "\u2026": "...",
+}
+
+
+def locate_quote(quote: str, text: str, *, min_score: float = 90) -> tuple[int, int] | None:
+    """Find where a quote stands in a text.
+
+    Tried in turn: the quote as it is; with case, white space, quotation marks, dashes and Unicode
+    compatibility forms folded; aligned by edit distance (`rapidfuzz.fuzz.partial_ratio`).
+
+    Args:
+        quote: What somebody says stands in the text.
+        text: The text.
+        min_score: Least similarity of an alignment, 0 to 100; above 100 nothing is aligned.
+
+    Returns:
+        Start and end in the text, or `None` if the quote is blank or does not stand there.
+
+    Example:
+        >>> locate_quote("revenue was  2.1", "In Q3 Revenue was 2.1 billion.")
+        (6, 21)
+    """
+    if not quote.strip():
+        return None
+    start = text.find(quote)
+    if start >= 0:
+        return start, start + len(quote)
+    folded = _fold_text(text)
+    wanted = _fold_text(quote).text
+    for form in dict.fromkeys((wanted, wanted.strip("\"'. "))):
+        if form and (found := folded.find(form)):
+            return found
+    if not wanted or len(wanted) > len(folded.text) or min_score > 100:  # noqa: PLR2004  (percent)
+        return None
+    aligned = _align(wanted, folded.text, min_score)
+    return _on_words(text, *folded.origin(*aligned)) if aligned else None
+
+
+class _Folded(NamedTuple):
+    """A folded text, and the chunks of the original that it came from."""
+
+    text: str
+    chunks: tuple[str, ...]
+    starts: tuple[int, ...]
+    sources: tuple[int, ...]
+
+    def find(self, wanted: str) -> tuple[int, int] | None:
+        """Find a folded quote; give its place in the original text."""
+        first = at = self.text.find(wanted)
+        for _ in range(_OCCURRENCES):
+            if at < 0:
+                break
+            if self._whole(at) and self._whole(at + len(wanted)):
+                return self.origin(at, at + len(wanted))
+            at = self.text.find(wanted, at + 1)
+        return self.origin(first, first + len(wanted)) if first >= 0 else None
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """Map a stretch of the folded text to whole characters of the original."""
+        return self._character(start)[0], self._character(end - 1)[1]
+
+    def _whole(self, at: int) -> bool:
+        """Tell whether a character of the original, with its accents, begins at a place."""
+        if at >= len(self.text) or self.text[at] == " ":
+            return True
+        return self._character(at)[2] == at and not unicodedata.combining(self.text[at])
+
+    def _character(self, at: int) -> tuple[int, int, int]:
+        """Give start and end of the character that a place came from, and where its fold begins."""
+        index = max(0, bisect_right(self.starts, at) - 1)
+        source, place = self.sources[index], self.starts[index]
+        for character in self.chunks[index]:
+            size = len(_FOLDING[ord(character)])
+            if place + size > at:
+                return source, source + 1, place
+            source, place = source + 1, place + size
+        return source, source + 1, place  # the space after a chunk
+
+
+class _Folding(dict[int, str]):
+    """Folds single characters, each on its own, so that every piece maps back to one of them."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        folded = _MARKS.get(character)
+        if folded is None:
+            decomposed = unicodedata.normalize("NFKD", character).casefold()
+            folded = unicodedata.normalize("NFKD", decomposed).replace(" ", "")
+        self[code] = folded
+        return folded
+
+
+_FOLDING = _Folding()
+_CHUNK = re.compile(r"(\s*)(\S{1,64})")
+
+
+@lru_cache(maxsize=4)  # several quotes of one reply are sought in the same text
+def _fold_text(text: str) -> _Folded:
+    chunks: list[str] = []
+    starts: list[int] = []
+    sources: list[int] = []
+    parts: list[str] = []
+    length, gap = 0, False
+    for match in _CHUNK.finditer(text):
+        gap = gap or bool(match[1])
+        folded = match[2].translate(_FOLDING)
+        if not folded:
+            continue
+        if gap and parts:
+            parts.append(" ")
+            length += 1
+        gap = False
+        chunks.append(match[2])
+        starts.append(length)
+        sources.append(match.start(2))
+        parts.append(folded)
+        length += len(folded)
+    return _Folded("".join(parts), tuple(chunks), tuple(starts), tuple(sources))
+
+
+def _align(wanted: str, text: str, min_score: float) -> tuple[int, int] | None:
+    """Find the stretch of a folded text that is most like a folded quote."""
+    if len(wanted) > _LONGEST:
+        return None
+    best, place = 0.0, None
+    for start, end in _regions(wanted, text):
+        found = fuzz.partial_ratio_alignment(wanted, text[start:end], score_cutoff=min_score)
+        if found and found.score > best:
+            best, place = found.score, (start + found.dest_start, start + found.dest_end)
+    return place
+
+
+def _regions(wanted: str, text: str) -> list[tuple[int, int]]:
+    """Give the parts of a text worth comparing: all of a short one, else where most seeds meet.
+
+    A seed is a few characters of the quote; at 90 % similarity most of them stand unchanged.
+    """
+    if len(wanted) * len(text) <= _DIRECT:
+        return [(0, len(text))]
+    size = 8 if len(wanted) >= 32 else 4  # noqa: PLR2004  (half of a short quote's seeds must survive)
+    width = max(32, len(wanted) // 4)
+    votes: Counter[int] = Counter()
+    for offset in range(0, max(1, len(wanted) - size), max(1, len(wanted) // _SEEDS)):
+        seed = wanted[offset : offset + size]
+        at = text.find(seed)
+        for _ in range(_OCCURRENCES):
+            if at < 0:
+                break
+            votes[max(0, at - offset) // width] += 1
+            at = text.find(seed, at + 1)
+    margin = len(wanted) // 5 + 32
+    return [
+        (max(0, place * width - margin), (place + 1) * width + len(wanted) + margin)
+        for place, _ in votes.most_common(_PLACES if len(wanted) < _LONGEST // 4 else 2)
+    ]
+
+
+def _on_words(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Move both ends to where words end: out if most of the word is inside, else in."""
+    start = _snap(text, start, inside=end)
+    end = _snap(text, end, inside=start)
+    piece = text[start:end] if end > start else ""
+    if not piece.strip():
+        return None
+    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+
+
+def _snap(text: str, at: int, *, inside: int) -> int:
+    if not 0 < at < len(text) or not (_in_word(text[at - 1]) and _in_word(text[at])):
+        return at
+    low, high = at, at
+    while low > 0 and at - low < _LONGEST_WORD and _in_word(text[low - 1]):
+        low -= 1
+    while high < len(text) and high - at < _LONGEST_WORD and _in_word(text[high]):
+        high += 1
+    within, without = (high, low) if inside > at else (low, high)
+    return without if abs(within - at) >= abs(without - at) else within
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() and not "\u3040" <= character <= "\u9fff"
