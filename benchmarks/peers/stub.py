@@ -180,7 +180,7 @@ def ours(r):
     if "You check claims against evidence" in r.system:
         lines = list(our_verdicts(r))
         return {"lines": lines} if "lines" in r.props else "\n".join(lines)
-    if "Does the evidence support the statement?" in r.user and r.claims:
+    if "Is the statement supported by the evidence?" in r.user and r.claims:
         word = {"supported": "yes", "contradicted": "no", "unsupported": "unknown"}
         return word[r.claims[0]["label"]]
 
