@@ -209,7 +209,7 @@ def import_seconds(module: str) -> float:
     """Seconds that a fresh interpreter takes to import the module, best of three."""
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
     return min(
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)  # noqa: S603  (our own code)
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
         for _ in range(3)
     )
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validat
 from typing_extensions import override
 
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._statements import sentence_claims
 from langchain_groundedness.evidence import locate_quote
 from langchain_groundedness.prompts import (
     EXTRACTION_PROMPT,
@@ -31,30 +32,51 @@ __all__ = ["ClaimExtractor", "ExtractionExample", "LLMClaimExtractor", "Sentence
 ClaimExtractor: TypeAlias = Runnable[ExtractionTask | str, list[Claim]]
 """Anything that finds the claims of an answer: ours, a chain of yours, a `RunnableLambda`."""
 
-
-# TEMP
-from langchain_core.runnables import RunnableLambda
-
-from langchain_groundedness.sentences import split_sentences
-
-
-def sentence_claims(a):
-    return [
-        Claim(id=f"c{i}", text=s.text, start=s.start, end=s.end)
-        for i, s in enumerate(split_sentences(a), 1)
-    ]
-
-
-def SentenceClaimExtractor():
-    return RunnableLambda(lambda t: sentence_claims(t if isinstance(t, str) else t.answer))
-
-
-# /TEMP
 _NUMBERED = re.compile(r"\W*(\d{1,4})\b\W*?[\s:.)]\s*(\S.*)", re.DOTALL)
 _NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 _SKIP = re.compile(r"skip\W*", re.IGNORECASE)
 _COVERED = 0.5
 _LOGGER = logging.getLogger(__name__)
+
+
+class SentenceClaimExtractor(
+    CheckedOptions, RunnableSerializable[ExtractionTask | str, list[Claim]]
+):
+    """Finds the claims of an answer without a model: its sentences, list items and table rows.
+
+    Markup and citation markers are not part of a claim's text; its span covers them, but not the
+    marker of a list item. A table row reads `header: cell; header: cell`. What states nothing is
+    left out: headings, code blocks, questions, lead-ins that end in a colon, greetings, offers
+    and refusals ("The documents do not say"). A short answer is a claim as it stands.
+
+    Example:
+        >>> answer = "Sure! Rome is the **capital** of Italy [1]. Any questions?"
+        >>> [claim] = SentenceClaimExtractor().invoke(answer)
+        >>> claim.text, answer[claim.start : claim.end]
+        ('Rome is the capital of Italy.', 'Rome is the **capital** of Italy [1].')
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    split_compound: bool = True
+    """Whether an English sentence that plainly says two things of one subject gives two claims:
+    `X is a … that was …`, `X is … and was …`, `X is … with 4 million …`. The span of each is the
+    part of the sentence that only it rests on."""
+
+    @classmethod
+    @override
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
+    def invoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
+    ) -> list[Claim]:
+        return self._call_with_config(self._extract, input, config)
+
+    def _extract(self, task: ExtractionTask | str) -> list[Claim]:
+        answer = task if isinstance(task, str) else task.answer
+        return sentence_claims(answer, split_compound=self.split_compound)
 
 
 class ExtractionExample(BaseModel):
@@ -102,9 +124,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.EXTRACTION_PROMPT`; it must have the same variables and ask for the
     same form of reply."""
-    fallback: SkipValidation[ClaimExtractor] | None = Field(
-        default_factory=lambda: SentenceClaimExtractor()
-    )
+    fallback: SkipValidation[ClaimExtractor] | None = Field(default_factory=SentenceClaimExtractor)
     """What to use when the model fails or its reply cannot be read; with `None` that raises."""
 
     @model_validator(mode="after")
@@ -235,7 +255,8 @@ def _rewritten(sentence: Claim, texts: Iterable[str]) -> list[Claim]:
 
 def _located(sentence: Claim, text: str) -> Claim:
     start, end = sentence.start, sentence.end
-    found = locate_quote(text, sentence.text)
+    as_written = start is not None and end == start + len(sentence.text)  # no markup between
+    found = locate_quote(text, sentence.text) if as_written else None
     if found is not None and start is not None:
         start, end = start + found[0], start + found[1]
     return Claim(id=sentence.id, text=text, start=start, end=end)

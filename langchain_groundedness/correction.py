@@ -36,12 +36,14 @@ from langchain_groundedness.types import (
     OnUnverifiable,
 )
 from langchain_groundedness.verifiers._contradictions import differing_value
+from langchain_groundedness.verifiers._quantities import comparable, find_quantities, same_quantity
 
 __all__ = ["Corrector"]
 
 _PLACE = "{correction}"
 _NUMBERED = re.compile(r"\W*(\d{1,4})\s*[:.)]\s*(\S.*)", re.DOTALL)
 _NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
+_LONGEST_VALUE = 4
 _LOGGER = logging.getLogger(__name__)
 
 Span: TypeAlias = tuple[int, int]
@@ -232,9 +234,27 @@ def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
     correction = (verdict.correction or "").strip()
     for statement in filter(None, (correction, *(c.quote for c in verdict.citations))):
         value = differing_value(text, statement)
-        if value and (not correction or value.evidence_value in correction):
+        if value is None or value.kind == "polarity":
+            continue
+        if not correction or value.evidence_value in correction:
             return Replacement(value.claim_start, value.claim_end, value.evidence_value)
-    return differing_part(text, correction) if correction else None
+    return _bare_value(text, correction) or differing_part(text, correction)
+
+
+def _bare_value(text: str, correction: str) -> Replacement | None:
+    """The one value of `text` that a correction which is just a value can stand for."""
+    given = find_quantities(correction)
+    if len(given) != 1 or len(correction.split()) > _LONGEST_VALUE:
+        return None
+    wrong = [
+        found
+        for found in find_quantities(text)
+        if comparable(found, given[0]) and not same_quantity(found, given[0])
+    ]
+    if len(wrong) != 1:
+        return None
+    value = correction[given[0].start : given[0].end]
+    return Replacement(wrong[0].start, wrong[0].end, value)
 
 
 def _whole_change(text: str, verdict: ClaimVerdict, written: str | None) -> Replacement | None:

@@ -11,8 +11,13 @@ from numbers import Real
 from typing import Annotated
 
 from langchain_core.documents import Document
-from langchain_core.load.serializable import Serializable
+from langchain_core.load.serializable import (
+    Serializable,
+    SerializedConstructor,
+    SerializedNotImplemented,
+)
 from pydantic import ConfigDict, Field
+from typing_extensions import override
 
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._quotes import locate_quote
@@ -77,6 +82,13 @@ class EvidencePacker(CheckedOptions, Serializable):
     def is_lc_serializable(cls) -> bool:
         """Tell LangChain that this can be saved with `dumpd`."""
         return True
+
+    @override
+    def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
+        stored = super().to_json()
+        if stored["type"] == "constructor" and self.count_tokens is approximate_tokens:
+            del stored["kwargs"]["count_tokens"]  # a function cannot be saved
+        return stored
 
     def pack(self, documents: Sequence[Document]) -> list[EvidenceBatch]:
         """Pack documents.

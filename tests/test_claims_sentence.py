@@ -1,0 +1,281 @@
+"""Claims found without a model: what becomes one, its text, and the span it came from."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_groundedness.claims import SentenceClaimExtractor
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import ExtractionTask
+
+
+def texts(answer: str) -> list[str]:
+    return [claim.text for claim in SentenceClaimExtractor().invoke(answer)]
+
+
+def pairs(answer: str) -> list[tuple[str, str]]:
+    return [
+        (claim.text, answer[claim.start : claim.end])
+        for claim in SentenceClaimExtractor().invoke(answer)
+    ]
+
+
+def test_sentences_become_claims_with_spans_and_ids() -> None:
+    answer = "Rome is in Italy. It lies on the Tiber."
+    claims = SentenceClaimExtractor().invoke(answer)
+    assert [(c.id, c.text, c.start, c.end) for c in claims] == [
+        ("c1", "Rome is in Italy.", 0, 17),
+        ("c2", "It lies on the Tiber.", 18, 39),
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Paris", "42", "Yes", "No.", "$2.1B", "**Paris**", "# Paris", "Dr. Oak", "\u6771\u4eac"],
+)
+def test_a_short_answer_is_a_claim(answer: str) -> None:
+    assert texts(answer) == [answer.strip("*# ")]
+
+
+async def test_a_fragment_after_a_question_keeps_its_own_text() -> None:
+    task = ExtractionTask(answer="Yes", question="Is Rome in Italy?")
+    [claim] = await SentenceClaimExtractor().ainvoke(task)
+    assert (claim.text, claim.start, claim.end) == ("Yes", 0, 3)
+
+
+@pytest.mark.parametrize("answer", ["", "  \n", "...", "---", "\U0001f389", "```\nx = 1\n```"])
+def test_an_answer_that_says_nothing_has_no_claims(answer: str) -> None:
+    assert texts(answer) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The documents do not say.",
+        "The documents do not say who founded it.",
+        "Unfortunately, the provided context doesn't mention the price.",
+        "Based on the provided documents, I cannot determine the year.",
+        "I don't know.",
+        "I'm sorry, but I don't have enough information to answer that.",
+        "There is no information about its founder in the documents.",
+        "The founding year is not mentioned in the provided text.",
+        "None of the passages mention it.",
+        "It is not possible to determine this from the context.",
+        "No information was found.",
+        "Unknown.",
+        "Ich wei\u00df es nicht.",
+        "Die Dokumente enthalten dazu keine Angaben.",
+        "Je ne sais pas.",
+        "Les documents ne mentionnent pas le prix.",
+        "No lo s\u00e9.",
+        "Los documentos no mencionan el precio.",
+        "\u6211\u4e0d\u77e5\u9053\u3002",
+        "\u6587\u6863\u4e2d\u6ca1\u6709\u63d0\u5230\u3002",
+        "\u5206\u304b\u308a\u307e\u305b\u3093\u3002",
+        "\u0644\u0627 \u0623\u0639\u0631\u0641.",
+        "\u042f \u043d\u0435 \u0437\u043d\u0430\u044e.",
+    ],
+)
+def test_a_refusal_is_no_claim(answer: str) -> None:
+    assert texts(answer) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Hello!", "Hi there!", "Thank you for your question.", "Great question!", "You're welcome!",
+        "Sure!", "Is it raining?", "Who knows\uff1f", "Let me know if you need more.",
+        "Feel free to ask.", "If you have any questions, please ask.", "I hope this helps!",
+        "I'm happy to help.", "Here is a summary of the findings.", "The main points are:",
+        "# Results of 2020", "**Summary**", "Would you like to know more?",
+    ],
+)  # fmt: skip
+def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> None:
+    assert texts(f"{answer}\n\nRome is in Italy.") == ["Rome is in Italy."]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The documents do not mention the price, but it was $3.",
+        "I'm not sure, but it was founded in 1987.",
+        "He does not know her.",
+        "The company did not provide figures.",
+        "Good morning America is a show on ABC.",
+        "Welcome Break is a company in Britain.",
+        'He asked "Why?"',
+        "Hope is a village in Wales.",
+        "There is no evidence that it works.",
+        "Thank You is a song by Dido.",
+        "Certainly was the best of them.",
+    ],
+)
+def test_a_statement_that_looks_like_a_refusal_or_courtesy_is_kept(answer: str) -> None:
+    assert texts(answer) == [answer]
+
+
+def test_what_stands_before_a_statement_and_says_nothing_is_dropped() -> None:
+    answer = "Sure, rome is in Italy."
+    assert pairs(answer) == [("Rome is in Italy.", answer)]
+
+
+def test_list_items_are_claims_without_their_markers() -> None:
+    answer = "The parts are:\n\n- a *wheel*\n2. an axle. It turns.\n* [x] a seat"
+    assert pairs(answer) == [
+        ("a wheel", "a *wheel*"),
+        ("an axle.", "an axle."),
+        ("It turns.", "It turns."),
+        ("a seat", "[x] a seat"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["| Name | Age |\n|---|:-:|\n| Ann | 31 |\n| Bo | |", "Name | Age\n--- | ---\nAnn | 31\nBo |"],
+)
+def test_table_rows_are_claims_named_by_the_header(table: str) -> None:
+    rows = table.split("\n")[2:]
+    assert pairs(f"{table}\n\nThat is all of them.") == [
+        ("Name: Ann; Age: 31", rows[0]),
+        ("Name: Bo", rows[1]),
+        ("That is all of them.", "That is all of them."),
+    ]
+
+
+def test_rows_without_a_header_are_claims_of_their_cells() -> None:
+    assert texts("| Ann | a\\|b |\n| Bo | **29** |") == ["Ann; a|b", "Bo; 29"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("The **capital** of _Italy_ is `Rome`.", "The capital of Italy is Rome."),
+        ("See [the guide](https://a.b/c.html) first.", "See the guide first."),
+        ("It rose in May [1].", "It rose in May."),
+        ("It rose [1][2, 3] in May. [4-6]", "It rose in May."),
+        ("It rose (report.md#sales).", "It rose."),
+        ("It rose (source: a/report.pdf).", "It rose."),
+        ("It rose [Document 2].", "It rose."),
+        ("It rose\u30101\u2020source\u3011.", "It rose."),
+        ("It <b>rose</b> by x_1 and y_2.", "It rose by x_1 and y_2."),
+        ("It rose 5 * 3 * 2 times.", "It rose 5 * 3 * 2 times."),
+        ("The set is [0, 1000].", "The set is [0, 1000]."),
+        ("**Revenue was $2.1B.**", "Revenue was $2.1B."),
+        ("It says \u201cgo\u201d (again).", "It says \u201cgo\u201d (again)."),
+    ],
+)
+def test_markup_and_citation_markers_are_not_part_of_the_text(answer: str, text: str) -> None:
+    assert pairs(answer) == [(text, answer)]
+
+
+def test_quoted_lines_are_claims_without_their_markers() -> None:
+    assert texts("> Quoted from\n> the report.") == ["Quoted from the report."]
+
+
+def test_code_blocks_are_skipped() -> None:
+    assert texts("Run it.\n```\nThis is. Code.\n```\nIt works.") == ["Run it.", "It works."]
+
+
+@pytest.mark.parametrize(
+    ("answer", "claims"),
+    [
+        ("今天很好。你来吗?东京大。", ["今天很好。", "东京大。"]),
+        ("ما هي؟ القاهرة كبيرة.", ["القاهرة كبيرة."]),
+    ],
+)  # fmt: skip
+def test_other_scripts_are_read_alike(answer: str, claims: list[str]) -> None:
+    assert texts(answer) == claims
+
+
+@pytest.mark.parametrize(
+    ("answer", "parts"),
+    [
+        (
+            "Python is a high-level general-purpose language that was created by George Lucas.",
+            [
+                ("Python is a high-level general-purpose language.",
+                 "Python is a high-level general-purpose language"),
+                ("Python was created by George Lucas.", "that was created by George Lucas"),
+            ],
+        ),
+        (
+            "Rome is the capital of Italy with more than 4 million inhabitants",
+            [
+                ("Rome is the capital of Italy.", "Rome is the capital of Italy"),
+                ("Rome has more than 4 million inhabitants.",
+                 "with more than 4 million inhabitants"),
+            ],
+        ),
+        (
+            "The **bridge** was built in 1932 and is 1149 metres long.",
+            [
+                ("The bridge was built in 1932.", "The **bridge** was built in 1932"),
+                ("The bridge is 1149 metres long.", "is 1149 metres long"),
+            ],
+        ),
+        (
+            "Ada Oak was the chief engineer, who was born in 1801.",
+            [
+                ("Ada Oak was the chief engineer.", "Ada Oak was the chief engineer"),
+                ("Ada Oak was born in 1801.", "who was born in 1801"),
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_a_sentence_that_says_two_things_gives_two_claims(
+    answer: str, parts: list[tuple[str, str]]
+) -> None:
+    assert pairs(answer) == parts
+    assert len(SentenceClaimExtractor(split_compound=False).invoke(answer)) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Python is the first language that was created by a team.",
+        "Ann is a member of the club that was founded in 1900.",
+        "It is not a language that was made for children.",
+        "He is a man who was never late.",
+        "Rome is the largest city with 4 million inhabitants.",
+        "Ann said Bo was late and was angry.",
+        "If Ann is ill and is weak she rests.",
+        "Some cats are black and are fast.",
+        "The rules are a set of norms that is old.",
+        "The city is close to the sea with nice beaches.",
+        "Ann was born in Rome, and her brother was born in Oslo.",
+    ],
+)
+def test_a_sentence_is_not_split_where_that_could_change_its_meaning(answer: str) -> None:
+    assert pairs(answer) == [(answer, answer)]
+
+
+@given(st.text(max_size=200) | st.text("ab.A |-#*_`[]()1:>\n?! ", max_size=120))
+def test_spans_lie_in_the_answer_in_order_and_hold_something(answer: str) -> None:
+    claims = SentenceClaimExtractor().invoke(answer)
+    at = 0
+    for number, claim in enumerate(claims, 1):
+        assert claim.id == f"c{number}"
+        assert claim.text.strip()
+        assert claim.start is not None
+        assert claim.end is not None
+        assert at <= claim.start < claim.end <= len(answer)
+        at = claim.end
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["It rose. ", "x ", " ", "[", "*a ", "_ ", "<a ", "?)", "> ", "is a ", "| a ", "A is a b, "],
+)
+def test_a_large_answer_is_read_in_bounded_time(unit: str) -> None:
+    begin = time.perf_counter()
+    SentenceClaimExtractor().invoke("A" + unit * (200_000 // len(unit)))
+    assert time.perf_counter() - begin < 10
+
+
+def test_an_unknown_option_is_refused() -> None:
+    options: dict[str, Any] = {"split": True}
+    with pytest.raises(ConfigurationError):
+        SentenceClaimExtractor(**options)
