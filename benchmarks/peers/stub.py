@@ -187,7 +187,7 @@ def ours(r):
 
 def our_verdicts(r):
     """One line per claim shown, with the number of the evidence sentence if it was shown too."""
-    numbered = re.findall(r"^\[(\d+)\] (.*)$", r.user, re.MULTILINE)
+    numbered = re.findall(r"^(\d+) (.*)$", r.user, re.MULTILINE)
     evidence = {text: number for number, text in numbered}
     shown = re.search(r"<claims (\w+)>\n(.*)\n</claims \1>", r.user, re.DOTALL)
     gold = {c["text"]: c for c in r.sample["claims"]}
