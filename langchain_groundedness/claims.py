@@ -134,6 +134,11 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         return self
 
     @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
     def invoke(
         self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
     ) -> list[Claim]:
