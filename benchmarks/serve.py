@@ -15,7 +15,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="GGUF file to serve")
     parser.add_argument("--port", type=int, default=8765)
-    parser.add_argument("--context", type=int, default=8192, help="context window in tokens")
+    parser.add_argument("--context", type=int, default=4096, help="context window in tokens")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
     options = {
@@ -23,6 +23,7 @@ def main() -> int:
         "port": args.port,
         "n_ctx": args.context,
         "n_threads": os.cpu_count() or 1,
+        "logits_all": "true",  # without it the server gives no log-probabilities
     }
     flags = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     server = subprocess.Popen(

@@ -103,8 +103,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
     The model sees the sentences of the answer by number and writes only what is to change:
     sentences that need their context or say several things are rewritten as self-contained
     claims, sentences without anything to check are skipped, and every sentence it does not
-    mention is a claim as it stands. So a short reply is a cheap one, and a lazy or cut-off one hides
-    nothing.
+    mention is a claim as it stands. So a short reply is enough, and one that is lazy or cut off
+    hides nothing.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel

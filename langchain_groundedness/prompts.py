@@ -87,14 +87,14 @@ VERIFICATION_PROMPT = ChatPromptTemplate.from_messages(
             "You check claims against evidence, and only against it. "
             + _DATA
             + """
-Write one line per claim, in order:
-CLAIM: SENTENCES LABEL
-SENTENCES: numbers of the evidence sentences that decide, or - if none does
-LABEL: supported if they state every part of the claim or it follows from them, contradicted if \
-they say otherwise, unverifiable if neither
-After contradicted add: | the correct value | reason
-After unverifiable add: | reason
-Reasons: at most ten words, in the language of the claim.""",
+For each claim, in order, name the evidence sentences that decide it and judge it:
+supported: they state every part of the claim, or it follows from them
+contradicted: they say otherwise; add the correct value and a short reason
+unverifiable: neither; add a short reason
+Reply with one line per claim in this form, reasons in the language of the claims:
+C1: [4] [5] supported
+C2: [9] contradicted | 1987 | founded in 1987, not 1990
+C3: unverifiable | no price is given""",
         ),
         ("human", "{evidence}\n{question}{claims}"),
     ]

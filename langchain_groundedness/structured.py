@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, SkipValidation
 from typing_extensions import override
 
 from langchain_groundedness._replies import declined, parse_json, refused, reply_text, salvaged
-from langchain_groundedness.exceptions import OutputParsingError, VerificationError
+from langchain_groundedness.exceptions import OutputParsingError
 
 __all__ = [
     "Flow",
@@ -199,41 +199,36 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
 
     def _first_reply(self, messages: Sequence[BaseMessage]) -> Flow[Any]:
         """Climb down the ladder until the model takes the call; remember where that was."""
-        unknown: Exception | None = None
         proven = recall(self.model, _SUBJECT)
-        for place, rung in enumerate(_RUNGS):
-            if place < (proven or 0):
-                continue
+        place = proven or 0
+        while True:
+            rung = _RUNGS[place]
             runnable = rung.build(self.model, self.reply_schema)
             if runnable is None:
+                place += 1
                 continue
             asked = [*messages, *rung.instruct(self.reply_schema, self.from_text is not None)]
             try:
                 raw = yield ModelCall(runnable, asked)
             except Exception as exc:
                 if declined(exc):
-                    raise self._refusal("") from exc
-                if (text := salvaged(exc)) is not None:
-                    raw = text
-                elif proven is None and unsupported(exc):
-                    unknown = exc
+                    raise self._refusal(None) from exc
+                raw = salvaged(exc)
+                if raw is None:
+                    if proven is not None or rung is _RUNGS[-1] or not unsupported(exc):
+                        raise
+                    place += 1
                     continue
-                else:
-                    raise
             learn(self.model, _SUBJECT, place)
             return raw
-        if unknown is None:
-            msg = "no way of asking the model is left"
-            raise VerificationError(msg)
-        raise unknown
 
-    def _refusal(self, raw: str) -> ModelRefusedError:
+    def _refusal(self, raw: Any) -> ModelRefusedError:
         msg = f"the model refused to answer {self.name!r}"
-        return ModelRefusedError(msg, raw=raw, prompt_name=self.name)
+        return ModelRefusedError(msg, raw=reply_text(raw), prompt_name=self.name)
 
     def _read(self, raw: Any) -> ReplyT | None:
         if refused(raw):
-            raise self._refusal(reply_text(raw))
+            raise self._refusal(raw)
         if isinstance(raw, dict) and isinstance(raw.get("parsed"), self.reply_schema):
             return raw["parsed"]  # type: ignore[no-any-return]
         reply = parse_json(raw, self.reply_schema)
@@ -291,7 +286,7 @@ def _structured(
             schema, include_raw=True, **options
         )
         return structured
-    inner = model.bound
+    inner: Any = model.bound
     if model.kwargs:
         # Structured output is a sequence, which drops bound arguments; those that are also
         # fields of the model (temperature, max_tokens, …) can be set there instead.

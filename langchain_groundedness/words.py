@@ -2,14 +2,14 @@
 
 import re
 import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
 
-__all__ = ["content_words", "fold"]
+__all__ = ["STOP_WORDS", "Word", "content_words", "find_words", "fold", "stem"]
 
 # Han, kana and Thai write no spaces: each character counts as a word of its own.
-_WORD = re.compile(
-    r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
-    r"|[^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
-)
+_UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 _STOP_WORDS = frozenset(
     """
     a an and are as at be been but by did do does for from had has have he her his i in
@@ -17,6 +17,23 @@ _STOP_WORDS = frozenset(
     was we were what when where which who will with would you your
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
+STOP_WORDS = _STOP_WORDS | frozenset(
+    """
+    about also am any being can could him how if into just may me might more most my no nor not
+    only other out over own same shall should some such those through too us very while whom
+    whose why yes s t re ve ll d m
+    """.split()  # noqa: SIM905
+)
+"""English words that say nothing of what a text is about. `content_words` keeps more of them,
+because for it a shared word counts as evidence and a missing one counts as nothing."""
+
+
+class Word(NamedTuple):
+    """A word of a text: its stem, and `text[start:end]` as it was written."""
+
+    stem: str
+    start: int
+    end: int
 
 
 def fold(text: str) -> str:
@@ -45,3 +62,123 @@ def content_words(text: str) -> frozenset[str]:
         ['1b', '2', 'revenue']
     """
     return frozenset(_WORD.findall(fold(text))) - _STOP_WORDS
+
+
+def find_words(text: str) -> list[Word]:
+    """Find all words of a text, stop words included, with their offsets.
+
+    Args:
+        text: Any text, in any script.
+
+    Returns:
+        The words in order.
+
+    Example:
+        >>> [word.stem for word in find_words("She studied the cities.")]
+        ['she', 'study', 'the', 'city']
+    """
+    return [Word(_stem_as_written(m.group()), m.start(), m.end()) for m in _WORD.finditer(text)]
+
+
+@lru_cache(maxsize=100_000)
+def _stem_as_written(word: str) -> str:
+    folded = fold(word)
+    bare = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
+    return stem(bare if bare.isascii() else folded)
+
+
+_IRREGULAR = {
+    form: base
+    for base, forms in {
+        "bear": "bore born borne",
+        "become": "became",
+        "begin": "began begun",
+        "bring": "brought",
+        "build": "built",
+        "buy": "bought",
+        "child": "children",
+        "choose": "chose chosen",
+        "come": "came",
+        "die": "dying dead death",
+        "draw": "drew drawn",
+        "eat": "ate eaten",
+        "fall": "fell fallen",
+        "feel": "felt",
+        "fight": "fought",
+        "find": "found",
+        "fly": "flew flown flight",
+        "get": "got gotten",
+        "give": "gave given",
+        "go": "went gone",
+        "good": "better best",
+        "grow": "grew grown growth",
+        "hold": "held",
+        "keep": "kept",
+        "know": "knew known",
+        "lead": "led",
+        "leave": "left",
+        "lose": "lost loss",
+        "make": "made",
+        "man": "men",
+        "marry": "marriage",
+        "meet": "met",
+        "pay": "paid",
+        "rise": "rose risen",
+        "run": "ran",
+        "say": "said",
+        "see": "saw seen",
+        "sell": "sold sale",
+        "send": "sent",
+        "sing": "sang sung song",
+        "speak": "spoke spoken",
+        "spend": "spent",
+        "take": "took taken",
+        "teach": "taught",
+        "tell": "told",
+        "think": "thought",
+        "use": "used using",
+        "win": "won",
+        "woman": "women",
+        "write": "wrote written",
+    }.items()
+    for form in forms.split()
+}
+_SHORTEST = 4
+_ENDINGS = (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ying", "y"), ("ily", "y"))
+
+
+def stem(word: str) -> str:
+    """Take the commonest English endings off a folded word.
+
+    Plurals, past and -ing forms and adverbs fall together with their base; words that merely look
+    alike mostly do not. Words of other scripts come back unchanged.
+
+    Args:
+        word: One folded word.
+
+    Returns:
+        Its stem, at least three characters long where the word is.
+
+    Example:
+        >>> stem("directed"), stem("directing"), stem("stopped"), stem("news")
+        ('direct', 'direct', 'stop', 'news')
+    """
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if len(word) < _SHORTEST or not word.isascii() or not word.isalpha() or word == "news":
+        return word
+    for ending, base in _ENDINGS:
+        if word.endswith(ending) and len(word) > len(ending) + 1:
+            return word[: -len(ending)] + base
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST - 1:
+            return _undouble(word[: -len(ending)])
+    return word[:-1] if word.endswith("e") and len(word) > _SHORTEST else word
+
+
+def _undouble(base: str) -> str:
+    if base[-1] == base[-2] and base[-1] not in "lsz":
+        return base[:-1]
+    return base[:-1] if base.endswith("e") and len(base) > _SHORTEST else base

@@ -123,13 +123,13 @@ def test_white_space_folds_to_one_line() -> None:
 
 def test_a_prompt_without_a_required_variable_is_refused() -> None:
     prompt = ChatPromptTemplate.from_messages([("human", "{claims}")])
-    with pytest.raises(ConfigurationError, match="lacks {evidence}"):
+    with pytest.raises(ConfigurationError, match=r"lacks {evidence}"):
         check_prompt(prompt, required={"evidence", "claims"}, optional={"question"})
 
 
 def test_a_prompt_with_a_variable_that_nothing_fills_is_refused() -> None:
     prompt = ChatPromptTemplate.from_messages([("human", "{claims} {tone}")])
-    with pytest.raises(ConfigurationError, match="{tone}, which nothing fills"):
+    with pytest.raises(ConfigurationError, match=r"{tone}, which nothing fills"):
         check_prompt(prompt, required={"claims"}, optional={"question"})
 
 

@@ -30,14 +30,14 @@ def reply_lines(prompt: str) -> Iterable[str]:
     if "prepare an answer for fact checking" in prompt:
         return
     evidence = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
-    for number, claim in re.findall(r"^(\d+): (.*)$", prompt, re.MULTILINE):
+    for number, claim in re.findall(r"^(C\d+): (.*)$", prompt, re.MULTILINE):
         sign = next((sign for sign in JUDGED if sign in claim), None)
         if sign is None:
-            yield f"{number}: - unverifiable | not mentioned"
+            yield f"{number}: unverifiable | not mentioned"
         else:
             key, verdict = JUDGED[sign]
             place = next(place for place, sentence in evidence if key in sentence)
-            yield f"{number}: {place} {verdict}"
+            yield f"{number}: [{place}] {verdict}"
 
 
 def openai_reply(request: ScriptedRequest) -> str:

@@ -66,7 +66,7 @@ def chat(server: ScriptedServer) -> ChatOpenAI:
     return ChatOpenAI(
         model="scripted",
         base_url=server.base_url,
-        api_key="none",  # type: ignore[arg-type]  # pydantic makes it a secret
+        api_key="none",
         use_responses_api=False,
         max_retries=0,
     )
@@ -266,7 +266,7 @@ def test_options_that_are_no_field_of_the_model_are_kept_by_asking_plainly() -> 
 
 
 def test_a_retrying_model_retries_structured_output() -> None:
-    answers = [ScriptedResponse("busy", status=429), GOOD]
+    answers: list[str | ScriptedResponse] = [ScriptedResponse("busy", status=429), GOOD]
     with ScriptedServer(answers) as server:
         retrying = chat(server).with_retry(wait_exponential_jitter=False)
         assert ask(retrying).invoke({"what": "it"}) == EXPECTED

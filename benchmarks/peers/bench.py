@@ -149,7 +149,7 @@ def row(name, r, n=20):
         ]
     unchecked = r.get("unchecked", 0)
     bad = r["score_mismatches"] - unchecked  # a sample that is said to be unchecked is not wrong
-    scores = f"{bad} of {n} wrong" if bad else "as gold"
+    scores = f"{bad} of {n} wrong" if bad or unchecked else "as gold"
     if unchecked:
         scores += f", {unchecked} said to be unchecked"
     return [

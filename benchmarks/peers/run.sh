@@ -11,7 +11,8 @@ peers=("$@")
 mkdir -p "$venvs"
 for p in "${peers[@]}"; do
   reqs=$here/requirements
-  want=$(cat "$reqs/$p".*txt | sha256sum | cut -d' ' -f1)
+  also=(); [ "$p" = ours ] && also=(pyproject.toml)
+  want=$(cat "$reqs/$p".*txt "${also[@]}" | sha256sum | cut -d" " -f1)
   [ "$(cat "$venvs/$p/.ready" 2>/dev/null || true)" = "$want" ] && continue
   echo "installing $p" >&2
   rm -rf "${venvs:?}/$p"

@@ -191,17 +191,17 @@ def our_verdicts(r):
     evidence = {text: number for number, text in numbered}
     shown = re.search(r"<claims (\w+)>\n(.*)\n</claims \1>", r.user, re.DOTALL)
     gold = {c["text"]: c for c in r.sample["claims"]}
-    for number, text in re.findall(r"^(\d+): (.*)$", shown[2], re.MULTILINE):
+    for number, text in re.findall(r"^C(\d+): (.*)$", shown[2], re.MULTILINE):
         c = gold[text]
         place = evidence.get(c["evidence"])
         if place is None:
-            yield f"{number}: - unverifiable | The evidence does not mention it."
+            yield f"C{number}: unverifiable | The evidence does not mention it."
         elif ok(c):
-            yield f"{number}: {place} supported"
+            yield f"C{number}: [{place}] supported"
         else:
             old = text.split()
             value = " ".join(w for w in c["correction"].split() if w not in old).rstrip(".")
-            yield f"{number}: {place} contradicted | {value} | The evidence gives another value."
+            yield f"C{number}: [{place}] contradicted | {value} | The evidence gives another value."
 
 
 HANDLERS = [

@@ -267,7 +267,7 @@ def test_concurrency_is_bounded_by_the_config_or_the_option(option: int | None) 
         return json.dumps({"lines": ["C1: unverifiable"]})
 
     with ScriptedServer(script) as server:
-        model = ChatOpenAI(model="m", base_url=server.base_url, api_key="none")  # type: ignore[arg-type]
+        model = ChatOpenAI(model="m", base_url=server.base_url, api_key="none")
         verifier = LLMVerifier(model=model, claims_per_call=1, max_concurrency=option or 16)
         texts = [f"Rome {n}" for n in range(8)]
         verifier.invoke(task(*texts), None if option else {"max_concurrency": 2})
@@ -297,11 +297,11 @@ async def test_a_faulty_judge_is_never_taken_for_a_clean_one(fault: str, strateg
         model = ChatOpenAI(
             model="m",
             base_url=server.base_url,
-            api_key="none",  # type: ignore[arg-type]
+            api_key="none",
             max_retries=0,
             use_responses_api=False,
         )
-        verifier = LLMVerifier(model=model, strategy=strategy)  # type: ignore[arg-type]
+        verifier = LLMVerifier(model=model, strategy=strategy)
         tasks = [task("Rome is in Peru.", "Italy lacks Rome.") for _ in range(20)]
         results = await verifier.abatch(tasks)
     found = [label for verdicts in results for label in labels(verdicts)]

@@ -1,0 +1,227 @@
+"""What a claim says differently from a quote that speaks about the same thing."""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from langchain_groundedness.verifiers._polarity import negation_differs, opposite_words
+from langchain_groundedness.verifiers._quantities import (
+    Quantity,
+    comparable,
+    find_quantities,
+    same_quantity,
+)
+from langchain_groundedness.verifiers._rarity import rarity
+from langchain_groundedness.words import STOP_WORDS, Word, find_words
+
+__all__ = ["Difference", "DifferenceKind", "differing_value"]
+
+DifferenceKind = Literal["quantity", "date", "name", "polarity"]
+
+_SAME_SUBJECT = 0.5
+"""Share of the claim's other words, weighed by rarity, that the quote must say too."""
+_SAME_STATEMENT = 0.85
+"""The same for polarity: only a quote that says nearly everything can be the opposite."""
+_NEAR = 4
+_NAME = re.compile(
+    r"[^\W\d_a-z][\w'\u2019-]*(?:(?:[ -]| (?:van|von|de|der|den|da|di|du|la|le|el|al|bin|of|the) )"
+    r"[^\W\d_a-z][\w'\u2019-]*)*"
+)
+
+
+class Difference(NamedTuple):
+    """Where a claim and a quote name different things in the same place.
+
+    `claim[claim_start:claim_end] == claim_value` and
+    `quote[evidence_start:evidence_end] == evidence_value`. For polarity these are the whole texts.
+    """
+
+    kind: DifferenceKind
+    claim_value: str
+    claim_start: int
+    claim_end: int
+    evidence_value: str
+    evidence_start: int
+    evidence_end: int
+    agreement: float
+    """Share of the claim's other words, weighed by rarity, that the quote says too; 0 .. 1, and 1
+    if the claim is nothing but its value."""
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+
+
+def differing_value(claim_text: str, quote: str) -> Difference | None:
+    """Find the value, date, name or polarity in which a claim differs from a quote.
+
+    Args:
+        claim_text: The claim.
+        quote: Evidence, best a single sentence.
+
+    Returns:
+        The difference that is clearest, or `None` if the quote speaks of something else or says
+        nothing different.
+
+    Example:
+        >>> found = differing_value("Revenue was $2.4B in Q3.", "Q3 revenue came in at $2.1B.")
+        >>> found.claim_value, found.evidence_value
+        ('$2.4B', '$2.1B')
+    """
+    claim_words, quote_words = find_words(claim_text), find_words(quote)
+    options = [
+        *_quantities(claim_text, claim_words, quote, quote_words),
+        *_names(claim_text, claim_words, quote, quote_words),
+    ]
+    if options:
+        return max(options, key=lambda option: option[0])[1]
+    return _polarity(claim_text, claim_words, quote, quote_words)
+
+
+def _quantities(
+    claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
+) -> Iterator[tuple[float, Difference]]:
+    mine, theirs = find_quantities(claim), find_quantities(quote)
+    unmatched = [q for q in mine if not any(same_quantity(q, given) for given in theirs)]
+    free = [q for q in theirs if not any(same_quantity(claimed, q) for claimed in mine)]
+    agreement = _agreement(claim_words, quote_words, [_Span(q.start, q.end) for q in mine])
+    if agreement < _SAME_SUBJECT:
+        return
+    alone = all(w.stem in STOP_WORDS or _inside(w, mine) for w in claim_words)
+    for claimed in unmatched:
+        for given in free:
+            context = _context(claim_words, claimed, quote_words, given)
+            if not comparable(claimed, given) or not _alike(claimed, given, context, alone=alone):
+                continue
+            kind: DifferenceKind = "date" if claimed.kind == "date" else "quantity"
+            yield (
+                context + agreement,
+                Difference(
+                    kind,
+                    claim[claimed.start : claimed.end],
+                    claimed.start,
+                    claimed.end,
+                    quote[given.start : given.end],
+                    given.start,
+                    given.end,
+                    agreement,
+                ),
+            )
+
+
+def _inside(word: Word, quantities: list[Quantity]) -> bool:
+    return any(q.start <= word.start < q.end for q in quantities)
+
+
+def _alike(claimed: Quantity, given: Quantity, context: float, *, alone: bool) -> bool:
+    """Two amounts of money differ; two bare numbers may count different things."""
+    if claimed.kind == "number" and claimed.unit in ("$", "€", "£", "¥", "₹"):
+        return True
+    if given.text == "decade" or claimed.text == "decade":
+        return False
+    return alone or context >= 1
+
+
+def _context(
+    claim_words: list[Word],
+    claimed: Quantity | _Span,
+    quote_words: list[Word],
+    given: Quantity | _Span,
+) -> float:
+    """Count the content words near both values, the nearest for most."""
+    before, after = _around(claim_words, claimed)
+    before_given, after_given = _around(quote_words, given)
+    score = 0.0
+    for mine, theirs in ((before, before_given), (after, after_given)):
+        score += sum(1.0 for word in mine if word in theirs)
+        score += 0.5 if mine and theirs and mine[0] == theirs[0] else 0.0
+    return score
+
+
+def _around(words: list[Word], span: Quantity | _Span) -> tuple[list[str], list[str]]:
+    before = [w.stem for w in words if w.end <= span.start and w.stem not in STOP_WORDS]
+    after = [w.stem for w in words if w.start >= span.end and w.stem not in STOP_WORDS]
+    return before[::-1][:_NEAR], after[:_NEAR]
+
+
+def _names(
+    claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
+) -> Iterator[tuple[float, Difference]]:
+    mine = {word.stem for word in claim_words}
+    theirs = {word.stem for word in quote_words}
+    for claimed in _name_spans(claim, claim_words, theirs):
+        agreement = _agreement(claim_words, quote_words, [claimed])
+        if agreement < _SAME_SUBJECT:
+            continue
+        for given in _name_spans(quote, quote_words, mine):
+            if not _same_place(claim_words, claimed, quote_words, given):
+                continue
+            context = _context(claim_words, claimed, quote_words, given)
+            yield (
+                context + agreement,
+                Difference(
+                    "name",
+                    claim[claimed.start : claimed.end],
+                    claimed.start,
+                    claimed.end,
+                    quote[given.start : given.end],
+                    given.start,
+                    given.end,
+                    agreement,
+                ),
+            )
+
+
+def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[_Span]:
+    """Give the names of a text that share no word with the other text."""
+    common = rarity()
+    for match in _NAME.finditer(text):
+        inside = [w for w in words if match.start() <= w.start < match.end()]
+        if not inside or any(w.stem in other for w in inside if w.stem not in STOP_WORDS):
+            continue
+        opens = not text[: match.start()].rstrip() or text[: match.start()].rstrip()[-1] in ".!?:"
+        lone = len(inside) == 1 and inside[0].stem in common.idf
+        if all(w.stem in STOP_WORDS for w in inside):
+            continue
+        if opens and lone and inside[0].stem not in common.names:
+            continue
+        yield _Span(match.start(), match.end())
+
+
+def _same_place(
+    claim_words: list[Word], claimed: _Span, quote_words: list[Word], given: _Span
+) -> bool:
+    """Tell whether both stand behind the same words: "created by X", "created by Y"."""
+    mine = [w.stem for w in claim_words if w.end <= claimed.start][::-1]
+    theirs = [w.stem for w in quote_words if w.end <= given.start][::-1]
+    if not mine or not theirs or mine[0] != theirs[0]:
+        return False
+    content_mine = next((w for w in mine if w not in STOP_WORDS), None)
+    content_theirs = next((w for w in theirs if w not in STOP_WORDS), None)
+    return content_mine is not None and content_mine == content_theirs
+
+
+def _polarity(
+    claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
+) -> Difference | None:
+    opposite = opposite_words(claim, quote)
+    if negation_differs(claim, quote) == (opposite is not None):
+        return None  # neither differs, or both do and cancel out
+    skipped = [_Span(w.start, w.end) for w in claim_words if opposite and w.stem == opposite.claim]
+    agreement = _agreement(claim_words, quote_words, skipped)
+    if agreement < _SAME_STATEMENT:
+        return None
+    return Difference("polarity", claim, 0, len(claim), quote, 0, len(quote), agreement)
+
+
+def _agreement(claim_words: list[Word], quote_words: list[Word], without: list[_Span]) -> float:
+    table = rarity()
+    theirs = {word.stem for word in quote_words}
+    rest = {
+        w.stem: table.weight(w.stem)
+        for w in claim_words
+        if w.stem not in STOP_WORDS and not any(s.start <= w.start < s.end for s in without)
+    }
+    total = sum(rest.values())
+    return sum(weight for word, weight in rest.items() if word in theirs) / total if total else 1.0

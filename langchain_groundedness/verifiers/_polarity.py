@@ -1,0 +1,214 @@
+"""Polarity and extent: negation, opposites, quantifiers in which claim and evidence differ."""
+
+import re
+from typing import NamedTuple
+
+from langchain_groundedness.verifiers._statement import Statement
+from langchain_groundedness.words import STOP_WORDS, find_words, stem
+
+__all__ = ["negation_differs", "opposite_words", "polarity_signals"]
+
+_NEGATION = re.compile(
+    r"\b(?:not?(?! (?:only|just|merely|matter|but)\b)|never|none|neither|nor|nobody|nothing|without|cannot|hardly|unable to"
+    r"|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to|den(?:y|ies|ied))\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+_PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
+_OPPOSITES = {
+    (stem(a), stem(b))
+    for pair in [
+        "increase decrease",
+        "rise fall",
+        "rise decline",
+        "grow shrink",
+        "grow decline",
+        "gain lose",
+        "win lose",
+        "up down",
+        "high low",
+        "higher lower",
+        "large small",
+        "larger smaller",
+        "big small",
+        "more less",
+        "more fewer",
+        "most least",
+        "early late",
+        "earlier later",
+        "before after",
+        "first last",
+        "young old",
+        "younger older",
+        "allow forbid",
+        "allow prohibit",
+        "permit prohibit",
+        "accept reject",
+        "support oppose",
+        "include exclude",
+        "start end",
+        "begin end",
+        "open close",
+        "live die",
+        "birth death",
+        "bear die",
+        "true false",
+        "male female",
+        "man woman",
+        "father mother",
+        "son daughter",
+        "brother sister",
+        "husband wife",
+        "king queen",
+        "north south",
+        "east west",
+        "northern southern",
+        "eastern western",
+        "left right",
+        "always never",
+        "all none",
+        "buy sell",
+        "legal illegal",
+        "possible impossible",
+        "able unable",
+        "common rare",
+        "safe dangerous",
+        "fast slow",
+        "hot cold",
+        "strong weak",
+        "success failure",
+        "successful unsuccessful",
+        "profit loss",
+        "public private",
+        "single married",
+        "alive dead",
+        "present absent",
+        "enable disable",
+        "increase reduce",
+        "improve worsen",
+        "maximum minimum",
+        "above below",
+        "inside outside",
+        "positive negative",
+        "good bad",
+        "best worst",
+        "long short",
+        "longer shorter",
+        "same different",
+        "agree disagree",
+        "like dislike",
+        "full empty",
+    ]
+    for a, b in (pair.split(),)
+}
+_OPPOSITE_OF: dict[str, frozenset[str]] = {}
+for _a, _b in _OPPOSITES:
+    _OPPOSITE_OF[_a] = _OPPOSITE_OF.get(_a, frozenset()) | {_b}
+    _OPPOSITE_OF[_b] = _OPPOSITE_OF.get(_b, frozenset()) | {_a}
+_EXTENT = {
+    stem(word): degree
+    for degree, words in enumerate(
+        (
+            "all every always only entire entirely sole solely must completely never none",
+            "most mostly usually often generally many primarily",
+            "some sometimes few may might could can occasionally possibly perhaps likely",
+        )
+    )
+    for word in words.split()
+}
+_SUPERLATIVES = frozenset("most least best worst first only last".split())  # noqa: SIM905
+_SUPERLATIVE_LENGTH = 6
+_WEAK = 2
+
+
+class Opposites(NamedTuple):
+    """Two words of opposite meaning, one of each text."""
+
+    claim: str
+    evidence: str
+
+
+def _says_no(text: str) -> bool:
+    return _NEGATION.search(text) is not None
+
+
+def negation_differs(claim: str, evidence: str) -> bool:
+    """Tell whether one of two texts negates what the other one says.
+
+    Args:
+        claim: Text of the claim.
+        evidence: Text of the evidence.
+
+    Returns:
+        True if what follows a negation in one is said without one in the other.
+    """
+    mine, theirs = _negated(claim), _negated(evidence)
+    if mine and theirs:
+        return False  # what each of them denies is beyond counting words
+    all_mine = {word.stem for word in find_words(claim)}
+    all_theirs = {word.stem for word in find_words(evidence)}
+    return bool((mine & all_theirs) | (theirs & all_mine))
+
+
+def _negated(text: str) -> set[str]:
+    """Give the content word behind each negation, up to the next punctuation."""
+    negated: set[str] = set()
+    for match in _NEGATION.finditer(text):
+        clause = _PUNCTUATION.split(text[match.end() :], maxsplit=1)[0]
+        content = (word.stem for word in find_words(clause) if word.stem not in STOP_WORDS)
+        negated.add(next(content, ""))
+    return negated
+
+
+def opposite_words(claim: str, evidence: str) -> Opposites | None:
+    """Find a word of the claim in whose place the evidence has its opposite.
+
+    Args:
+        claim: Text of the claim.
+        evidence: Text of the evidence.
+
+    Returns:
+        The stems of both, or `None`.
+    """
+    mine = [word.stem for word in find_words(claim) if word.stem not in STOP_WORDS]
+    theirs = [word.stem for word in find_words(evidence) if word.stem not in STOP_WORDS]
+    for place, word in enumerate(mine):
+        for other in sorted(_OPPOSITE_OF.get(word, frozenset())):
+            if other in mine or word in theirs or other not in theirs:
+                continue
+            if _neighbours(mine, place) & _neighbours(theirs, theirs.index(other)):
+                return Opposites(word, other)
+    return None
+
+
+def _neighbours(words: list[str], place: int) -> set[str]:
+    return set(words[max(place - 1, 0) : place] + words[place + 1 : place + 2])
+
+
+def polarity_signals(statement: Statement, evidence: str) -> dict[str, float]:
+    """Measure where a statement and its evidence differ in polarity or extent.
+
+    Args:
+        statement: The statement.
+        evidence: Text of the window that covers it best.
+
+    Returns:
+        The signals by name.
+    """
+    claim = statement.text[statement.own_start :]
+    mine = {word.stem for word in statement.words}
+    theirs = {word.stem for word in find_words(evidence)}
+    no_claim, no_evidence = _says_no(claim), _says_no(evidence)
+    degrees = [_EXTENT[w] for w in mine if w in _EXTENT and w not in theirs]
+    return {
+        "negated": float(no_claim),
+        "negation_differs": float(no_claim) - float(no_evidence),
+        "denied": float(negation_differs(claim, evidence)),
+        "opposites": float(opposite_words(claim, evidence) is not None),
+        "stronger": float(0 in degrees),
+        "weaker": float(_WEAK in degrees),
+        "superlative_new": float(any(_is_superlative(w) for w in mine - theirs)),
+    }
+
+
+def _is_superlative(word: str) -> bool:
+    return word in _SUPERLATIVES or (word.endswith("est") and len(word) >= _SUPERLATIVE_LENGTH)

@@ -1,0 +1,325 @@
+"""Quantities in text: numbers with magnitude and unit, and dates, compared by what they mean."""
+
+import math
+import re
+from typing import Literal, NamedTuple
+
+__all__ = ["Quantity", "comparable", "find_quantities", "same_quantity"]
+
+Kind = Literal["number", "date", "ordinal", "literal"]
+
+
+class Quantity(NamedTuple):
+    """A value named in a text: `text[start:end]` as it was written."""
+
+    start: int
+    end: int
+    kind: Kind
+    value: float
+    """The number in base units (2.1B is 2.1e9, 5 km is 5,000); 0 for a date or a literal."""
+    unit: str = ""
+    """`"%"`, a currency sign, a base unit such as `"m"`, or nothing."""
+    precision: float = 0.0
+    """Half a step of the last digit written; a more exact value within it means the same."""
+    date: tuple[int | None, int | None, int | None] = (None, None, None)
+    """Year, month, day, as far as they were written; for a decade the year it begins with."""
+    text: str = ""
+    """The literal, for clock times and version numbers; `"decade"` for decades."""
+
+
+_ONES = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
+_NUMBER_WORDS = (
+    {word: float(n) for n, word in enumerate(_ONES)}
+    | {word: 20.0 + 10 * n for n, word in enumerate(_TENS)}
+    | {"dozen": 12.0}
+)
+_ORDINAL_WORDS = {
+    word: n
+    for n, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),  # noqa: SIM905
+        start=1,
+    )
+}
+_MAGNITUDES = {
+    "hundred": 1e2,
+    "k": 1e3,
+    "thousand": 1e3,
+    "m": 1e6,
+    "mn": 1e6,
+    "mio": 1e6,
+    "million": 1e6,
+    "millions": 1e6,
+    "b": 1e9,
+    "bn": 1e9,
+    "billion": 1e9,
+    "billions": 1e9,
+    "t": 1e12,
+    "tn": 1e12,
+    "trillion": 1e12,
+}
+_CURRENCIES = {
+    "$": "$",
+    "us$": "$",
+    "usd": "$",
+    "dollar": "$",
+    "dollars": "$",
+    "€": "€",
+    "eur": "€",
+    "euro": "€",
+    "euros": "€",
+    "£": "£",
+    "gbp": "£",
+    "pound": "£",
+    "pounds": "£",
+    "¥": "¥",
+    "yen": "¥",
+    "₹": "₹",
+    "rupees": "₹",
+}
+_UNITS: dict[str, tuple[str, float]] = {
+    form: (base, factor)
+    for forms, base, factor in (
+        ("mm millimeter millimeters millimetre millimetres", "m", 0.001),
+        ("cm centimeter centimeters centimetre centimetres", "m", 0.01),
+        ("meter meters metre metres", "m", 1.0),
+        ("km kilometer kilometers kilometre kilometres", "m", 1000.0),
+        ("inch inches", "m", 0.0254),
+        ("ft foot feet", "m", 0.3048),
+        ("mile miles mi", "m", 1609.344),
+        ("mg milligram milligrams", "g", 0.001),
+        ("g gram grams", "g", 1.0),
+        ("kg kilogram kilograms", "g", 1000.0),
+        ("tonne tonnes", "g", 1e6),
+        ("second seconds", "s", 1.0),
+        ("minute minutes min mins", "s", 60.0),
+        ("hour hours", "s", 3600.0),
+        ("day days", "day", 1.0),
+        ("week weeks", "day", 7.0),
+        ("month months", "month", 1.0),
+        ("year years", "month", 12.0),
+        ("% percent pct", "%", 1.0),
+    )
+    for form in forms.split()
+}
+_MONTHS = {
+    form: n
+    for n, name in enumerate(
+        [
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+            "december",
+        ],
+        start=1,
+    )
+    for form in (name, name[:3])
+} | {"sept": 9}
+
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_DAY = r"(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
+_YEAR = r"(?:1\d|20)\d\d"
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?"
+_WORDED = "|".join(sorted((*_NUMBER_WORDS, "a hundred", "hundred"), key=len, reverse=True))
+_CURRENCY = r"us\$|[$€£¥₹]|(?:usd|eur|gbp)\b"
+_MAGNITUDE = r"hundred|thousand|millions?|billions?|trillion|mio|mn|bn|tn|[kmbt]"
+_AFTER = "|".join(sorted((*_UNITS, *_CURRENCIES), key=len, reverse=True)).replace("$", r"\$")
+
+_PATTERN = re.compile(
+    rf"""(?<![\w.,])(?:
+      (?P<iso>(?P<y1>{_YEAR})[-/](?P<m1>0?[1-9]|1[0-2])[-/](?P<d1>3[01]|[12]\d|0?[1-9]))(?!\w)
+    | (?P<slash>(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>{_YEAR}))(?!\w)
+    | (?P<dmy>(?P<d3>{_DAY})\ (?:of\ )?(?P<m3>{_MONTH})(?:,?\ (?P<y3>{_YEAR})\b)?)
+    | (?P<mdy>(?P<m4>{_MONTH})\ (?P<d4>{_DAY})(?![\w:]|,\d|\.\d)(?:\ ?,?\ ?(?P<y4>{_YEAR})\b)?)
+    | (?P<my>(?P<m5>{_MONTH}),?\ (?:of\ )?(?P<y5>{_YEAR}))\b
+    | (?P<decade>(?P<y6>{_YEAR[:-2]})0['\u2019]?s)\b
+    | (?P<literal>\d{{1,2}}:\d\d(?::\d\d)?|\d+(?:\.\d+){{2,}})(?!\w)
+    | (?P<ordinal>(?P<on>\d+)(?:st|nd|rd|th)|(?P<ow>{"|".join(_ORDINAL_WORDS)}))\b
+    | (?P<number>
+        (?P<cur>{_CURRENCY})?\s?(?P<sign>[-\u2212](?=\d))?
+        (?:(?P<digits>{_NUMBER})|(?P<worded>(?:{_WORDED})(?:[-\ ](?:{"|".join(_ONES[1:10])}))?)\b)
+        (?:[-\ \u00a0]?(?P<mag>{_MAGNITUDE})(?!\w))?
+        (?:[-\ \u00a0]?(?P<unit>%|per\ cent\b|(?:{_AFTER})(?!\w)))?
+      )(?!\w)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def find_quantities(text: str) -> list[Quantity]:
+    """Find the numbers and dates of a text.
+
+    Args:
+        text: Any text. Words of number and month are read in English.
+
+    Returns:
+        The quantities in order, without overlap.
+
+    Example:
+        >>> [(q.value, q.unit) for q in find_quantities("from $2.1B to 12 percent")]
+        [(2100000000.0, '$'), (12.0, '%')]
+        >>> find_quantities("March 3rd, 2021")[0].date
+        (2021, 3, 3)
+    """
+    return [quantity for m in _PATTERN.finditer(text) if (quantity := _read(m)) is not None]
+
+
+def _read(match: re.Match[str]) -> Quantity | None:
+    group = match.groupdict()
+    start, end = match.span()
+    if group["number"]:
+        return _read_number(match)
+    if group["ordinal"]:
+        n = int(group["on"]) if group["on"] else _ORDINAL_WORDS[group["ow"].lower()]
+        return Quantity(start, end, "ordinal", float(n))
+    if group["literal"]:
+        return Quantity(start, end, "literal", 0.0, text=group["literal"])
+    if group["decade"]:
+        year = int(group["y6"] + "0")
+        return Quantity(start, end, "date", 0.0, date=(year, None, None), text="decade")
+    return Quantity(start, end, "date", 0.0, date=_date(group))
+
+
+def _date(group: dict[str, str | None]) -> tuple[int | None, int | None, int | None]:
+    if group["slash"]:
+        a, b = int(group["a"] or 0), int(group["b"] or 0)
+        twelve = 12
+        # Day first or month first cannot be told for 03/04; a day over 12 tells it.
+        day, month = (b, a) if b > twelve else (a, b)
+        return int(group["y2"] or 0), month, day
+    year = next((group[k] for k in ("y1", "y3", "y4", "y5") if group[k]), None)
+    month_text = next((group[k] for k in ("m1", "m3", "m4", "m5") if group[k]), "")
+    day_text = next((group[k] for k in ("d1", "d3", "d4") if group[k]), None)
+    named = (month_text or "").lower().rstrip(".")
+    month = _MONTHS.get(named) or _MONTHS.get(named[:3]) or int(named)
+    digits = re.match(r"\d+", day_text or "")
+    return (int(year) if year else None, month, int(digits.group()) if digits else None)
+
+
+def _read_number(match: re.Match[str]) -> Quantity | None:
+    group = match.groupdict()
+    start, end = match.span()
+    start += len(match.group()) - len(match.group().lstrip())
+    value, step = _value(group["digits"], group["worded"])
+    after = (group["unit"] or "").lower()
+    if group["worded"] and group["worded"].lower() == "one" and not (group["mag"] or after):
+        return None  # far more often a pronoun than a number
+    factor = _MAGNITUDES[group["mag"].lower()] if group["mag"] else 1.0
+    if after == "per cent":
+        after = "%"
+    currency = _CURRENCIES.get((group["cur"] or "").lower()) or _CURRENCIES.get(after, "")
+    bare = not (currency or after or group["mag"] or group["sign"] or group["worded"])
+    if bare and re.fullmatch(_YEAR, group["digits"] or ""):
+        return Quantity(start, end, "date", 0.0, date=(int(value), None, None))
+    unit, scale = _UNITS.get(after, ("", 1.0))
+    if group["sign"]:
+        value = -value
+    return Quantity(
+        start,
+        end,
+        "number",
+        value * factor * scale,
+        currency or unit,
+        step * factor * scale / 2 if factor != 1 or step < 1 else 0.0,
+    )
+
+
+def _value(digits: str | None, worded: str | None) -> tuple[float, float]:
+    if digits:
+        if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits):
+            digits = digits.replace(",", "")
+        digits = digits.replace(",", ".")
+        _, _, decimals = digits.partition(".")
+        return float(digits), 10.0 ** -len(decimals)
+    parts = re.split(r"[-\s]+", (worded or "").lower())
+    total = sum(_NUMBER_WORDS.get(part, 0.0) for part in parts)
+    return (total * 100 or 100.0) if "hundred" in parts else total, 1.0
+
+
+def comparable(one: Quantity, other: Quantity) -> bool:
+    """Tell whether two quantities are of one kind, so that a difference between them means one.
+
+    Args:
+        one: A quantity.
+        other: Another.
+
+    Returns:
+        True for two dates that share a known part, or two numbers of the same or no unit.
+    """
+    if one.kind != other.kind:
+        return False
+    if one.kind == "date":
+        both = [a is not None and b is not None for a, b in zip(one.date, other.date, strict=True)]
+        return any(both)
+    return one.unit == other.unit
+
+
+def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911  (a table of kinds)
+    """Tell whether a claimed quantity is what the evidence gives.
+
+    A date may be claimed less exactly than it is given (2021 for 3 March 2021), and so may a
+    number that was written in rounded form (2.1B for 2,134 million).
+
+    Args:
+        claimed: The quantity of the claim.
+        given: The quantity of the evidence.
+
+    Returns:
+        True if they mean the same.
+    """
+    if claimed.kind == "date" and given.kind == "date":
+        if claimed.text == "decade" and given.date[0] is not None:
+            return given.date[0] // 10 == (claimed.date[0] or 0) // 10
+        if given.text == "decade":
+            return False
+        return all(
+            mine is None or mine == theirs
+            for mine, theirs in zip(claimed.date, given.date, strict=True)
+        )
+    if "date" in (claimed.kind, given.kind):
+        return _year_as_number(claimed) == _year_as_number(given)
+    if claimed.kind == "literal" or given.kind == "literal":
+        return claimed.kind == given.kind and claimed.text == given.text
+    if claimed.unit != given.unit and claimed.unit and given.unit:
+        return False
+    close = max(claimed.precision, abs(claimed.value) * 1e-9)
+    return math.isclose(claimed.value, given.value, rel_tol=0.0, abs_tol=close)
+
+
+def _year_as_number(quantity: Quantity) -> float:
+    if quantity.kind != "date":
+        return quantity.value
+    year, month, day = quantity.date
+    return float(year) if year is not None and month is None and day is None else math.nan

@@ -1,0 +1,124 @@
+"""A claim made ready for the search: its items (words, names, quantities), weighed."""
+
+import re
+from typing import NamedTuple
+
+from langchain_groundedness.verifiers._quantities import Quantity, find_quantities
+from langchain_groundedness.verifiers._rarity import rarity
+from langchain_groundedness.words import STOP_WORDS, Word, find_words
+
+__all__ = ["Item", "Statement", "read_statement"]
+
+_QUANTITY_WEIGHT = 7.0
+_QUESTION_SHARE = 0.5
+"""Of a word's weight, if only the question says it: it tells what a short answer is about."""
+_SHORT_ANSWER = 3
+_LEAD_IN = re.compile(
+    r"^\W*(?:(?:based on|according to|as (?:stated|mentioned|described) in|from|in)\s+"
+    r"(?:(?:the|these|those|this|your)\s+)?(?:(?:given|provided|above|retrieved|following)\s+)*"
+    r"(?:passages?|contexts?|documents?|information|sources?|texts?|articles?)"
+    r"(?:\s+(?:provided|given|above))?\s*[,:]?\s*)+",
+    re.IGNORECASE,
+)
+
+_YES_OR_NO = re.compile(
+    r"^\W*(?:yes|yeah|(?P<no>no|nope))\b(?:\s*[,.;:!-]+\s*|\s*$)", re.IGNORECASE
+)
+
+
+class Item(NamedTuple):
+    """One thing the evidence must say: a word or a quantity."""
+
+    stem: str
+    """Empty for a quantity."""
+    quantity: Quantity | None
+    weight: float
+    is_name: bool
+    own: bool
+    """Whether the claim itself says it, not just the question."""
+    position: int
+    """Index of its first mention among the words of the statement."""
+
+
+class Statement(NamedTuple):
+    """A claim as the verifier reads it."""
+
+    text: str
+    own_start: int
+    """Where in `text` the claim begins; what is before comes from the question."""
+    words: tuple[Word, ...]
+    items: tuple[Item, ...]
+    quantities: tuple[Quantity, ...]
+    denies: bool = False
+    """Whether the claim is a bare "no", so that `text` is what it denies."""
+
+
+def read_statement(claim: str, question: str | None = None) -> Statement:
+    """Read a claim; a very short one is read together with the question it answers.
+
+    Args:
+        claim: The claim.
+        question: The question the answer was given to.
+
+    Returns:
+        The statement, without phrases such as "based on the passages" at its start.
+    """
+    claim = _LEAD_IN.sub("", claim) or claim
+    bare = _YES_OR_NO.match(claim)
+    own_start = 0
+    text = claim[bare.end() :] if bare else claim
+    if bare and not text and question:
+        text = question
+    elif question and _is_short(text):
+        text, own_start = f"{question} {text}", len(question) + 1
+    words = find_words(text)
+    quantities = find_quantities(text)
+    return Statement(
+        text,
+        own_start,
+        tuple(words),
+        tuple(_items(text, words, quantities, own_start)),
+        tuple(quantities),
+        denies=bool(bare and text == question and bare.group("no")),
+    )
+
+
+def _is_short(claim: str) -> bool:
+    return sum(word.stem not in STOP_WORDS for word in find_words(claim)) <= _SHORT_ANSWER
+
+
+def _items(text: str, words: list[Word], quantities: list[Quantity], own_start: int) -> list[Item]:
+    table = rarity()
+    found: dict[str, Item] = {}
+    taken = {i for q in quantities for i, w in enumerate(words) if q.start <= w.start < q.end}
+    titled = _is_titled(text, words)
+    for position, word in enumerate(words):
+        if position in taken or word.stem in STOP_WORDS:
+            continue
+        own = word.start >= own_start
+        known = found.get(word.stem)
+        if known is not None and (known.own or not own):
+            continue
+        weight = table.weight(word.stem) * (1.0 if own else _QUESTION_SHARE)
+        is_name = word.stem in table.names or (
+            not titled and text[word.start].isupper() and _inside_sentence(text, word.start)
+        )
+        found[word.stem] = Item(word.stem, None, weight, is_name, own, position)
+    for number, quantity in enumerate(quantities):
+        own = quantity.start >= own_start
+        position = next((i for i, w in enumerate(words) if w.start >= quantity.start), 0)
+        weight = _QUANTITY_WEIGHT * (1.0 if own else _QUESTION_SHARE)
+        found[f"#{number}"] = Item("", quantity, weight, False, own, position)  # noqa: FBT003
+    return sorted(found.values(), key=lambda item: item.position)
+
+
+def _is_titled(text: str, words: list[Word]) -> bool:
+    content = [w for w in words if w.stem not in STOP_WORDS]
+    capital = sum(text[w.start].isupper() for w in content)
+    share = 0.8
+    return len(content) > _SHORT_ANSWER and capital > share * len(content)
+
+
+def _inside_sentence(text: str, start: int) -> bool:
+    before = text[:start].rstrip(" \t\"'(\u201c\u2018*_[")
+    return bool(before) and before[-1] not in ".!?:\n"

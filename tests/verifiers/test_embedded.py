@@ -1,0 +1,245 @@
+"""The embedded verifier: what it says of claims, whatever the documents look like."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.load import dumpd
+
+from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
+
+PYTHON = (
+    "Python, created by Guido van Rossum in the late 1980s, is a high-level general-purpose"
+    " programming language. Its design philosophy emphasizes code readability."
+)
+
+
+def task(
+    claims: str | Sequence[str], documents: Sequence[str], question: str | None = None
+) -> VerificationTask:
+    texts = [claims] if isinstance(claims, str) else claims
+    return VerificationTask(
+        claims=tuple(Claim(id=str(n), text=text) for n, text in enumerate(texts)),
+        documents=tuple(Document(page_content=text) for text in documents),
+        question=question,
+    )
+
+
+def check(claim: str, *documents: str, question: str | None = None) -> ClaimVerdict:
+    return EmbeddedVerifier().invoke(task(claim, documents, question))[0]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "Revenue was $2.1B in Q3 2024, up 12% on the year before.",
+        "Q3 revenue came in at $2.1B.",
+        "Headcount was 5,000. Revenue in Q3 was $2.1B. Margins held.",
+    ],
+)
+def test_a_different_amount_is_contradicted_and_the_amount_given_is_the_correction(
+    document: str,
+) -> None:
+    verdict = check("Revenue was $2.4B in Q3.", document)
+    assert verdict.verdict == "contradicted"
+    assert verdict.correction == "$2.1B"
+    assert verdict.explanation == "The documents say $2.1B, the claim says $2.4B."
+    assert "$2.1B" in verdict.citations[0].quote
+    assert verdict.verifier == "embedded"
+
+
+def test_the_true_half_of_a_sentence_is_supported_and_the_false_half_is_not() -> None:
+    true, false, whole = EmbeddedVerifier().invoke(
+        task(
+            [
+                "Python is a high-level general-purpose programming language.",
+                "Python was created by George Lucas.",
+                "Python is a high-level general-purpose language that was created by George Lucas.",
+            ],
+            [PYTHON],
+            "Who created the Python language?",
+        )
+    )
+    assert true.verdict == "supported"
+    assert false.verdict == whole.verdict == "contradicted"
+    assert false.correction == "Guido van Rossum"
+
+
+def test_what_no_document_says_is_unverifiable_and_named() -> None:
+    supported, invented = EmbeddedVerifier().invoke(
+        task(
+            ["Rome is the capital of Italy.", "Rome has more than 4 million inhabitants."],
+            ["Rome is the capital of Italy."],
+        )
+    )
+    assert supported.verdict == "supported"
+    assert invented.verdict == "unverifiable"
+    assert invented.explanation == "No passage speaks about: 4 million inhabitants."
+
+
+@pytest.mark.parametrize(
+    ("claim", "document"),
+    [
+        ("Revenue was $2.1B in Q3.", "In Q3 the revenue was 2,100 million dollars."),
+        ("The treaty was signed on 3 March 2021.", "The treaty was signed on 2021-03-03 in Oslo."),
+        ("Profit rose 12%.", "Profit rose by 12 percent."),
+        ("東京は日本の首都です。", "東京は日本の首都であり、人口は約1400万人です。"),
+        ("القاهرة هي عاصمة مصر.", "القاهرة هي عاصمة جمهورية مصر العربية."),
+    ],
+)
+def test_the_same_in_other_words_or_another_script_is_supported(claim: str, document: str) -> None:
+    assert check(claim, document).verdict == "supported"
+
+
+@pytest.mark.parametrize(
+    ("claim", "document", "correction"),
+    [
+        (
+            "The treaty was signed on 4 March 2021.",
+            "The treaty was signed on March 3rd, 2021 in Oslo.",
+            "March 3rd, 2021",
+        ),
+        ("The warranty lasts 3 years.", "The warranty lasts 24 months.", "24 months"),
+        ("Rome is not the capital of Italy.", "Rome is the capital of Italy.", None),
+        ("The drug increases blood pressure.", "The drug decreases blood pressure.", None),
+    ],
+)
+def test_a_different_date_duration_or_polarity_is_contradicted(
+    claim: str, document: str, correction: str | None
+) -> None:
+    verdict = check(claim, document)
+    assert verdict.verdict == "contradicted"
+    assert verdict.correction == (correction or document)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("Paris", "supported"),
+        ("Berlin", "unverifiable"),
+        ("Yes.", "supported"),
+        ("No.", "contradicted"),
+        ("Yes, Paris is the capital of France.", "supported"),
+    ],
+)
+def test_a_short_answer_is_read_with_its_question(answer: str, verdict: str) -> None:
+    document = "Paris is the capital and largest city of France."
+    question = "What is the capital of France?" if len(answer) > 4 else "Is Paris in France?"
+    assert check(answer, document, question=question).verdict == verdict
+
+
+def test_a_bare_no_is_supported_by_evidence_that_differs_from_the_question() -> None:
+    verdict = check("No.", "The office opened in 2010.", question="The office opened in 2015?")
+    assert verdict.verdict == "supported"
+
+
+def test_a_bare_amount_is_contradicted_by_another_one() -> None:
+    verdict = check("$2.4B", "Revenue was $2.1B in Q3.", question="What was revenue in Q3?")
+    assert (verdict.verdict, verdict.correction) == ("contradicted", "$2.1B")
+
+
+@pytest.mark.parametrize("documents", [[], [""], [" \n", "\t"]])
+def test_without_documents_every_claim_is_unchecked(documents: list[str]) -> None:
+    verdicts = EmbeddedVerifier().invoke(task(["One.", "Two."], documents))
+    assert [v.verdict for v in verdicts] == ["unchecked", "unchecked"]
+    assert {v.reason for v in verdicts} == {"no documents"}
+
+
+@pytest.mark.parametrize("claim", ["...", "It is so.", "🙂"])
+def test_a_claim_that_says_nothing_is_unverifiable(claim: str) -> None:
+    verdict = check(claim, "The soup was served.")
+    assert verdict.verdict == "unverifiable"
+    assert verdict.support_probability is None
+
+
+def test_documents_that_disagree_make_a_supported_claim_conflicting() -> None:
+    verdict = check("Revenue was $2.1B in Q3.", "Revenue was $2.1B in Q3.", "Q3 revenue was $2.4B.")
+    assert verdict.verdict == "supported"
+    assert verdict.conflicting
+    assert {citation.document for citation in verdict.citations} == {0, 1}
+
+
+def test_evidence_at_the_very_end_of_a_megabyte_is_found_quickly() -> None:
+    text = "The quick brown fox jumps over the lazy dog near the river bank. " * 16_000
+    begun = time.perf_counter()
+    verdict = check("Revenue was $2.1B in Q3.", text + "Q3 revenue came in at $2.1B.")
+    assert verdict.verdict == "supported"
+    assert verdict.citations[0].start == len(text)
+    assert time.perf_counter() - begun < 10
+
+
+def test_ten_thousand_documents_are_all_searched() -> None:
+    documents = [f"Item {n} costs {n} euros." for n in range(10_000)]
+    verdict = check("Item 9876 costs 9,876 euros.", *documents)
+    assert verdict.verdict == "supported"
+    assert verdict.citations[0].document == 9876
+
+
+def test_a_text_without_sentence_ends_is_cited_in_pieces() -> None:
+    verdict = check(
+        "The tower is in Paris.", "row " * 5000 + "the tower is in paris " + "row " * 99
+    )
+    assert verdict.verdict == "supported"
+    assert all(len(citation.quote) < 500 for citation in verdict.citations)
+
+
+def test_a_batch_gives_what_single_calls_give() -> None:
+    tasks = [
+        task("Revenue was $2.4B in Q3.", ["Q3 revenue came in at $2.1B."]),
+        task("Rome is the capital of Italy.", ["Rome is the capital of Italy."]),
+        task("Revenue was $2.1B in Q3.", ["Q3 revenue came in at $2.1B."]),
+    ]
+    verifier = EmbeddedVerifier()
+    single = [verifier.invoke(t) for t in tasks]
+    assert verifier.batch(tasks) == single
+    assert asyncio.run(verifier.abatch(tasks)) == single
+    assert asyncio.run(verifier.ainvoke(tasks[0])) == single[0]
+
+
+def test_equal_texts_in_other_documents_keep_their_own_ids_and_metadata() -> None:
+    text = "Rome is the capital of Italy."
+    tasks = [
+        VerificationTask(
+            claims=(Claim(id="1", text=text),),
+            documents=(Document(page_content=text, id=name, metadata={"source": name}),),
+        )
+        for name in ("a", "b")
+    ]
+    verdicts = EmbeddedVerifier().batch(tasks)
+    assert [v[0].citations[0].document_id for v in verdicts] == ["a", "b"]
+
+
+def test_the_threshold_is_an_option() -> None:
+    strict = EmbeddedVerifier(threshold=1.0)
+    verdict = strict.invoke(task("Rome is the capital.", ["Rome is the capital."]))[0]
+    assert verdict.verdict == "unverifiable"
+    assert dumpd(strict)["kwargs"] == {"threshold": 1.0}
+
+
+def test_warming_up_twice_changes_nothing() -> None:
+    verifier = EmbeddedVerifier()
+    verifier.warm_up()
+    verifier.warm_up()
+    assert verifier == EmbeddedVerifier()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    claims=st.lists(st.text(max_size=60), max_size=3),
+    documents=st.lists(st.text(max_size=200), max_size=3),
+    question=st.none() | st.text(max_size=40),
+)
+def test_any_text_gets_one_verdict_per_claim_with_quotes_that_hold(
+    claims: list[str], documents: list[str], question: str | None
+) -> None:
+    asked = task(claims, documents, question)
+    verdicts = EmbeddedVerifier().invoke(asked)
+    assert [v.claim for v in verdicts] == list(asked.claims)
+    for verdict in verdicts:
+        assert all(c.holds_in(asked.documents) for c in verdict.citations)
+        assert bool(verdict.citations) or verdict.verdict in ("unverifiable", "unchecked")

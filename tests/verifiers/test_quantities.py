@@ -1,0 +1,92 @@
+"""Quantities: what is written differently and means the same, and what is not."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_groundedness.verifiers._quantities import (
+    comparable,
+    find_quantities,
+    same_quantity,
+)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "given_as"),
+    [
+        ("2.1B", "2,100 million"),
+        ("$2.1B", "2.1 billion dollars"),
+        ("$2.1B", "US$2,134 million"),
+        ("12 %", "12 percent"),
+        ("12%", "12 per cent"),
+        ("3 March 2021", "2021-03-03"),
+        ("March 3rd, 2021", "3 March 2021"),
+        ("2021-03-03", "March 3rd, 2021"),
+        ("25/12/2020", "December 25, 2020"),
+        ("2021", "3 March 2021"),
+        ("March 2021", "2021-03-03"),
+        ("the 1980s", "1985"),
+        ("twenty-five", "25"),
+        ("two million", "2,000,000"),
+        ("5 km", "5,000 metres"),
+        ("2 hours", "120 minutes"),
+        ("second", "2nd"),
+        ("10:30", "10:30"),
+    ],
+)
+def test_the_same_quantity_written_differently_is_the_same(claimed: str, given_as: str) -> None:
+    (one,), (other,) = find_quantities(claimed), find_quantities(given_as)
+    assert same_quantity(one, other)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "given_as"),
+    [
+        ("$2.4B", "$2.1B"),
+        ("12%", "12"),
+        ("€5", "$5"),
+        ("5", "6"),
+        ("3 March 2021", "4 March 2021"),
+        ("3 March 2021", "2021"),
+        ("1985", "the 1980s"),
+        ("1,985", "1985-01-01"),
+        ("10:30", "10:31"),
+        ("3.11.2", "3.11.3"),
+        ("5 km", "5 miles"),
+    ],
+)
+def test_different_quantities_are_different(claimed: str, given_as: str) -> None:
+    (one,), (other,) = find_quantities(claimed), find_quantities(given_as)
+    if claimed != "12%":
+        assert not same_quantity(one, other)
+    assert not comparable(one, other) or not same_quantity(one, other)
+
+
+@pytest.mark.parametrize("text", ["Q3", "B737", "May I go?", "one of them", "x2"])
+def test_codes_and_lookalikes_are_no_quantities(text: str) -> None:
+    assert find_quantities(text) == []
+
+
+@given(st.text(max_size=80))
+def test_quantities_lie_in_order_inside_any_text(text: str) -> None:
+    found = find_quantities(text)
+    ends = [0, *(q.end for q in found)]
+    assert all(end <= q.start < q.end for end, q in zip(ends, found, strict=False))
+    assert all(q.end <= len(text) for q in found)
+
+
+@given(st.integers(min_value=2101, max_value=10**12))
+def test_a_number_equals_itself_with_separators(number: int) -> None:
+    (plain,), (grouped,) = find_quantities(f"{number}"), find_quantities(f"{number:,}")
+    assert same_quantity(plain, grouped)
+    assert same_quantity(grouped, plain)
+
+
+@given(st.dates(date(1000, 1, 1), date(2099, 12, 31)))
+def test_a_date_equals_itself_in_other_formats(day: date) -> None:
+    (numeric,) = find_quantities(f"{day:%Y-%m-%d}")
+    (worded,) = find_quantities(f"{day:%d %B %Y}")
+    (american,) = find_quantities(f"{day:%B %d, %Y}")
+    assert numeric.date == worded.date == american.date

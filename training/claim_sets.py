@@ -1,0 +1,107 @@
+"""The rows of `--data`, read as questions to a verifier: claim, documents, is it supported?
+
+Row formats are those of the data folder: gzip JSON lines; in `claims_*` a row with `documents`
+defines a document set, every other row is a claim (`claim`, `label`, `question`?) that names one by
+`documents_id`; in `claims_ragtruth_qa` it is an answer with `spans` that the documents do not
+support. `halueval_qa`: `knowledge`, `question`, `right_answer`, `hallucinated_answer`.
+`fool_me_twice`, `fever_symmetric`: `premise`, `hypothesis`, `label`, `other_evidence`?.
+"""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langchain_groundedness.sentences import split_sentences
+
+__all__ = ["CLAIM_SETS", "EXTRA_SETS", "Example", "read_set"]
+
+CLAIM_SETS = ("factscore", "begin", "factcheckgpt", "ragtruth_qa", "wice")
+EXTRA_SETS = ("halueval_qa", "fool_me_twice", "fever_symmetric")
+_REFUSAL = re.compile(
+    r"unable to answer|cannot be answered|do(?:es)? not (?:provide|mention)", re.IGNORECASE
+)
+
+
+class Example(NamedTuple):
+    """One claim and what a person said of it."""
+
+    claim: str
+    documents: tuple[str, ...]
+    supported: bool
+    question: str | None
+    part: str
+    """Of the set: who wrote the claim, or where it is from."""
+    group: str
+    """The answer it is a sentence of, or its own id."""
+
+
+def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
+    """Read one set.
+
+    Args:
+        data: The folder that holds `train/` and `benchmark/`.
+        name: Name of the set, without `claims_`.
+        folder: Which of the two.
+
+    Returns:
+        Its examples, in order.
+
+    Raises:
+        SystemExit: The file is not there.
+    """
+    stem = name if name in EXTRA_SETS else f"claims_{name}"
+    path = data / folder / f"{stem}.jsonl.gz"
+    if not path.exists():
+        msg = f"{path} is missing: point --data at a folder that holds it"
+        raise SystemExit(msg)
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    if name == "halueval_qa":
+        return list(_short_answers(rows))
+    if name in EXTRA_SETS:
+        return list(_pairs(rows))
+    sets = {row["documents_id"]: tuple(row["documents"]) for row in rows if "documents" in row}
+    claims = [row for row in rows if "documents" not in row]
+    if name == "ragtruth_qa":
+        return [e for row in claims for e in _sentences(row, sets[row["documents_id"]])]
+    return [
+        Example(
+            row["claim"],
+            sets[row["documents_id"]],
+            row["label"] == "supported",
+            row.get("question"),
+            row.get("model") or row["id"].partition("/")[0],
+            row["id"],
+        )
+        for row in claims
+    ]
+
+
+def _sentences(row: dict[str, Any], documents: tuple[str, ...]) -> Iterator[Example]:
+    for sentence in split_sentences(row["answer"]):
+        if not re.search(r"\w{3}", sentence.text) or _REFUSAL.search(sentence.text):
+            continue
+        supported = all(
+            span["end"] <= sentence.start or sentence.end <= span["start"] for span in row["spans"]
+        )
+        yield Example(
+            sentence.text, documents, supported, row["question"], row["model"], str(row["id"])
+        )
+
+
+def _short_answers(rows: list[dict[str, str]]) -> Iterator[Example]:
+    for number, row in enumerate(rows):
+        for key, supported in (("right_answer", True), ("hallucinated_answer", False)):
+            yield Example(
+                row[key], (row["knowledge"],), supported, row["question"], key, str(number)
+            )
+
+
+def _pairs(rows: list[dict[str, Any]]) -> Iterator[Example]:
+    for number, row in enumerate(rows):
+        documents = (row["premise"], *row.get("other_evidence", ()))
+        supported = row["label"] == "entailment"
+        yield Example(row["hypothesis"], documents, supported, None, "all", str(number))

@@ -1,0 +1,208 @@
+"""Train the support model on measured signals and write it as JSON.
+
+A logistic regression whose weights may not go against the meaning of their signals (recall can
+only speak for a claim, a missing number only against it): that keeps what one data set happens to
+do from being learnt. Every set counts the same, and so do both classes within a set. Scale,
+threshold and calibration come from leave-set-out predictions.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from claim_sets import CLAIM_SETS, read_set
+from measure_signals import Measured, measure_cached
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+
+__all__ = ["AGAINST", "NEUTRAL", "Fitted", "fit", "load_sets", "out_of_set"]
+
+AGAINST = frozenset(
+    """
+    missing_most missing_most_all missing_count missing_count_all name_missing name_missing_all
+    number_missing number_missing_all plain_missing plain_missing_all negation_differs opposites
+    stronger superlative_new first_person asks denied
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+"""Signals that speak against a claim; the others speak for it."""
+NEUTRAL = frozenset(
+    """
+    all_words claim_items claim_weight evidence_words evidence_covered numbers names from_question
+    negated weaker
+    """.split()  # noqa: SIM905
+)
+"""Signals that tell the sets apart better than the claims; not used."""
+LEARNT_BESIDE = ("halueval_qa", "fool_me_twice")
+_PENALTY = 0.1
+_OUT = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
+
+Floats = NDArray[np.float64]
+
+
+class Fitted(NamedTuple):
+    """A fitted model: `bias + values @ weights` is the logit."""
+
+    bias: float
+    weights: Floats
+
+    def logit(self, measured: Measured) -> Floats:
+        """Score a set; claims of which nothing was found get the lowest score."""
+        values = np.nan_to_num(measured.values)
+        return np.where(measured.found, self.bias + values @ self.weights, -20.0)
+
+
+def main() -> None:
+    """Train on all sets but those left out, and write the model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder that holds train/")
+    parser.add_argument("--leave-out", action="append", default=[], choices=CLAIM_SETS)
+    parser.add_argument("--cache", type=Path, help="folder to keep measured signals in")
+    parser.add_argument("--out", type=Path, default=_OUT)
+    options = parser.parse_args()
+    sets = load_sets(options.data, cache=options.cache, leave_out=options.leave_out)
+    claims = [name for name in CLAIM_SETS if name in sets]
+    model, measures = calibrated(sets, claims)
+    names = next(iter(sets.values())).names
+    weights = {n: round(float(w), 5) for n, w in zip(names, model.weights, strict=True) if w}
+    document = {
+        "bias": round(model.bias, 5),
+        "weights": dict(sorted(weights.items())),
+        **measures,
+        "support_despite": _support_despite([sets[name] for name in sets]),
+        "trained_on": sorted(sets),
+    }
+    options.out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(document, indent=2))
+
+
+def load_sets(
+    data: Path, *, cache: Path | None = None, leave_out: Sequence[str] = ()
+) -> dict[str, Measured]:
+    """Read and measure the sets that the model learns from.
+
+    Args:
+        data: The data folder.
+        cache: Where measured signals are kept between runs.
+        leave_out: Sets to leave out.
+
+    Returns:
+        Measured sets by name.
+    """
+    names = [name for name in (*CLAIM_SETS, *LEARNT_BESIDE) if name not in leave_out]
+    return {name: measure_cached(read_set(data, name), cache, name) for name in names}
+
+
+def fit(sets: Sequence[Measured]) -> Fitted:
+    """Fit the model, every set and both classes within a set counting the same.
+
+    Args:
+        sets: What to learn from.
+
+    Returns:
+        The model.
+    """
+    names = sets[0].names
+    sign = np.array([0 if n in NEUTRAL else -1 if n in AGAINST else 1 for n in names], dtype=float)
+    values = np.concatenate([s.values[s.found] for s in sets])
+    labels = np.concatenate([s.supported[s.found] for s in sets])
+    counts = np.concatenate([_balance(s.supported[s.found]) for s in sets])
+    counts /= counts.sum()
+    mean = counts @ values
+    scale = np.sqrt(counts @ (values - mean) ** 2) + 1e-6
+    scaled = (values - mean) / scale * sign
+    target = np.where(labels, 1.0, -1.0)
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        weights = parameters[1:]
+        margin = target * (scaled @ weights + parameters[0])
+        slope = -counts * target / (1 + np.exp(margin))
+        value = counts @ np.logaddexp(0, -margin) + _PENALTY / 2 * weights @ weights
+        return float(value), np.concatenate(([slope.sum()], scaled.T @ slope + _PENALTY * weights))
+
+    bounds = [(None, None), *[(0, None)] * len(names)]
+    best = minimize(loss, np.zeros(len(names) + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
+    weights = best[1:] * sign / scale
+    return Fitted(float(best[0] - mean @ weights), weights)
+
+
+def _balance(labels: NDArray[np.bool_]) -> Floats:
+    return np.where(labels, 0.5 / max(labels.sum(), 1), 0.5 / max((~labels).sum(), 1))
+
+
+def out_of_set(sets: dict[str, Measured], claims: Sequence[str]) -> dict[str, Floats]:
+    """Score each claim set by a model that never saw it.
+
+    Args:
+        sets: All measured sets.
+        claims: Which of them to score.
+
+    Returns:
+        Logits by name of the set.
+    """
+    return {
+        name: fit([other for key, other in sets.items() if key != name]).logit(sets[name])
+        for name in claims
+    }
+
+
+def calibrated(
+    sets: dict[str, Measured], claims: Sequence[str]
+) -> tuple[Fitted, dict[str, object]]:
+    """Fit on all sets; scale the logit so that leave-set-out probabilities are honest.
+
+    Args:
+        sets: All measured sets.
+        claims: Those that threshold and calibration are chosen on, each counting the same.
+
+    Returns:
+        The scaled model, and threshold and calibration measures by name.
+    """
+    logits = out_of_set(sets, claims)
+    pooled = np.concatenate([logits[name][sets[name].found] for name in claims])
+    labels = np.concatenate([sets[name].supported[sets[name].found] for name in claims])
+    sizes = [int(sets[name].found.sum()) for name in claims]
+    counts = np.concatenate([np.full(n, 1 / n) for n in sizes])
+    platt = LogisticRegression(C=1e6).fit(pooled[:, None], labels, sample_weight=counts)
+    slope, shift = float(platt.coef_[0, 0]), float(platt.intercept_[0])
+    model = fit(list(sets.values()))
+    chances = {name: 1 / (1 + np.exp(-(slope * logits[name] + shift))) for name in claims}
+    grid = np.arange(0.2, 0.8, 0.01)
+    accuracy = [
+        np.mean([balanced_accuracy_score(sets[n].supported, chances[n] >= t) for n in claims])
+        for t in grid
+    ]
+    measures: dict[str, object] = {
+        "threshold": round(float(grid[int(np.argmax(accuracy))]), 2),
+        "balanced_accuracy_leave_set_out": round(float(max(accuracy)), 4),
+        "calibration_error_leave_set_out": round(
+            _calibration_error(1 / (1 + np.exp(-(slope * pooled + shift))), labels, counts), 4
+        ),
+    }
+    return Fitted(slope * model.bias + shift, slope * model.weights), measures
+
+
+def _calibration_error(chances: Floats, labels: NDArray[np.bool_], counts: Floats) -> float:
+    """Expected calibration error over ten bins of equal width."""
+    bins = np.minimum((chances * 10).astype(int), 9)
+    gaps = [abs(counts[bins == b] @ (chances[bins == b] - labels[bins == b])) for b in range(10)]
+    return float(sum(gaps) / counts.sum())
+
+
+def _support_despite(sets: Sequence[Measured]) -> dict[str, float]:
+    """Share of the claims with a decisive difference that people called supported, by kind."""
+    shares = {}
+    for kind in ("quantity", "date", "name", "polarity"):
+        supported = sum(int(s.supported[s.differences == kind].sum()) for s in sets)
+        total = sum(int((s.differences == kind).sum()) for s in sets)
+        shares[kind] = round((supported + 1) / (total + 2), 3)
+        print(f"{kind}: {supported} of {total} supported")
+    return shares
+
+
+if __name__ == "__main__":
+    main()
