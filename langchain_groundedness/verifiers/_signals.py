@@ -1,6 +1,5 @@
 """Signals: numbers that say how well the best evidence windows cover a claim."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +16,7 @@ __all__ = ["signals"]
 
 _WORST_RUN = 4
 _HALF = 0.5
+_NEARLY_ALL = 0.8
 _CONTEXT_SHARE = 0.8
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
     in_context = np.maximum(three.found, _CONTEXT_SHARE * match.context)
     local = weights * (1 - np.minimum(match.spread, 0.9))
     greedy2, greedy3 = _greedy(match)
-    return {
+    coverage = {
         "recall_1": one.recall,
         "recall_2": two.recall,
         "recall_3": three.recall,
@@ -57,6 +57,10 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
         "local_3": _share(three.found, local),
         "own_3": _share(three.found[own], weights[own]) if own.any() else three.recall,
         "own_all": _share(match.anywhere[own], weights[own]) if own.any() else three.recall,
+        **_news(statement, match, in_context),
+        "together": _together(match, own),
+        "missing_sum": float(((1 - in_context) * weights).sum()),
+        "missing_sum_all": float(((1 - match.anywhere) * weights).sum()),
         "missing_most": float(((1 - in_context) * weights).max()),
         "missing_most_all": float(((1 - match.anywhere) * weights).max()),
         "missing_count": float((in_context < _HALF).sum()),
@@ -65,13 +69,49 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
         "worst_run_all": _worst_run(match.anywhere, weights),
         **_kinds(statement, match),
         **_order(statement, match.best, index),
-        **polarity_signals(statement, index.text(two.first, two.last)),
-        **_sizes(statement, match, index),
+    }
+    polarity = polarity_signals(statement, index.text(two.first, two.last))
+    return coverage | _bends(coverage) | polarity
+
+
+def _bends(coverage: dict[str, float]) -> dict[str, float]:
+    """Let a linear model see that the last fifth of a recall, and the first gap, count for more."""
+    return {
+        f"{name}_any" if "missing" in name else f"{name}_full": (
+            min(value, 1.0) if "missing" in name else max(0.0, value - _NEARLY_ALL)
+        )
+        for name, value in coverage.items()
     }
 
 
 def _share(found: Floats | NDArray[np.bool_], weights: Floats) -> float:
     return float(found @ weights / max(float(weights.sum()), 1e-9))
+
+
+def _news(statement: Statement, match: Match, in_context: Floats) -> dict[str, float]:
+    """Recall of what the claim says beyond its question."""
+    news = np.array([item.own and not item.asked for item in statement.items])
+    if not news.any():
+        news = np.ones(len(news), dtype=bool)
+    weights = match.weights[news]
+    return {
+        "news_3": _share(in_context[news], weights),
+        "news_all": _share(match.anywhere[news], weights),
+        "news_missing": float(((1 - match.anywhere[news]) * weights).sum()),
+    }
+
+
+def _together(match: Match, own: NDArray[np.bool_]) -> float:
+    """Recall of the best sentence in what the claim itself says and in what its question says."""
+    if own.all() or not own.any():
+        return match.best[0].recall
+    return max(
+        min(
+            _share(window.found[own], match.weights[own]),
+            _share(window.found[~own], match.weights[~own]),
+        )
+        for window in match.pool
+    )
 
 
 def _greedy(match: Match) -> tuple[float, float]:
@@ -110,7 +150,7 @@ def _kinds(statement: Statement, match: Match) -> dict[str, float]:
             f"{label}_missing": float((in_context[mask] < _HALF).sum()),
             f"{label}_missing_all": float((match.anywhere[mask] < _HALF).sum()),
         }
-    return result | {"numbers": float(numbers.sum()), "names": float(names.sum())}
+    return result
 
 
 def _order(
@@ -148,21 +188,3 @@ def _pairs_near(content: list[int], evidence: list[int]) -> float:
         for a, b in mine
     )
     return close / len(mine) if mine else 0.0
-
-
-def _sizes(statement: Statement, match: Match, index: EvidenceIndex) -> dict[str, float]:
-    two = match.best[1]
-    evidence = index.stems_in(two.first, two.last)
-    matched = float((two.found > _HALF).sum())
-    first_person = {"i", "my", "me", "we", "our", "you"}
-    own = [w.stem for w in statement.words if w.start >= statement.own_start]
-    return {
-        "claim_items": math.log1p(len(statement.items)),
-        "claim_weight": float(match.weights.mean()),
-        "evidence_words": math.log1p(len(evidence)),
-        "evidence_covered": min(matched / max(len(evidence), 1), 1.0),
-        "all_words": math.log1p(index.words),
-        "from_question": float(statement.own_start > 0),
-        "first_person": float(sum(stem in first_person for stem in own) > 0),
-        "asks": float("?" in statement.text[statement.own_start :]),
-    }
