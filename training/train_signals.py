@@ -25,7 +25,7 @@ __all__ = ["AGAINST", "Fitted", "fit", "load_sets", "out_of_set"]
 AGAINST = frozenset({"negation_differs", "denied", "opposites", "stronger", "superlative_new"})
 """Signals that speak against a claim, beside those of what is missing; the others speak for it."""
 LEARNT_BESIDE = ("halueval_qa", "fool_me_twice")
-_PENALTY = 0.3
+_PENALTY = 0.6
 _OUT = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,6 @@ from langchain_groundedness.verifiers._windows import Match, Window
 
 __all__ = ["signals"]
 
-_WORST_RUN = 4
 _HALF = 0.5
 _NEARLY_ALL = 0.8
 _CONTEXT_SHARE = 0.8
@@ -37,36 +36,20 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
     weights = match.weights
     own = np.array([item.own for item in statement.items])
     in_context = np.maximum(three.found, _CONTEXT_SHARE * match.context)
-    local = weights * (1 - np.minimum(match.spread, 0.9))
-    greedy2, greedy3 = _greedy(match)
     coverage = {
         "recall_1": one.recall,
         "recall_2": two.recall,
         "recall_3": three.recall,
         "recall_all": _share(match.anywhere, weights),
         "recall_context": _share(in_context, weights),
-        "recall_context_1": _share(np.maximum(one.found, _CONTEXT_SHARE * match.context), weights),
-        "recall_greedy_2": greedy2,
-        "recall_greedy_3": greedy3,
-        "exact_1": _share(one.found >= 1, weights),
+        "recall_greedy_3": _greedy(match),
         "exact_3": _share(three.found >= 1, weights),
         "exact_all": _share(match.anywhere >= 1, weights),
-        "count_1": float((one.found > _HALF).mean()),
-        "count_3": float((three.found > _HALF).mean()),
-        "local_1": _share(one.found, local),
-        "local_3": _share(three.found, local),
         "own_3": _share(three.found[own], weights[own]) if own.any() else three.recall,
         "own_all": _share(match.anywhere[own], weights[own]) if own.any() else three.recall,
         **_news(statement, match, in_context),
-        "together": _together(match, own),
-        "missing_sum": float(((1 - in_context) * weights).sum()),
-        "missing_sum_all": float(((1 - match.anywhere) * weights).sum()),
         "missing_most": float(((1 - in_context) * weights).max()),
         "missing_most_all": float(((1 - match.anywhere) * weights).max()),
-        "missing_count": float((in_context < _HALF).sum()),
-        "missing_count_all": float((match.anywhere < _HALF).sum()),
-        "worst_run": _worst_run(in_context, weights),
-        "worst_run_all": _worst_run(match.anywhere, weights),
         **_kinds(statement, match),
         **_order(statement, match.best, index),
     }
@@ -101,47 +84,22 @@ def _news(statement: Statement, match: Match, in_context: Floats) -> dict[str, f
     }
 
 
-def _together(match: Match, own: NDArray[np.bool_]) -> float:
-    """Recall of the best sentence in what the claim itself says and in what its question says."""
-    if own.all() or not own.any():
-        return match.best[0].recall
-    return max(
-        min(
-            _share(window.found[own], match.weights[own]),
-            _share(window.found[~own], match.weights[~own]),
-        )
-        for window in match.pool
-    )
-
-
-def _greedy(match: Match) -> tuple[float, float]:
-    """Recall of the best two and three sentences, wherever they stand."""
+def _greedy(match: Match) -> float:
+    """Recall of the best three sentences, wherever they stand."""
     covered = match.best[0].found
-    recalls = []
     for _ in range(2):
         options = [np.maximum(covered, window.found) for window in match.pool]
         covered = max(options, key=lambda found: float(found @ match.weights))
-        recalls.append(_share(covered, match.weights))
-    return recalls[0], recalls[1]
-
-
-def _worst_run(found: Floats, weights: Floats) -> float:
-    """The least recall of any four neighbouring items: one invented phrase is enough."""
-    if len(found) <= _WORST_RUN:
-        return _share(found, weights)
-    kernel = np.ones(_WORST_RUN)
-    covered = np.convolve(found * weights, kernel, "valid")
-    return float((covered / np.convolve(weights, kernel, "valid")).min())
+    return _share(covered, match.weights)
 
 
 def _kinds(statement: Statement, match: Match) -> dict[str, float]:
     names = np.array([item.is_name for item in statement.items])
     numbers = np.array([item.quantity is not None for item in statement.items])
-    plain = ~(names | numbers)
     three = match.best[2].found
     in_context = np.maximum(three, match.context)
     result: dict[str, float] = {}
-    for label, mask in (("name", names), ("number", numbers), ("plain", plain)):
+    for label, mask in (("name", names), ("number", numbers)):
         some = bool(mask.any())
         weights = match.weights[mask]
         result |= {
