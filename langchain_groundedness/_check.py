@@ -4,6 +4,7 @@ Pure apart from the pipeline that binds the steps to their runnables.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,11 +52,23 @@ class Check:
     policy: DecisionPolicy
     raise_on_failure: bool
 
-    def pipeline(self, read: Callable[[Any], CheckInput]) -> Runnable[Any, CheckState]:
+    @property
+    def judges_together(self) -> bool:
+        """Tell whether the verifier gains from getting the claims of many answers at once."""
+        verifier = type(self.verifier)
+        return verifier.batch is not Runnable.batch or verifier.abatch is not Runnable.abatch
+
+    def pipeline(
+        self,
+        read: Callable[[Any], CheckInput],
+        *,
+        limit: AbstractAsyncContextManager[Any] | None = None,
+    ) -> Runnable[Any, CheckState]:
         """Bind the steps in order.
 
         Args:
             read: From any input to question, answer and documents.
+            limit: Entered while a step's runnable works.
 
         Returns:
             The sequence, from any input to the final state.
@@ -66,6 +79,7 @@ class Check:
             prepare=self.extraction,
             absorb=self.with_claims,
             recover=self.without_claims,
+            limit=limit,
         )
         verify = Step(
             "verify_claims",
@@ -73,6 +87,7 @@ class Check:
             prepare=self.verification,
             absorb=self.with_verdicts,
             recover=self.without_verdicts,
+            limit=limit,
         )
         first: Runnable[Any, CheckState] = RunnableLambda(
             lambda value: CheckState(source=read(value)), name="read_input"
@@ -85,6 +100,7 @@ class Check:
             prepare=self.correction,
             absorb=_with_correction,
             recover=self.without_correction,
+            limit=limit,
         )
         recheck = Step(
             "recheck_edits",
@@ -92,6 +108,7 @@ class Check:
             prepare=_recheck,
             absorb=_with_recheck,
             recover=self.without_recheck,
+            limit=limit,
         )
         return first | extract | verify | correct | recheck
 
