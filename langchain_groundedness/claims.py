@@ -187,7 +187,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
             if self.fallback is None:
                 raise
             _LOGGER.warning("claim extraction fell back to sentences: %s", type(exc).__name__)
-            return (yield ModelCall(self.fallback, task))
+            claims: list[Claim] = yield ModelCall(self.fallback, task)
+            return claims
         return _claims(sentences, reply.lines)
 
     def _example_messages(self) -> list[BaseMessage]:
