@@ -1,3 +1,101 @@
-"""Tells, while a RAG chain runs, which claims of an answer the retrieved documents support."""
+"""Tells, while a RAG chain runs, which claims of an answer the retrieved documents support.
 
-__all__: list[str] = []
+Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
+"""
+
+from langchain_groundedness.claims import (
+    ClaimExtractor,
+    ExtractionExample,
+    LLMClaimExtractor,
+    SentenceClaimExtractor,
+)
+from langchain_groundedness.correction import Corrector
+from langchain_groundedness.evidence import EvidencePacker
+from langchain_groundedness.exceptions import (
+    ConfigurationError,
+    GroundednessError,
+    InputFormatError,
+    MissingDependencyError,
+    OutputParsingError,
+    VerificationError,
+)
+from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.serialization import load_arguments
+from langchain_groundedness.types import (
+    Action,
+    AnswerVerdict,
+    Citation,
+    Claim,
+    ClaimVerdict,
+    CorrectedAnswer,
+    CorrectionTask,
+    Decision,
+    Edit,
+    EvidenceBatch,
+    ExtractionTask,
+    GroundednessResult,
+    GroundednessResultChunk,
+    OnContradicted,
+    OnUnverifiable,
+    Passage,
+    Usage,
+    VerdictLabel,
+    VerificationTask,
+)
+from langchain_groundedness.verifiers import (
+    CascadeVerifier,
+    CrossEncoderVerifier,
+    EmbeddedVerifier,
+    EmbeddingVerifier,
+    LLMVerifier,
+    Stage,
+    Verifier,
+)
+
+__all__ = [
+    "Action",
+    "AnswerVerdict",
+    "CascadeVerifier",
+    "CheckInput",
+    "Citation",
+    "Claim",
+    "ClaimExtractor",
+    "ClaimVerdict",
+    "ConfigurationError",
+    "CorrectedAnswer",
+    "CorrectionTask",
+    "Corrector",
+    "CrossEncoderVerifier",
+    "Decision",
+    "DecisionPolicy",
+    "Edit",
+    "EmbeddedVerifier",
+    "EmbeddingVerifier",
+    "EvidenceBatch",
+    "EvidencePacker",
+    "ExtractionExample",
+    "ExtractionTask",
+    "GroundednessError",
+    "GroundednessResult",
+    "GroundednessResultChunk",
+    "GroundednessRunnable",
+    "InputFormatError",
+    "LLMClaimExtractor",
+    "LLMVerifier",
+    "MissingDependencyError",
+    "OnContradicted",
+    "OnUnverifiable",
+    "OutputParsingError",
+    "Passage",
+    "SentenceClaimExtractor",
+    "Stage",
+    "Usage",
+    "VerdictLabel",
+    "VerificationError",
+    "VerificationTask",
+    "Verifier",
+    "load_arguments",
+    "read_input",
+]

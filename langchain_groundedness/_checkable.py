@@ -110,7 +110,7 @@ _COURTESY = _any(
     "sure(?: thing)?", "certainly", "of course", "absolutely", "okay", "ok", "no problem",
     "(?:(?:that's |what )?an? )?(?:great|good|excellent|interesting) question",
     "my apologies", "sorry", "i apologi[sz]e", "hallo", "guten (?:tag|morgen|abend)", "danke",
-    "bonjour", "merci", "hola", "gracias", "ciao", "你好", "您好", "こんにちは", "مرحبا", "السلام عليكم",
+    "bonjour", "merci", "hola", "gracias", "ciao", "你好", "您好", "こんにちは", "مرحبا",
 )  # fmt: skip
 _COURTESY_TAIL = (
     r"(?: there| everyone| all| again| very much| so much| to you| you"
@@ -146,7 +146,9 @@ _STATES_NOTHING = re.compile(f"{_OFFER}|{_META}", re.IGNORECASE)
 _GREETS = re.compile(rf"{_COURTESY}\b", re.IGNORECASE)
 _GREETS_ON = re.compile(_COURTESY_TAIL, re.IGNORECASE)
 _INTERJECTION = re.compile(
-    rf"{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w)", re.IGNORECASE
+    rf"(?:{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w))?"
+    rf"(?:(?:based on|according to) (?:the |these |this )?{_DOCUMENTS}(?: \d{{1,2}})?,\s+(?=\w))?",
+    re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[?\uff1f\u061f][\s)*_]*$")
 _QUOTED_QUESTION = re.compile(r"^[\"'\u201c\u00ab].*[?\uff1f\u061f][\"'\u201d\u00bb]$", re.DOTALL)
@@ -154,7 +156,7 @@ _LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offe
 
 
 def without_interjection(text: str) -> str:
-    """Drop what stands before a statement and says nothing: a `Sure,` or `Great question!`.
+    """Drop what stands before a statement and says nothing: `Sure,`, `Based on the documents,`.
 
     Args:
         text: A sentence.
@@ -163,7 +165,7 @@ def without_interjection(text: str) -> str:
         The rest of it, with a capital; the sentence itself if nothing stands before it.
     """
     match = _INTERJECTION.match(text)
-    if match is None:
+    if match is None or not match.end():
         return text
     rest = text[match.end() :]
     return rest[0].upper() + rest[1:]

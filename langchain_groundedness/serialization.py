@@ -13,6 +13,7 @@ from langchain_groundedness.verifiers import (
     EmbeddedVerifier,
     EmbeddingVerifier,
     LLMVerifier,
+    Stage,
 )
 
 __all__ = ["load_arguments"]
@@ -49,6 +50,7 @@ def load_arguments(*classes: type) -> dict[str, Any]:
             LLMClaimExtractor,
             LLMVerifier,
             SentenceClaimExtractor,
+            Stage,
             *classes,
         ],
         "valid_namespaces": ["langchain_groundedness"],

@@ -16,7 +16,7 @@ from langchain_core.language_models import (
     FakeMessagesListChatModel,
     LanguageModelInput,
 )
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
@@ -105,4 +105,4 @@ def test_an_agent_with_a_retriever_tool(retriever: BaseRetriever) -> None:
     call = {"name": "search", "args": {"query": QUESTION}, "id": "1"}
     model = AgentModel(responses=[AIMessage("", tool_calls=[call]), AIMessage(ANSWER)])
     checked = create_agent(model, [tool]) | GroundednessRunnable(on_contradicted="correct")
-    assert_right(checked.invoke({"messages": [("user", QUESTION)]}))
+    assert_right(checked.invoke({"messages": [HumanMessage(QUESTION)]}))

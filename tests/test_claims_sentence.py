@@ -90,7 +90,7 @@ def test_a_refusal_is_no_claim(answer: str) -> None:
         "Sure!", "Is it raining?", "Who knows\uff1f", "Let me know if you need more.",
         "Feel free to ask.", "If you have any questions, please ask.", "I hope this helps!",
         "I'm happy to help.", "Here is a summary of the findings.", "The main points are:",
-        "# Results of 2020", "**Summary**", "Would you like to know more?",
+        "# Results of 2020", "== Media ==", "**Summary**", "Would you like to know more?",
     ],
 )  # fmt: skip
 def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> None:
@@ -117,8 +117,16 @@ def test_a_statement_that_looks_like_a_refusal_or_courtesy_is_kept(answer: str) 
     assert texts(answer) == [answer]
 
 
-def test_what_stands_before_a_statement_and_says_nothing_is_dropped() -> None:
-    answer = "Sure, rome is in Italy."
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Sure, rome is in Italy.",
+        "Based on the provided documents, Rome is in Italy.",
+        "Of course! According to passage 2, Rome is in Italy.",
+    ],
+)
+def test_what_stands_before_a_statement_and_says_nothing_is_dropped(answer: str) -> None:
+    answer = answer.replace("! ", ", ")
     assert pairs(answer) == [("Rome is in Italy.", answer)]
 
 
@@ -136,17 +144,22 @@ def test_list_items_are_claims_without_their_markers() -> None:
     "table",
     ["| Name | Age |\n|---|:-:|\n| Ann | 31 |\n| Bo | |", "Name | Age\n--- | ---\nAnn | 31\nBo |"],
 )
-def test_table_rows_are_claims_named_by_the_header(table: str) -> None:
+def test_table_rows_are_claims_about_their_first_cell_named_by_the_header(table: str) -> None:
     rows = table.split("\n")[2:]
     assert pairs(f"{table}\n\nThat is all of them.") == [
-        ("Name: Ann; Age: 31", rows[0]),
-        ("Name: Bo", rows[1]),
+        ("Ann; Age: 31", rows[0]),
+        ("Bo", rows[1]),
         ("That is all of them.", "That is all of them."),
     ]
 
 
+def test_a_header_that_says_nothing_is_left_out() -> None:
+    table = "| Feature | Value | Weight |\n|---|---|---|\n| Warranty | two years | 2 kg |"
+    assert texts(table) == ["Warranty: two years; Weight: 2 kg"]
+
+
 def test_rows_without_a_header_are_claims_of_their_cells() -> None:
-    assert texts("| Ann | a\\|b |\n| Bo | **29** |") == ["Ann; a|b", "Bo; 29"]
+    assert texts("| Ann | a\\|b |\n| Bo | **29** |") == ["Ann: a|b", "Bo: 29"]
 
 
 @pytest.mark.parametrize(
