@@ -72,15 +72,25 @@ def _of_prose(answer: str, block: Block) -> Iterator[_Statement]:
 def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[_Statement]:
     cells = _cells(answer, block)
     named = [*header, *[""] * max(0, len(cells) - len(header))]
-    pairs = [
-        f"{name}: {cell}" if name else cell
-        for name, cell in zip(named, cells, strict=False)
+    labelled = [
+        (_label(name, place), cell)
+        for place, (name, cell) in enumerate(zip(named, cells, strict=False))
         if any(map(str.isalnum, cell))
     ]
-    if pairs:
-        source = answer[block.start : block.end]
-        start = block.start + len(source) - len(source.lstrip())
-        yield _Statement("; ".join(pairs), start, block.start + len(source.rstrip()))
+    if not labelled:
+        return
+    text = labelled[0][1]
+    for place, (label, cell) in enumerate(labelled[1:]):
+        named_cell = f"{label}: {cell}" if label else cell
+        text += f"{'; ' if label or place else ': '}{named_cell}"
+    source = answer[block.start : block.end]
+    start = block.start + len(source) - len(source.lstrip())
+    yield _Statement(text, start, block.start + len(source.rstrip()))
+
+
+def _label(name: str, place: int) -> str:
+    """Give the header of a cell if it says something: not above the subject, not "Value"."""
+    return "" if place == 0 or name.casefold() in _EMPTY_HEADERS else name
 
 
 def _cells(answer: str, block: Block) -> list[str]:
@@ -123,6 +133,9 @@ def _place(words: str, source: str) -> tuple[int, int] | None:
 
 
 _EXACT = 101  # no alignment
+_EMPTY_HEADERS = frozenset(
+    {"", "answer", "description", "detail", "details", "info", "information", "value", "values"}
+)
 _PIPE = re.compile(r"(?<!\\)\|")
 _FILE = r"[\w./-]+\.(?:md|pdf|txt|html?|docx?|csv|json|rst|xml|xlsx?|pptx?)"
 _PLACE = r"(?:documents?|docs?|sources?|passages?|refs?|references?|context|chunks?|pages?|p\.)"

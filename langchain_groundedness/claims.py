@@ -45,9 +45,10 @@ class SentenceClaimExtractor(
     """Finds the claims of an answer without a model: its sentences, list items and table rows.
 
     Markup and citation markers are not part of a claim's text; its span covers them, but not the
-    marker of a list item. A table row reads `header: cell; header: cell`. What states nothing is
-    left out: headings, code blocks, questions, lead-ins that end in a colon, greetings, offers
-    and refusals ("The documents do not say"). A short answer is a claim as it stands.
+    marker of a list item. A table row reads `subject; header: cell`, the subject being its first
+    cell. What states nothing is left out: headings, code blocks, questions, lead-ins that end in
+    a colon, greetings, offers and refusals ("The documents do not say"). A short answer is a
+    claim as it stands.
 
     Example:
         >>> answer = "Sure! Rome is the **capital** of Italy [1]. Any questions?"
@@ -132,6 +133,11 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         optional = {"question", "examples"}
         check_prompt(self.prompt or EXTRACTION_PROMPT, required={"answer"}, optional=optional)
         return self
+
+    @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
 
     @override
     def invoke(

@@ -144,17 +144,22 @@ def test_list_items_are_claims_without_their_markers() -> None:
     "table",
     ["| Name | Age |\n|---|:-:|\n| Ann | 31 |\n| Bo | |", "Name | Age\n--- | ---\nAnn | 31\nBo |"],
 )
-def test_table_rows_are_claims_named_by_the_header(table: str) -> None:
+def test_table_rows_are_claims_about_their_first_cell_named_by_the_header(table: str) -> None:
     rows = table.split("\n")[2:]
     assert pairs(f"{table}\n\nThat is all of them.") == [
-        ("Name: Ann; Age: 31", rows[0]),
-        ("Name: Bo", rows[1]),
+        ("Ann; Age: 31", rows[0]),
+        ("Bo", rows[1]),
         ("That is all of them.", "That is all of them."),
     ]
 
 
+def test_a_header_that_says_nothing_is_left_out() -> None:
+    table = "| Feature | Value | Weight |\n|---|---|---|\n| Warranty | two years | 2 kg |"
+    assert texts(table) == ["Warranty: two years; Weight: 2 kg"]
+
+
 def test_rows_without_a_header_are_claims_of_their_cells() -> None:
-    assert texts("| Ann | a\\|b |\n| Bo | **29** |") == ["Ann; a|b", "Bo; 29"]
+    assert texts("| Ann | a\\|b |\n| Bo | **29** |") == ["Ann: a|b", "Bo: 29"]
 
 
 @pytest.mark.parametrize(

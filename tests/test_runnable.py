@@ -267,7 +267,8 @@ def test_verdicts_streamed_before_a_failure_are_kept() -> None:
 
 
 def test_a_step_behind_sees_the_same_type_from_stream_as_from_invoke() -> None:
-    chain: Runnable[Any, Any] = checker() | RunnableLambda(lambda r: (type(r), r.verdict, len(r.claims)))
+    summary: Runnable[Any, Any] = RunnableLambda(lambda r: (type(r), r.verdict, len(r.claims)))
+    chain = checker() | summary
     (streamed,) = chain.stream(INPUT)
     assert streamed == (GroundednessResultChunk, "has_contradictions", 3)
     assert chain.invoke(INPUT)[1:] == streamed[1:]

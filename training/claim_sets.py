@@ -20,9 +20,16 @@ __all__ = ["CLAIM_SETS", "EXTRA_SETS", "Example", "read_set"]
 
 CLAIM_SETS = ("factscore", "begin", "factcheckgpt", "ragtruth_qa", "wice")
 EXTRA_SETS = ("halueval_qa", "fool_me_twice", "fever_symmetric")
-_REFUSAL = re.compile(
-    r"unable to answer|cannot be answered|do(?:es)? not (?:provide|mention)", re.IGNORECASE
+_NO_CLAIM = re.compile(
+    r"unable to (?:answer|provide)|cannot be (?:answered|determined)"
+    r"|not (?:provide|mention|contain)"
+    r"|hope (?:this|that) helps|let me know|^\W*(?:sure|certainly|of course|okay)\b"
+    r"|(?:answers?|steps|summary|overview|passages?)\b[^.]*:\s*$|^\W*passages? \d+\W*$"
+    r"|^\W*therefore, the answer (?:to the question )?is:?\s*$|\?\s*$",
+    re.IGNORECASE,
 )
+"""Sentences of an answer that an extractor of claims passes over: pleasantries, lead-ins, refusals,
+questions."""
 
 
 class Example(NamedTuple):
@@ -36,6 +43,8 @@ class Example(NamedTuple):
     """Of the set: who wrote the claim, or where it is from."""
     group: str
     """The answer it is a sentence of, or its own id."""
+    unsupported_characters: int = 0
+    """How much of the claim lies in spans that were marked as unsupported."""
 
 
 def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
@@ -82,13 +91,20 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
 
 def _sentences(row: dict[str, Any], documents: tuple[str, ...]) -> Iterator[Example]:
     for sentence in split_sentences(row["answer"]):
-        if not re.search(r"\w{3}", sentence.text) or _REFUSAL.search(sentence.text):
+        if not re.search(r"\w{3}", sentence.text) or _NO_CLAIM.search(sentence.text):
             continue
-        supported = all(
-            span["end"] <= sentence.start or sentence.end <= span["start"] for span in row["spans"]
+        marked = sum(
+            max(0, min(span["end"], sentence.end) - max(span["start"], sentence.start))
+            for span in row["spans"]
         )
         yield Example(
-            sentence.text, documents, supported, row["question"], row["model"], str(row["id"])
+            sentence.text,
+            documents,
+            marked == 0,
+            row["question"],
+            row["model"],
+            str(row["id"]),
+            marked,
         )
 
 

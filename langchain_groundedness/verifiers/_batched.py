@@ -143,12 +143,15 @@ class NumberedEvidence(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The sentences as the judge sees them: one per line, a blank line between passages."""
+        """The sentences as the judge sees them: one per line, a blank line between passages.
+
+        A bare number is one token for each sentence; brackets would be three.
+        """
         lines: list[str] = []
         for number, sentence in enumerate(self.sentences, 1):
             if lines and sentence.passage != self.sentences[number - 2].passage:
                 lines.append("")
-            lines.append(f"[{number}] {fold_space(sentence.text)}")
+            lines.append(f"{number} {fold_space(sentence.text)}")
         return "\n".join(lines)
 
     def verdict(

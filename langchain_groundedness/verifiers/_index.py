@@ -1,5 +1,6 @@
 """An index of the evidence: all sentences of all documents, their words and their quantities."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -132,7 +133,7 @@ class EvidenceIndex:
             offsets.setdefault(unit.document, position)
             starts[unit.document].append(unit.start)
         return [
-            (offsets[document] + int(np.searchsorted(begins, q.start, side="right")) - 1, q)
+            (offsets[document] + bisect_right(begins, q.start) - 1, q)
             for document, begins in starts.items()
             for q in find_quantities(self.texts[document])
         ]

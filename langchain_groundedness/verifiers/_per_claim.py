@@ -22,7 +22,7 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verifiers._batched import NumberedEvidence, why_unchecked
 from langchain_groundedness.verifiers._lines import Label
 
-__all__ = ["judge_alone", "label_probabilities"]
+__all__ = ["LabelModel", "judge_alone", "label_probabilities"]
 
 _LABELS: dict[str, Label] = {
     "yes": "supported",
@@ -38,11 +38,20 @@ _SHORTEST_PIECE = 2
 _SUBJECT = "log-probabilities"
 
 
+class LabelModel(NamedTuple):
+    """A model, and how it is asked for a label."""
+
+    model: Runnable[Any, Any]
+    prompt: BaseChatPromptTemplate
+    """With the variables of `LABEL_PROMPT`."""
+    threshold: float
+    """Least probability of support for the label `supported`."""
+
+
 def judge_alone(
     task: VerificationTask,
     batch: EvidenceBatch,
-    model: Runnable[Any, Any],
-    prompt: BaseChatPromptTemplate,
+    ask: LabelModel,
     verifier: str,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch, one call each.
@@ -50,8 +59,7 @@ def judge_alone(
     Args:
         task: The claims, and the documents that the batch was made from.
         batch: The evidence.
-        model: The chat model.
-        prompt: Its prompt, with the variables of `LABEL_PROMPT`.
+        ask: The model under the label prompt.
         verifier: Name for the verdicts.
 
     Returns:
@@ -60,13 +68,13 @@ def judge_alone(
     evidence = fence("evidence", "\n\n".join(passage.text for passage in batch.passages))
     verdicts = []
     for claim in task.claims:
-        messages = prompt.format_messages(
+        messages = ask.prompt.format_messages(
             evidence=evidence,
             question=question_part(task.question),
             claim=fence("statement", fold_space(claim.text)),
         )
         try:
-            answer = yield from _ask(model, messages)
+            answer = yield from _ask(ask, messages)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(exc)
             verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
@@ -82,11 +90,11 @@ class _Answer(NamedTuple):
     refused: bool = False
 
 
-def _ask(model: Runnable[Any, Any], messages: list[BaseMessage]) -> Flow[_Answer]:
+def _ask(ask: LabelModel, messages: list[BaseMessage]) -> Flow[_Answer]:
     answer = _Answer(None, None)
     for _ in range(2):
-        raw = yield from _call(model, messages)
-        answer = _read(raw)
+        raw = yield from _call(ask.model, messages)
+        answer = _read(raw, ask.threshold)
         if answer.label is not None or answer.refused:
             break
     return answer
@@ -111,13 +119,16 @@ def _call(model: Runnable[Any, Any], messages: list[BaseMessage]) -> Flow[Any]:
     return raw
 
 
-def _read(raw: Any) -> _Answer:
+def _read(raw: Any, threshold: float) -> _Answer:
     if refused(raw):
         return _Answer(None, None, refused=True)
     probabilities = label_probabilities(raw)
     if probabilities:
-        likeliest = max(probabilities, key=lambda label: probabilities[label])
-        return _Answer(likeliest, probabilities.get("supported", 0.0))
+        support = probabilities.pop("supported", 0.0)
+        if support >= threshold:
+            return _Answer("supported", support)
+        against = probabilities.get("contradicted", 0.0) > probabilities.get("unverifiable", 0.0)
+        return _Answer("contradicted" if against else "unverifiable", support)
     words = re.findall(r"[a-z]+", reply_text(raw).lower())
     label = next((label for word in words if (label := _LABELS.get(word))), None)
     return _Answer(label, None)

@@ -30,7 +30,7 @@ from langchain_groundedness.structured import Flow, StructuredModel, adrive, dri
 from langchain_groundedness.types import ClaimVerdict, EvidenceBatch, VerificationTask
 from langchain_groundedness.verifiers._batched import judge_together
 from langchain_groundedness.verifiers._lines import read_text
-from langchain_groundedness.verifiers._per_claim import judge_alone
+from langchain_groundedness.verifiers._per_claim import LabelModel, judge_alone
 
 __all__ = ["LLMVerifier"]
 
@@ -71,6 +71,9 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     3,000 for `per_claim`."""
     claims_per_call: int = Field(default=12, ge=1)
     """Most claims in one call of `batched`."""
+    support_threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
+    """Least probability of support for `supported`, in `per_claim` with log-probabilities. Small
+    models are shy: one of 1.5 billion parameters told claims apart best at 0.2 to 0.3."""
     max_concurrency: int = Field(default=16, ge=1)
     """Most calls at a time, if the config of the run does not say."""
 
@@ -79,6 +82,11 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         claims = "claims" if self.strategy == "batched" else "claim"
         check_prompt(self._prompt, required={"evidence", claims}, optional={"question"})
         return self
+
+    @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
 
     @override
     def invoke(
@@ -197,17 +205,16 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     def _flow(self) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
         name = self.get_name()
         if self.strategy == "per_claim":
-            return lambda call: judge_alone(
-                call.task, call.evidence, self.model, self._prompt, name
-            )
-        ask = StructuredModel[VerdictLines](
+            ask = LabelModel(self.model, self._prompt, self.support_threshold)
+            return lambda call: judge_alone(call.task, call.evidence, ask, name)
+        judge = StructuredModel[VerdictLines](
             model=self.model,
             prompt=self._prompt,
             reply_schema=VerdictLines,
             name="verify_claims",
             from_text=read_text,
         )
-        return lambda call: judge_together(call.task, call.evidence, ask, name)
+        return lambda call: judge_together(call.task, call.evidence, judge, name)
 
 
 _BUDGET = {"batched": 100_000, "per_claim": 3_000}

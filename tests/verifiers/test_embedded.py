@@ -166,11 +166,11 @@ def test_documents_that_disagree_make_a_supported_claim_conflicting() -> None:
 
 def test_evidence_at_the_very_end_of_a_megabyte_is_found_quickly() -> None:
     text = "The quick brown fox jumps over the lazy dog near the river bank. " * 16_000
-    begun = time.perf_counter()
+    begun = time.process_time()
     verdict = check("Revenue was $2.1B in Q3.", text + "Q3 revenue came in at $2.1B.")
     assert verdict.verdict == "supported"
     assert verdict.citations[0].start == len(text)
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 def test_ten_thousand_documents_are_all_searched() -> None:

@@ -1,0 +1,130 @@
+"""What comes of every kind of answer and every kind of document, offline, by name."""
+
+from time import perf_counter
+
+import pytest
+
+from langchain_groundedness import GroundednessResult, GroundednessRunnable
+
+MANUAL = (
+    "The S2 runs for 18 months on one set of batteries. It has a three-year warranty and supports "
+    "Wi-Fi and Matter. Employees may work from home on Fridays. Paris is the capital of France."
+)
+
+
+def check(answer: str, documents: list[str], question: str | None = None) -> GroundednessResult:
+    result = GroundednessRunnable().invoke(
+        {"answer": answer, "documents": documents, "question": question}
+    )
+    for v in result.claims:
+        for citation in v.citations:
+            assert citation.holds_in(result.documents)
+        if v.verdict in ("supported", "contradicted"):
+            assert v.citations
+    return result
+
+
+def labels(result: GroundednessResult) -> list[str]:
+    return [v.verdict for v in result.claims]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "expected"),
+    [
+        pytest.param("What is the capital of France?", "Paris", ["supported"], id="one word"),
+        pytest.param("What is the capital of France?", "Lyon", ["unverifiable"], id="wrong word"),
+        pytest.param("How many months does it run?", "18", ["supported"], id="a number"),
+        pytest.param("May employees work from home on Fridays?", "Yes", ["supported"], id="yes"),
+        pytest.param("May employees work from home on Fridays?", "No.", ["contradicted"], id="no"),
+        pytest.param(
+            None,
+            "- Runs for 18 months on one set of batteries\n- Five-year warranty",
+            ["supported", "contradicted"],
+            id="list",
+        ),
+        pytest.param(
+            None,
+            "| Part | Value |\n|---|---|\n| Radio | Wi-Fi and Matter |\n| Weight | 2 kg |",
+            ["supported", "unverifiable"],
+            id="table",
+        ),
+        pytest.param(
+            None,
+            "## Warranty\n\nIt has a **three-year warranty** [1].",
+            ["supported"],
+            id="markdown with a citation",
+        ),
+        pytest.param(
+            None,
+            "It supports Wi-Fi and Matter (manual.md#radio).",
+            ["supported"],
+            id="citation of a section",
+        ),
+        pytest.param(
+            None,
+            "Use this:\n\n```python\nwarranty = 5\n```\n\nIt has a three-year warranty.",
+            ["supported"],
+            id="code is skipped",
+        ),
+        pytest.param(
+            None,
+            'The manual says: "It has a three-year warranty and supports Wi-Fi and Matter."',
+            ["supported"],
+            id="quote",
+        ),
+        pytest.param(None, "The documents do not say.", [], id="refusal"),
+        pytest.param(None, "Hello! Can I help you with anything else?", [], id="courtesy"),
+        pytest.param(None, "", [], id="empty"),
+    ],
+)
+def test_every_kind_of_answer(question: str | None, answer: str, expected: list[str]) -> None:
+    result = check(answer, [MANUAL], question)
+    assert labels(result) == expected
+    assert result.answer == answer
+
+
+@pytest.mark.parametrize("documents", [[], [""], [" \n\t", ""]])
+def test_no_documents_and_empty_documents_leave_every_claim_unchecked(
+    documents: list[str],
+) -> None:
+    result = check("It has a three-year warranty.", documents)
+    assert labels(result) == ["unchecked"]
+    assert result.claims[0].reason == "no documents to check against"
+    assert not result.is_trusted
+
+
+def test_empty_documents_beside_others_keep_the_index_of_the_citation() -> None:
+    result = check("It has a three-year warranty.", ["", MANUAL, ""])
+    assert labels(result) == ["supported"]
+    assert result.claims[0].citations[0].document == 1
+
+
+def test_the_end_of_a_document_of_a_megabyte_is_read() -> None:
+    filler = "The committee thanked the volunteers who had prepared the exhibition. "
+    long = filler * 14_500 + "The treaty was signed in 1848."
+    assert len(long) > 1_000_000
+    result = check("The treaty was signed in 1848. The treaty was signed in 1912.", [long])
+    assert labels(result) == ["supported", "contradicted"]
+
+
+def test_the_last_of_ten_thousand_documents_is_read() -> None:
+    documents = [f"Item {n} is kept on shelf {n % 97}." for n in range(9_999)]
+    result = check("The treaty was signed in 1848.", [*documents, "The treaty was signed in 1848."])
+    assert labels(result) == ["supported"]
+    assert result.claims[0].citations[0].document == 9_999
+
+
+def test_time_grows_with_the_documents_and_not_with_their_square() -> None:
+    sentence = "Shelf {n} of the archive holds {n} boxes and a ladder. "
+    small, large = (
+        ["".join(sentence.format(n=n) for n in range(count))] for count in (1_000, 8_000)
+    )
+
+    def seconds(documents: list[str]) -> float:
+        start = perf_counter()
+        check("Shelf 7 of the archive holds 7 boxes and a ladder.", documents)
+        return perf_counter() - start
+
+    seconds(small)
+    # Eight times the text; quadratic work would take sixty-four times as long.
+    assert min(seconds(large) for _ in range(2)) < 24 * min(seconds(small) for _ in range(3))
