@@ -20,18 +20,24 @@ class _Statement(NamedTuple):
     end: int
 
 
-def sentence_claims(answer: str, *, split_compound: bool = False) -> list[Claim]:
+def sentence_claims(
+    answer: str, *, split_compound: bool = False, only_checkable: bool = True
+) -> list[Claim]:
     """Find the checkable statements of an answer, one claim each.
 
     Args:
         answer: The answer, plain or markdown.
         split_compound: Whether to split sentences that plainly say two things of one subject.
+        only_checkable: Whether to leave out questions, lead-ins, courtesy and refusals.
 
     Returns:
         Claims with the ids `c1`, `c2`, … in order of position.
     """
     found = blocks(answer)
     statements = list(_of_blocks(answer, found)) or list(_of_headings(answer, found))
+    if only_checkable:
+        stripped = (each._replace(text=without_interjection(each.text)) for each in statements)
+        statements = [each for each in stripped if is_checkable(each.text)]
     if split_compound:
         statements = [part for each in statements for part in _parts(answer, each)]
     return [
@@ -58,8 +64,8 @@ def _of_blocks(answer: str, found: Sequence[Block]) -> Iterator[_Statement]:
 def _of_prose(answer: str, block: Block) -> Iterator[_Statement]:
     for sentence in split_block(answer, block._replace(kind="prose")):
         start = max(sentence.start, block.body)
-        text = without_interjection(plain_text(answer[start : sentence.end]))
-        if is_checkable(text):
+        text = plain_text(answer[start : sentence.end])
+        if any(map(str.isalnum, text)):
             yield _Statement(text, start, sentence.end)
 
 

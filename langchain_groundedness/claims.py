@@ -92,7 +92,7 @@ class ExtractionExample(BaseModel):
 
     @model_validator(mode="after")
     def _has_sentences(self) -> Self:
-        if not sentence_claims(self.answer):
+        if not _sentences(self.answer):
             msg = "answer has no sentence in it"
             raise ValueError(msg)
         return self
@@ -171,7 +171,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
 
     def _flow(self, task: ExtractionTask | str) -> Flow[list[Claim]]:
         task = ExtractionTask(answer=task) if isinstance(task, str) else task
-        sentences = sentence_claims(task.answer)
+        sentences = _sentences(task.answer)
         if not sentences:
             return []
         ask = StructuredModel[ClaimLines](
@@ -205,9 +205,14 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         ]
 
 
+def _sentences(answer: str) -> list[Claim]:
+    """Give every sentence: what is no claim is context, and for the model to skip."""
+    return sentence_claims(answer, only_checkable=False)
+
+
 def _values(answer: str, question: str | None) -> dict[str, Any]:
     """Fill the variables of the prompt."""
-    sentences = (fold_space(claim.text) for claim in sentence_claims(answer))
+    sentences = (fold_space(claim.text) for claim in _sentences(answer))
     numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(sentences, 1))
     return {"answer": fence("answer", numbered), "question": question_part(question)}
 
@@ -266,7 +271,7 @@ def _located(sentence: Claim, text: str) -> Claim:
 
 def _as_lines(example: ExtractionExample) -> str:
     """Write the claims of an example as the reply that would have found them."""
-    sentences = sentence_claims(example.answer)
+    sentences = _sentences(example.answer)
     lines: dict[int, list[str]] = {number: [] for number in range(1, len(sentences) + 1)}
     for text in example.claims:
         words = content_words(text)

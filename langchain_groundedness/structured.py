@@ -30,7 +30,14 @@ from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel, ConfigDict, SkipValidation
 from typing_extensions import override
 
-from langchain_groundedness._replies import declined, parse_json, refused, reply_text, salvaged
+from langchain_groundedness._replies import (
+    complete_lines,
+    declined,
+    parse_json,
+    refused,
+    reply_text,
+    salvaged,
+)
 from langchain_groundedness.exceptions import OutputParsingError
 
 __all__ = [
@@ -233,7 +240,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
             return raw["parsed"]  # type: ignore[no-any-return]
         reply = parse_json(raw, self.reply_schema)
         if reply is None and self.from_text is not None:
-            reply = self.from_text(reply_text(raw))
+            reply = self.from_text(complete_lines(raw))
         return reply
 
 

@@ -9,7 +9,7 @@ from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 
 from langchain_groundedness._replies import refused, reply_text
-from langchain_groundedness.evidence import best_evidence, shares_content_word
+from langchain_groundedness.evidence import SentenceIndex
 from langchain_groundedness.prompts import fence, fold_space, question_part
 from langchain_groundedness.structured import Flow, ModelCall, learn, recall, unsupported
 from langchain_groundedness.types import (
@@ -19,10 +19,10 @@ from langchain_groundedness.types import (
     EvidenceBatch,
     VerificationTask,
 )
-from langchain_groundedness.verifiers._batched import NumberedEvidence, why_unchecked
+from langchain_groundedness.verifiers._batched import why_unchecked
 from langchain_groundedness.verifiers._lines import Label
 
-__all__ = ["LabelModel", "judge_alone", "label_probabilities"]
+__all__ = ["LabelModel", "PlainEvidence", "judge_alone", "label_probabilities"]
 
 _LABELS: dict[str, Label] = {
     "yes": "supported",
@@ -50,7 +50,7 @@ class LabelModel(NamedTuple):
 
 def judge_alone(
     task: VerificationTask,
-    batch: EvidenceBatch,
+    evidence: "PlainEvidence",
     ask: LabelModel,
     verifier: str,
 ) -> Flow[list[ClaimVerdict]]:
@@ -58,18 +58,17 @@ def judge_alone(
 
     Args:
         task: The claims, and the documents that the batch was made from.
-        batch: The evidence.
+        evidence: The batch, as the judge sees it.
         ask: The model under the label prompt.
         verifier: Name for the verdicts.
 
     Returns:
         One verdict per claim. Its citation is the evidence sentence that fits the claim best.
     """
-    evidence = fence("evidence", "\n\n".join(passage.text for passage in batch.passages))
     verdicts = []
     for claim in task.claims:
         messages = ask.prompt.format_messages(
-            evidence=evidence,
+            evidence=evidence.shown,
             question=question_part(task.question),
             claim=fence("statement", fold_space(claim.text)),
         )
@@ -79,8 +78,28 @@ def judge_alone(
             reason = why_unchecked(exc)
             verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
         else:
-            verdicts.append(_verdict(claim, answer, task, batch, verifier))
+            verdicts.append(_verdict(claim, answer, task, evidence, verifier))
     return verdicts
+
+
+class PlainEvidence(NamedTuple):
+    """An evidence batch as the judge sees it, and what finds quotes in it."""
+
+    shown: str
+    sentences: SentenceIndex
+
+    @classmethod
+    def of(cls, batch: EvidenceBatch) -> "PlainEvidence":
+        """Read a batch.
+
+        Args:
+            batch: The evidence.
+
+        Returns:
+            Its text, fenced, and its sentences.
+        """
+        text = "\n\n".join(passage.text for passage in batch.passages)
+        return cls(fence("evidence", text), SentenceIndex(batch.passages))
 
 
 class _Answer(NamedTuple):
@@ -170,7 +189,7 @@ def _verdict(
     claim: Claim,
     answer: _Answer,
     task: VerificationTask,
-    batch: EvidenceBatch,
+    evidence: PlainEvidence,
     verifier: str,
 ) -> ClaimVerdict:
     if answer.label is None:
@@ -178,8 +197,8 @@ def _verdict(
         return ClaimVerdict.unchecked(claim, reason, verifier=verifier)
     citations: tuple[Citation, ...] = ()
     if answer.label != "unverifiable":
-        best = best_evidence(claim.text, NumberedEvidence.of(batch).passages)
-        if best is not None and shares_content_word(claim.text, best.text):
+        best = evidence.sentences.best(claim.text)
+        if best is not None:
             found = Citation.from_document(task.documents, best.document, best.start, best.end)
             citations = (found,)
     return ClaimVerdict(

@@ -14,6 +14,7 @@ from langchain_core.runnables import (
     RunnableSerializable,
     patch_config,
 )
+from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
@@ -28,9 +29,9 @@ from langchain_groundedness.prompts import (
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.structured import Flow, StructuredModel, adrive, drive, quiet
 from langchain_groundedness.types import ClaimVerdict, EvidenceBatch, VerificationTask
-from langchain_groundedness.verifiers._batched import judge_together
+from langchain_groundedness.verifiers._batched import NumberedEvidence, judge_together
 from langchain_groundedness.verifiers._lines import read_text
-from langchain_groundedness.verifiers._per_claim import LabelModel, judge_alone
+from langchain_groundedness.verifiers._per_claim import LabelModel, PlainEvidence, judge_alone
 
 __all__ = ["LLMVerifier"]
 
@@ -145,7 +146,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> list[ClaimVerdict]:
-        plan = self._plan(task)
+        plan = await run_in_executor(config, self._plan, task)
         outputs = await plan.judge.abatch(plan.calls, self._child_config(config, run_manager))
         return plan.merged(outputs)
 
@@ -169,7 +170,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         config: RunnableConfig,
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
-            plan = self._plan(task)
+            plan = await run_in_executor(config, self._plan, task)
             for verdicts in plan.settled():
                 yield verdicts
             child = self._child_config(config, run_manager)
@@ -197,9 +198,12 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
             for first in range(0, len(task.claims), size)
         )
         packer = self.packer or EvidencePacker(max_tokens=_BUDGET[self.strategy])
-        batches = packer.pack(task.documents)
+        read: Callable[[EvidenceBatch], Any] = NumberedEvidence.of
+        if self.strategy == "per_claim":
+            read = PlainEvidence.of
         # Batch by batch, so that calls that share their evidence follow one another.
-        calls = [_Call(group, batch) for batch in batches for group in groups]
+        evidence = [read(batch) for batch in packer.pack(task.documents)]
+        calls = [_Call(group, batch) for batch in evidence for group in groups]
         return _Plan(task, groups, calls, _Judge(flow=self._flow()), self.get_name())
 
     def _flow(self) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
@@ -224,7 +228,8 @@ class _Call(NamedTuple):
     """Some claims, to be judged against one evidence batch."""
 
     task: VerificationTask
-    evidence: EvidenceBatch
+    evidence: Any
+    """As the strategy shows it: `NumberedEvidence` or `PlainEvidence`."""
 
 
 class _Plan:

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.load import dumpd
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -371,3 +373,24 @@ def test_the_prompt_can_be_replaced() -> None:
     verifier, model = judge("C1: [1] supported", prompt=prompt)
     assert labels(verifier.invoke(task("Rome is in Italy."))) == ["supported"]
     assert model.requests[0][0].text.startswith("Judge <claims ")
+
+
+async def test_long_documents_are_read_off_the_event_loop() -> None:
+    here = threading.get_ident()
+    seen: list[int] = []
+
+    def count(text: str) -> int:
+        seen.append(threading.get_ident())
+        return len(text) // 4
+
+    packer = EvidencePacker(max_tokens=1000, count_tokens=count)
+    verifier, _ = judge("C1: [1] supported", packer=packer)
+    await verifier.ainvoke(task("Rome is in Italy."))
+    assert seen
+    assert here not in seen
+
+
+def test_it_can_be_saved_and_loaded() -> None:
+    model = FakeListChatModel(responses=["C1: [1] supported"])
+    verifier = LLMVerifier(model=model, claims_per_call=3)
+    assert dumpd(verifier)["kwargs"]["claims_per_call"] == 3
