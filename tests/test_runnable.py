@@ -270,7 +270,7 @@ def test_a_step_behind_sees_the_same_type_from_stream_as_from_invoke() -> None:
     def summary(result: GroundednessResult) -> tuple[type, str, int]:
         return type(result), result.verdict, len(result.claims)
 
-    chain = checker() | RunnableLambda(summary)
+    chain: Runnable[Any, Any] = checker() | RunnableLambda(summary)
     (streamed,) = chain.stream(INPUT)
     assert streamed == (GroundednessResultChunk, "has_contradictions", 3)
     assert chain.invoke(INPUT)[1:] == streamed[1:]
