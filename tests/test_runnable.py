@@ -277,7 +277,7 @@ def test_a_step_behind_sees_the_same_type_from_stream_as_from_invoke() -> None:
 
 
 def test_transform_reads_the_stream_of_a_chain() -> None:
-    chain = RunnablePassthrough() | checker()
+    chain: Runnable[Any, Any] = RunnablePassthrough() | checker()
     assert reduce(add, chain.stream(INPUT)) == checker().invoke(INPUT)
 
 
