@@ -6,7 +6,7 @@ one that is wrongly dropped is never checked.
 
 import re
 
-__all__ = ["is_checkable", "without_interjection"]
+__all__ = ["is_checkable", "refuses", "without_interjection"]
 
 
 def _any(*patterns: str) -> str:
@@ -189,8 +189,20 @@ def is_checkable(text: str) -> bool:
         return True
     if _STATES_NOTHING.match(text) or _is_courtesy(text):
         return False
-    refuses = _REFUSAL.match(text)
-    return not refuses or bool(_GOES_ON.search(text, refuses.end()))
+    return not refuses(text)
+
+
+def refuses(text: str) -> bool:
+    """Tell whether a sentence says that there is no answer, and nothing else.
+
+    Args:
+        text: A sentence, free of markup.
+
+    Returns:
+        True if it does, in English or one of the forms known from some other languages.
+    """
+    match = _REFUSAL.match(text) if len(text) <= _LONGEST else None
+    return match is not None and not _GOES_ON.search(text, match.end())
 
 
 def _is_courtesy(text: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from langchain_groundedness._checkable import is_checkable, without_interjection
+from langchain_groundedness._checkable import is_checkable, refuses, without_interjection
 from langchain_groundedness._compound import split_statement
 from langchain_groundedness._markdown import Block, blocks
 from langchain_groundedness._quotes import locate_quote
@@ -34,10 +34,12 @@ def sentence_claims(
         Claims with the ids `c1`, `c2`, … in order of position.
     """
     found = blocks(answer)
-    statements = list(_of_blocks(answer, found)) or list(_of_headings(answer, found))
+    statements = list(_of_blocks(answer, found))
     if only_checkable:
         stripped = (each._replace(text=without_interjection(each.text)) for each in statements)
         statements = [each for each in stripped if is_checkable(each.text)]
+    if not statements and not any(refuses(each.text) for each in _of_blocks(answer, found)):
+        statements = list(_of_headings(answer, found))
     if split_compound:
         statements = [part for each in statements for part in _parts(answer, each)]
     return [

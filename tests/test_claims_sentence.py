@@ -40,6 +40,12 @@ def test_a_short_answer_is_a_claim(answer: str) -> None:
     assert texts(answer) == [answer.strip("*# ")]
 
 
+def test_a_heading_is_the_answer_only_where_nothing_else_is() -> None:
+    assert texts("Sure!\n\n**Paris**") == ["Paris"]
+    assert texts("# Summary\n\nI don't know.") == []
+    assert texts("# Summary\n\nRome is in Italy.") == ["Rome is in Italy."]
+
+
 async def test_a_fragment_after_a_question_keeps_its_own_text() -> None:
     task = ExtractionTask(answer="Yes", question="Is Rome in Italy?")
     [claim] = await SentenceClaimExtractor().ainvoke(task)

@@ -47,6 +47,7 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
         "exact_all": _share(match.anywhere >= 1, weights),
         "own_3": _share(three.found[own], weights[own]) if own.any() else three.recall,
         "own_all": _share(match.anywhere[own], weights[own]) if own.any() else three.recall,
+        **_all_words(statement, three, index),
         **_news(statement, match, in_context),
         "missing_most": float(((1 - in_context) * weights).max()),
         "missing_most_all": float(((1 - match.anywhere) * weights).max()),
@@ -69,6 +70,18 @@ def _bends(coverage: dict[str, float]) -> dict[str, float]:
 
 def _share(found: Floats | NDArray[np.bool_], weights: Floats) -> float:
     return float(found @ weights / max(float(weights.sum()), 1e-9))
+
+
+def _all_words(statement: Statement, window: Window, index: EvidenceIndex) -> dict[str, float]:
+    """Recall of all words, the small ones included, each counting the same."""
+    own = {w.stem for w in statement.words if w.start >= statement.own_start}
+    ids = {index.vocabulary.get(stem, -1) for stem in own}
+    there = set(index.stems_in(window.first, window.last).tolist())
+    known = sum(stem in index.vocabulary for stem in own)
+    return {
+        "words_3": len(ids & there) / max(len(own), 1),
+        "words_all": known / max(len(own), 1),
+    }
 
 
 def _news(statement: Statement, match: Match, in_context: Floats) -> dict[str, float]:
