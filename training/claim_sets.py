@@ -9,27 +9,16 @@ support. `halueval_qa`: `knowledge`, `question`, `right_answer`, `hallucinated_a
 
 import gzip
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness._statements import sentence_claims
 
 __all__ = ["CLAIM_SETS", "EXTRA_SETS", "Example", "read_set"]
 
 CLAIM_SETS = ("factscore", "begin", "factcheckgpt", "ragtruth_qa", "wice")
 EXTRA_SETS = ("halueval_qa", "fool_me_twice", "fever_symmetric")
-_NO_CLAIM = re.compile(
-    r"unable to (?:answer|provide)|cannot be (?:answered|determined)"
-    r"|not (?:provide|mention|contain)"
-    r"|hope (?:this|that) helps|let me know|^\W*(?:sure|certainly|of course|okay)\b"
-    r"|(?:answers?|steps|summary|overview|passages?)\b[^.]*:\s*$|^\W*passages? \d+\W*$"
-    r"|^\W*therefore, the answer (?:to the question )?is:?\s*$|\?\s*$",
-    re.IGNORECASE,
-)
-"""Sentences of an answer that an extractor of claims passes over: pleasantries, lead-ins, refusals,
-questions."""
 
 
 class Example(NamedTuple):
@@ -90,15 +79,14 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
 
 
 def _sentences(row: dict[str, Any], documents: tuple[str, ...]) -> Iterator[Example]:
-    for sentence in split_sentences(row["answer"]):
-        if not re.search(r"\w{3}", sentence.text) or _NO_CLAIM.search(sentence.text):
-            continue
+    """Take the claims of an answer as the package finds them, in the order of the answer."""
+    for claim in sentence_claims(row["answer"], split_compound=True):
+        start, end = claim.start or 0, claim.end or 0
         marked = sum(
-            max(0, min(span["end"], sentence.end) - max(span["start"], sentence.start))
-            for span in row["spans"]
+            max(0, min(span["end"], end) - max(span["start"], start)) for span in row["spans"]
         )
         yield Example(
-            sentence.text,
+            claim.text,
             documents,
             marked == 0,
             row["question"],
