@@ -20,7 +20,7 @@ _DOCUMENTS = (
         "materials?", "search results", "knowledge base", "documentation",
         "information(?: provided| given| available| above)?",
     )
-    + "(?: (?:provided|given|available|above|i have|you (?:provided|gave|shared)))?"
+    + r"(?: \d{1,2})?(?: (?:provided|given|available|above|i have|you (?:provided|gave|shared)))?"
 )  # fmt: skip
 _THE = "(?:the |this |these |those |your |any of the )?"
 _TELL = _any(
@@ -35,8 +35,13 @@ _TOLD = _any(
 _NOT = "(?: not|n't|n\u2019t)"
 _KNOWLEDGE = "(?:information|context|access|details|data|knowledge)"
 _SORRY = "(?:unfortunately|regrettably|sorry|i'm sorry|i am sorry|i apologi[sz]e|however|but)"
+_THUS = _any(
+    "therefore", "thus", "hence", "so", "also", "additionally", "furthermore", "answer:",
+    "note(?::| that)", "please note that",
+    "it(?:'s|\u2019s| is) (?:important to note|worth noting) that",
+)  # fmt: skip
 _LEAD = (
-    rf"(?:{_SORRY}[,.]? (?:but )?)*"
+    rf"(?:{_SORRY}[,.]? (?:but )?|{_THUS},? )*"
     rf"(?:(?:based on|according to|from|in) (?:the |this |these )?{_DOCUMENTS},? )?"
 )
 _ENGLISH = _any(
@@ -54,6 +59,7 @@ _ENGLISH = _any(
         "answer", "find", "determine", "provide", "say", "tell", "confirm", "verify", "help",
         "assist", "locate", "see", "give", "access", "comply",
     ),
+    r"(?:it is )?unable to (?:answer|provide|determine)\b",
     r"it (?:is|was) (?:not possible|impossible|not clear|unclear) "
     r"(?:to (?:say|determine|tell|answer)|from)",
     rf".{{1,120}}\b(?:is|are|was|were){_NOT} (?:\w+ly )?{_TOLD} (?:\w+ )?(?:in|by|within) "
