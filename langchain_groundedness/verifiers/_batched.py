@@ -57,7 +57,10 @@ def judge_together(
             break
         except OutputParsingError as exc:
             reason = why_unchecked(exc)
-            continue
+            # Small models leave out the number when there is only one claim to judge.
+            reply = VerdictLines(lines=[f"C1: {line}" for line in exc.raw.splitlines()])
+            if len(group) > 1:
+                continue
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(exc)
             break

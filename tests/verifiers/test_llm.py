@@ -147,6 +147,36 @@ def test_a_claim_that_no_reply_mentions_is_unchecked() -> None:
     assert verdicts[0].reason == "the judge gave no verdict"
 
 
+def test_a_judge_of_one_claim_may_leave_out_its_number() -> None:
+    verifier, _ = judge("[1] supported", "[1] supported")
+    assert labels(verifier.invoke(task("Rome is in Italy."))) == ["supported"]
+
+
+def test_verdicts_on_several_claims_without_numbers_are_asked_for_one_by_one() -> None:
+    numberless = '{"lines": ["[1] supported", "unverifiable | no word"]}'
+    verifier, model = judge(
+        numberless, numberless, "[1] supported", "[1] supported", "unverifiable", "unverifiable"
+    )
+    verdicts = verifier.invoke(task("Rome is in Italy.", "Rome is wet."))
+    assert labels(verdicts) == ["supported", "unverifiable"]
+    assert len(model.requests) == 6
+
+
+def test_a_judge_that_loses_the_thread_inside_a_schema_is_asked_in_plain_form() -> None:
+    def script(request: Any) -> str:
+        if request.form != "text":
+            return json.dumps({"lines": ["Contradicted", "Rome is nice."]})
+        return "C1: [1] supported\nC2: unverifiable | no word"
+
+    with ScriptedServer(script) as server:
+        model = ChatOpenAI(model="m", base_url=server.base_url, api_key="none")
+        verifier = LLMVerifier(model=model)
+        for _ in range(2):
+            verdicts = verifier.invoke(task("Rome is in Italy.", "Rome is wet."))
+            assert labels(verdicts) == ["supported", "unverifiable"]
+        assert [request.form for request in server.requests] == ["json_schema", "text", "text"]
+
+
 def test_a_judge_that_never_makes_sense_leaves_every_claim_unchecked() -> None:
     verdicts = LLMVerifier(model=FakeListChatModel(responses=["hm"])).invoke(task(*CLAIMS))
     assert labels(verdicts) == ["unchecked"] * 3
