@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from claim_sets import CLAIM_SETS, read_set
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
+
+from langchain_groundedness.verifiers._contradictions import DifferenceKind
 
 __all__ = ["AGAINST", "Fitted", "fit", "load_sets", "out_of_set"]
 
@@ -183,7 +185,7 @@ def _calibration_error(chances: Floats, labels: NDArray[np.bool_], counts: Float
 def _support_despite(sets: Sequence[Measured]) -> dict[str, float]:
     """Share of the claims with a decisive difference that people called supported, by kind."""
     shares = {}
-    for kind in ("quantity", "date", "name", "polarity"):
+    for kind in get_args(DifferenceKind):
         supported = sum(int(s.supported[s.differences == kind].sum()) for s in sets)
         total = sum(int((s.differences == kind).sum()) for s in sets)
         shares[kind] = round((supported + 1) / (total + 2), 3)
