@@ -67,6 +67,25 @@ class Check:
             absorb=self.with_claims,
             recover=self.without_claims,
         )
+        first: Runnable[Any, CheckState] = RunnableLambda(
+            lambda value: CheckState(source=read(value)), name="read_input"
+        )
+        return first | extract | self.verifying()
+
+    @property
+    def edits_answers(self) -> bool:
+        """Whether the options ask for any change of the text."""
+        return self.on_contradicted != "annotate" or self.on_unverifiable != "keep"
+
+    def verifying(self, *, edit: bool = True) -> Runnable[CheckState, CheckState]:
+        """Bind the steps that come after the extraction.
+
+        Args:
+            edit: Whether those that change the text are among them, where the options ask for it.
+
+        Returns:
+            The sequence, from a state with claims to the final state.
+        """
         verify = Step(
             "verify_claims",
             self.verifier,
@@ -74,11 +93,14 @@ class Check:
             absorb=self.with_verdicts,
             recover=self.without_verdicts,
         )
-        first: Runnable[Any, CheckState] = RunnableLambda(
-            lambda value: CheckState(source=read(value)), name="read_input"
-        )
-        if self.on_contradicted == "annotate" and self.on_unverifiable == "keep":
-            return first | extract | verify
+        return verify | self.editing() if edit and self.edits_answers else verify
+
+    def editing(self) -> Runnable[CheckState, CheckState]:
+        """Bind the steps that change the text, and check the changes.
+
+        Returns:
+            The sequence, from a state with verdicts to the final state.
+        """
         correct = Step(
             "correct_answer",
             self.corrector,
@@ -93,7 +115,7 @@ class Check:
             absorb=_with_recheck,
             recover=self.without_recheck,
         )
-        return first | extract | verify | correct | recheck
+        return correct | recheck
 
     def extraction(self, state: CheckState) -> ExtractionTask | None:
         """Ask for the claims of an answer that is not blank."""
@@ -246,17 +268,17 @@ class ChunkMaker:
             state: The next state.
 
         Yields:
-            At most one chunk with the claims, and one with verdicts that are new.
+            At most one chunk with the claims that are new, and one with the verdicts.
         """
-        first = self.state is None or self.state.claims is None
+        known = None if self.state is None else self.state.claims
         self.state = state
-        if first and state.claims is not None:
+        if state.claims is not None and (known is None or len(known) < len(state.claims)):
             yield GroundednessResultChunk(
                 question=state.source.question,
                 answer=state.source.answer,
                 original_answer=state.source.answer,
                 documents=state.source.documents,
-                extracted=state.claims,
+                extracted=state.claims[len(known or ()) :],
             )
         if new := self._new(state.verdicts):
             yield GroundednessResultChunk(claims=new)

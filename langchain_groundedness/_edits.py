@@ -1,7 +1,7 @@
 """Edits of an answer: the least text to replace, removal without scars, application in one go."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -90,6 +90,8 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
 def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """Keep edits that do not overlap; of two that do, the one that changes less.
 
+    Removals that meet in the white space between them are both kept.
+
     Args:
         edits: Edits of one answer, in any order.
 
@@ -97,10 +99,23 @@ def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
         The kept ones, in order of position.
     """
     kept: list[Edit] = []
-    for edit in sorted(edits, key=lambda e: (e.end - e.start, e.start)):
+    for edit in sorted(_side_by_side(edits), key=lambda e: (e.end - e.start, e.start)):
         if all(edit.end <= k.start or edit.start >= k.end for k in kept):
             kept.append(edit)
     return tuple(sorted(kept, key=lambda e: e.start))
+
+
+def _side_by_side(edits: Iterable[Edit]) -> Iterator[Edit]:
+    """Shorten removals by the white space at their start that the edit before also takes."""
+    reached = 0
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        shared = reached - edit.start
+        reached = max(reached, edit.end)
+        if shared > 0 and not edit.replacement and not edit.original[:shared].strip():
+            start = min(edit.start + shared, edit.end)
+            yield edit.model_copy(update={"start": start, "original": edit.original[shared:]})
+        else:
+            yield edit
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
