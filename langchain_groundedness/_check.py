@@ -4,6 +4,7 @@ Pure apart from the pipeline that binds the steps to their runnables.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,11 +52,23 @@ class Check:
     policy: DecisionPolicy
     raise_on_failure: bool
 
-    def pipeline(self, read: Callable[[Any], CheckInput]) -> Runnable[Any, CheckState]:
+    @property
+    def judges_together(self) -> bool:
+        """Tell whether the verifier gains from getting the claims of many answers at once."""
+        verifier = type(self.verifier)
+        return verifier.batch is not Runnable.batch or verifier.abatch is not Runnable.abatch
+
+    def pipeline(
+        self,
+        read: Callable[[Any], CheckInput],
+        *,
+        limit: AbstractAsyncContextManager[Any] | None = None,
+    ) -> Runnable[Any, CheckState]:
         """Bind the steps in order.
 
         Args:
             read: From any input to question, answer and documents.
+            limit: Entered while a step's runnable works.
 
         Returns:
             The sequence, from any input to the final state.
@@ -66,22 +79,26 @@ class Check:
             prepare=self.extraction,
             absorb=self.with_claims,
             recover=self.without_claims,
+            limit=limit,
         )
         first: Runnable[Any, CheckState] = RunnableLambda(
             lambda value: CheckState(source=read(value)), name="read_input"
         )
-        return first | extract | self.verifying()
+        return first | extract | self.verifying(limit=limit)
 
     @property
     def edits_answers(self) -> bool:
         """Whether the options ask for any change of the text."""
         return self.on_contradicted != "annotate" or self.on_unverifiable != "keep"
 
-    def verifying(self, *, edit: bool = True) -> Runnable[CheckState, CheckState]:
+    def verifying(
+        self, *, edit: bool = True, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> Runnable[CheckState, CheckState]:
         """Bind the steps that come after the extraction.
 
         Args:
             edit: Whether those that change the text are among them, where the options ask for it.
+            limit: Entered while a step's runnable works.
 
         Returns:
             The sequence, from a state with claims to the final state.
@@ -92,11 +109,17 @@ class Check:
             prepare=self.verification,
             absorb=self.with_verdicts,
             recover=self.without_verdicts,
+            limit=limit,
         )
-        return verify | self.editing() if edit and self.edits_answers else verify
+        return verify | self.editing(limit=limit) if edit and self.edits_answers else verify
 
-    def editing(self) -> Runnable[CheckState, CheckState]:
+    def editing(
+        self, *, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> Runnable[CheckState, CheckState]:
         """Bind the steps that change the text, and check the changes.
+
+        Args:
+            limit: Entered while a step's runnable works.
 
         Returns:
             The sequence, from a state with verdicts to the final state.
@@ -107,6 +130,7 @@ class Check:
             prepare=self.correction,
             absorb=_with_correction,
             recover=self.without_correction,
+            limit=limit,
         )
         recheck = Step(
             "recheck_edits",
@@ -114,6 +138,7 @@ class Check:
             prepare=_recheck,
             absorb=_with_recheck,
             recover=self.without_recheck,
+            limit=limit,
         )
         return correct | recheck
 

@@ -6,7 +6,7 @@ one that is wrongly dropped is never checked.
 
 import re
 
-__all__ = ["is_checkable", "without_interjection"]
+__all__ = ["is_checkable", "refuses", "without_interjection"]
 
 
 def _any(*patterns: str) -> str:
@@ -20,7 +20,7 @@ _DOCUMENTS = (
         "materials?", "search results", "knowledge base", "documentation",
         "information(?: provided| given| available| above)?",
     )
-    + "(?: (?:provided|given|available|above|i have|you (?:provided|gave|shared)))?"
+    + r"(?: \d{1,2})?(?: (?:provided|given|available|above|i have|you (?:provided|gave|shared)))?"
 )  # fmt: skip
 _THE = "(?:the |this |these |those |your |any of the )?"
 _TELL = _any(
@@ -35,8 +35,13 @@ _TOLD = _any(
 _NOT = "(?: not|n't|n\u2019t)"
 _KNOWLEDGE = "(?:information|context|access|details|data|knowledge)"
 _SORRY = "(?:unfortunately|regrettably|sorry|i'm sorry|i am sorry|i apologi[sz]e|however|but)"
+_THUS = _any(
+    "therefore", "thus", "hence", "so", "also", "additionally", "furthermore", "answer:",
+    "note(?::| that)", "please note that",
+    "it(?:'s|\u2019s| is) (?:important to note|worth noting) that",
+)  # fmt: skip
 _LEAD = (
-    rf"(?:{_SORRY}[,.]? (?:but )?)*"
+    rf"(?:{_SORRY}[,.]? (?:but )?|{_THUS},? )*"
     rf"(?:(?:based on|according to|from|in) (?:the |this |these )?{_DOCUMENTS},? )?"
 )
 _ENGLISH = _any(
@@ -54,6 +59,7 @@ _ENGLISH = _any(
         "answer", "find", "determine", "provide", "say", "tell", "confirm", "verify", "help",
         "assist", "locate", "see", "give", "access", "comply",
     ),
+    r"(?:it is )?unable to (?:answer|provide|determine)\b",
     r"it (?:is|was) (?:not possible|impossible|not clear|unclear) "
     r"(?:to (?:say|determine|tell|answer)|from)",
     rf".{{1,120}}\b(?:is|are|was|were){_NOT} (?:\w+ly )?{_TOLD} (?:\w+ )?(?:in|by|within) "
@@ -110,7 +116,7 @@ _COURTESY = _any(
     "sure(?: thing)?", "certainly", "of course", "absolutely", "okay", "ok", "no problem",
     "(?:(?:that's |what )?an? )?(?:great|good|excellent|interesting) question",
     "my apologies", "sorry", "i apologi[sz]e", "hallo", "guten (?:tag|morgen|abend)", "danke",
-    "bonjour", "merci", "hola", "gracias", "ciao", "你好", "您好", "こんにちは", "مرحبا", "السلام عليكم",
+    "bonjour", "merci", "hola", "gracias", "ciao", "你好", "您好", "こんにちは", "مرحبا",
 )  # fmt: skip
 _COURTESY_TAIL = (
     r"(?: there| everyone| all| again| very much| so much| to you| you"
@@ -146,7 +152,9 @@ _STATES_NOTHING = re.compile(f"{_OFFER}|{_META}", re.IGNORECASE)
 _GREETS = re.compile(rf"{_COURTESY}\b", re.IGNORECASE)
 _GREETS_ON = re.compile(_COURTESY_TAIL, re.IGNORECASE)
 _INTERJECTION = re.compile(
-    rf"{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w)", re.IGNORECASE
+    rf"(?:{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w))?"
+    rf"(?:(?:based on|according to) (?:the |these |this )?{_DOCUMENTS}(?: \d{{1,2}})?,\s+(?=\w))?",
+    re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[?\uff1f\u061f][\s)*_]*$")
 _QUOTED_QUESTION = re.compile(r"^[\"'\u201c\u00ab].*[?\uff1f\u061f][\"'\u201d\u00bb]$", re.DOTALL)
@@ -154,7 +162,7 @@ _LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offe
 
 
 def without_interjection(text: str) -> str:
-    """Drop what stands before a statement and says nothing: a `Sure,` or `Great question!`.
+    """Drop what stands before a statement and says nothing: `Sure,`, `Based on the documents,`.
 
     Args:
         text: A sentence.
@@ -163,7 +171,7 @@ def without_interjection(text: str) -> str:
         The rest of it, with a capital; the sentence itself if nothing stands before it.
     """
     match = _INTERJECTION.match(text)
-    if match is None:
+    if match is None or not match.end():
         return text
     rest = text[match.end() :]
     return rest[0].upper() + rest[1:]
@@ -187,8 +195,20 @@ def is_checkable(text: str) -> bool:
         return True
     if _STATES_NOTHING.match(text) or _is_courtesy(text):
         return False
-    refuses = _REFUSAL.match(text)
-    return not refuses or bool(_GOES_ON.search(text, refuses.end()))
+    return not refuses(text)
+
+
+def refuses(text: str) -> bool:
+    """Tell whether a sentence says that there is no answer, and nothing else.
+
+    Args:
+        text: A sentence, free of markup.
+
+    Returns:
+        True if it does, in English or one of the forms known from some other languages.
+    """
+    match = _REFUSAL.match(text) if len(text) <= _LONGEST else None
+    return match is not None and not _GOES_ON.search(text, match.end())
 
 
 def _is_courtesy(text: str) -> bool:

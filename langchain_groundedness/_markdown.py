@@ -18,6 +18,7 @@ _PREFIX = re.compile(r"[ \t]*(?:>[ \t]?)*[ \t]*")
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _HEADING = re.compile(r"#{1,6}(?:\s|$)")
 _BOLD_LINE = re.compile(r"(\*\*|__)(?!\1)[^*_\n]+\1:?\s*$")
+_WIKI_HEADING = re.compile(r"={2,6}[^=\n]+={2,6}\s*$")
 _ITEM = re.compile(
     r"(?:[-*+\u2022\u2023\u2043\u25aa\u25cf\u25e6\u2013]|\d{1,3}[.)]|[A-Za-z]\)|\((?:\d{1,3}|[A-Za-z])\))(?:\s+|$)"
 )
@@ -27,7 +28,7 @@ _KEY = re.compile(r"[A-Z][\w ()/.-]{0,30}:\s+\S")
 _UNDERLINE = re.compile(r"(?:={2,}|-{3,})\s*$")
 _PARTIAL_LINE = re.compile(  # what more characters of the line could still turn into anything
     r"[\s>]*(?:[-=*_:|+~`#\u2022\u2023\u2043\u25aa\u25cf\u25e6\u2013\s]*(?:\(?\w{0,3}[.)]?\s*)?"
-    r"|`{3}.*|(?:\*\*|__)[^*_]*(?:[*_]{1,2}:?\s*)?)$"
+    r"|`{3}.*|={2,6}[^=]*=*\s*|(?:\*\*|__)[^*_]*(?:[*_]{1,2}:?\s*)?)$"
 )
 _PARTIAL_KEY = re.compile(r"[A-Z][\w ()/.-]{0,30}(?::\s*)?$")
 _OWN_LINE = frozenset({"heading", "title", "row", "delimiter", "rule"})
@@ -163,7 +164,7 @@ class BlockScanner:
             return "delimiter", 0
         if rest.startswith("|") or (self._table and "|" in rest):
             return "row", 0
-        if _BOLD_LINE.match(rest):
+        if _BOLD_LINE.match(rest) or _WIKI_HEADING.match(rest):
             return "heading", 0
         if item := _ITEM.match(rest):
             return "item", item.end()

@@ -4,7 +4,9 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from rapidfuzz import fuzz
@@ -70,24 +72,32 @@ class _Folded(NamedTuple):
 
     def find(self, wanted: str) -> tuple[int, int] | None:
         """Find a folded quote; give its place in the original text."""
-        first = at = self.text.find(wanted)
-        for _ in range(_OCCURRENCES):
-            if at < 0:
-                break
-            if self._whole(at) and self._whole(at + len(wanted)):
-                return self.origin(at, at + len(wanted))
+        ends = list(islice(self._occurrences(wanted), _OCCURRENCES))
+        for whole in (self._is_whole, self._is_edge):
+            for start, end in ends:
+                if whole(start) and whole(end):
+                    return self.origin(start, end)
+        return self.origin(*ends[0]) if ends else None
+
+    def _occurrences(self, wanted: str) -> Iterator[tuple[int, int]]:
+        at = self.text.find(wanted)
+        while at >= 0:
+            yield at, at + len(wanted)
             at = self.text.find(wanted, at + 1)
-        return self.origin(first, first + len(wanted)) if first >= 0 else None
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Map a stretch of the folded text to whole characters of the original."""
         return self._character(start)[0], self._character(end - 1)[1]
 
-    def _whole(self, at: int) -> bool:
-        """Tell whether a character of the original, with its accents, begins at a place."""
-        if at >= len(self.text) or self.text[at] == " ":
-            return True
-        return self._character(at)[2] == at and not unicodedata.combining(self.text[at])
+    def _is_edge(self, at: int) -> bool:
+        """Tell whether a character of the original begins at a place."""
+        return at >= len(self.text) or self.text[at] == " " or self._character(at)[2] == at
+
+    def _is_whole(self, at: int) -> bool:
+        """Tell whether it begins there and is no accent of the one before."""
+        return self._is_edge(at) and not (
+            at < len(self.text) and unicodedata.combining(self.text[at])
+        )
 
     def _character(self, at: int) -> tuple[int, int, int]:
         """Give start and end of the character that a place came from, and where its fold begins."""

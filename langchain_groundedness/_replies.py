@@ -9,7 +9,7 @@ import json_repair
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["declined", "parse_json", "refused", "reply_text", "salvaged"]
+__all__ = ["complete_lines", "declined", "parse_json", "refused", "reply_text", "salvaged"]
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
@@ -66,6 +66,21 @@ def refused(raw: Any) -> bool:
         or message.response_metadata.get("stop_reason") == "refusal"
         or any(isinstance(block, dict) and block.get("type") == "refusal" for block in blocks)
     )
+
+
+def complete_lines(raw: Any) -> str:
+    """Give the lines of a reply that the model finished.
+
+    Args:
+        raw: As for `reply_text`.
+
+    Returns:
+        The text, without its last line if the reply ended at the limit of tokens.
+    """
+    text = reply_text(raw)
+    metadata = getattr(_message(raw), "response_metadata", {})
+    ended = {metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason")}
+    return text.rpartition("\n")[0] if ended & {"length", "max_tokens"} else text
 
 
 def declined(exc: Exception) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from langchain_groundedness._checkable import is_checkable, without_interjection
+from langchain_groundedness._checkable import is_checkable, refuses, without_interjection
 from langchain_groundedness._compound import split_statement
 from langchain_groundedness._markdown import Block, BlockKind, BlockScanner
 from langchain_groundedness._quotes import locate_quote
@@ -31,17 +31,20 @@ class Sentence(NamedTuple):
     """At least one; more if the sentence says several things."""
 
 
-def sentence_claims(answer: str, *, split_compound: bool = False) -> list[Claim]:
+def sentence_claims(
+    answer: str, *, split_compound: bool = False, only_checkable: bool = True
+) -> list[Claim]:
     """Find the checkable statements of an answer, one claim each.
 
     Args:
         answer: The answer, plain or markdown.
         split_compound: Whether to split sentences that plainly say two things of one subject.
+        only_checkable: Whether to leave out questions, lead-ins, courtesy and refusals.
 
     Returns:
         Claims with the ids `c1`, `c2`, … in order of position.
     """
-    reader = StatementReader(split_compound=split_compound)
+    reader = StatementReader(split_compound=split_compound, only_checkable=only_checkable)
     sentences = [*reader.feed(answer), *reader.close()]
     statements = (statement for sentence in sentences for statement in sentence.statements)
     return [
@@ -57,19 +60,21 @@ class StatementReader:
     `close` give is the same for every way of cutting the answer up.
     """
 
-    def __init__(self, *, split_compound: bool = False) -> None:
+    def __init__(self, *, split_compound: bool = False, only_checkable: bool = True) -> None:
         """Start at the beginning of an answer.
 
         Args:
             split_compound: Whether to split sentences that plainly say two things of one subject.
+            only_checkable: Whether to leave out questions, lead-ins, courtesy and refusals.
         """
         self._split = split_compound
+        self._only_checkable = only_checkable
         self._scanner = BlockScanner()
         self._scan: BlockScan | None = None
         self._waiting: _Waiting | None = None
         self._header: list[str] = []
         self._headings: list[Block] = []
-        self._found = False
+        self._answers = False
 
     @property
     def text(self) -> str:
@@ -86,7 +91,7 @@ class StatementReader:
             ends = [self._scan.start] if self._scan and block.kind in _PROSE else ends
         if self._waiting:
             ends.append(self._waiting.start)
-        if self._headings and not self._found:
+        if self._headings and not self._answers:
             ends.append(self._headings[0].start)
         return min(ends)
 
@@ -99,32 +104,38 @@ class StatementReader:
         Returns:
             The sentences that are certain now and say something, with spans in the whole answer.
         """
-        return self._split_up(self._read(text, final=False))
+        return self._checkable(self._read(text, final=False))
 
     def close(self) -> list[Sentence]:
         """End the answer.
 
         Returns:
-            What was still open. If nothing else said anything, headings count as sentences.
+            What was still open. If nothing else said anything, or that there is no answer,
+            headings count as sentences.
         """
-        found = self._split_up(self._read("", final=True))
-        if not self._found:
+        found = self._checkable(self._read("", final=True))
+        if not self._answers:
+            self._answers = True
             of_headings = (s for block in self._headings for s in _of_prose(self.text, block))
-            found = self._split_up(of_headings)
-            self._found = True
+            return list(map(self._sentence, of_headings))
         return found
 
-    def _split_up(self, statements: Iterable[Statement]) -> list[Sentence]:
-        found = [
-            Sentence(
-                whole.start,
-                whole.end,
-                tuple(_parts(self.text, whole)) if self._split else (whole,),
-            )
-            for whole in statements
-        ]
-        self._found = self._found or bool(found)
+    def _checkable(self, statements: Iterable[Statement]) -> list[Sentence]:
+        found = []
+        for statement in statements:
+            self._answers = self._answers or refuses(statement.text)
+            kept = statement
+            if self._only_checkable:
+                kept = statement._replace(text=without_interjection(statement.text))
+                if not is_checkable(kept.text):
+                    continue
+            self._answers = True
+            found.append(self._sentence(kept))
         return found
+
+    def _sentence(self, whole: Statement) -> Sentence:
+        statements = tuple(_parts(self.text, whole)) if self._split else (whole,)
+        return Sentence(whole.start, whole.end, statements)
 
     def _read(self, text: str, *, final: bool) -> Iterator[Statement]:
         for block in self._scanner.feed(text, final=final):
@@ -204,8 +215,8 @@ def _of_sentence(answer: str, block: Block, start: int, end: int) -> Iterator[St
     start = max(start, block.body)
     end = max(start, _stripped(answer, start, end))
     start = end - len(answer[start:end].lstrip())
-    text = without_interjection(plain_text(answer[start:end]))
-    if is_checkable(text):
+    text = plain_text(answer[start:end])
+    if any(map(str.isalnum, text)):
         yield Statement(text, start, end)
 
 
@@ -217,15 +228,25 @@ def _of_prose(answer: str, block: Block) -> Iterator[Statement]:
 def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[Statement]:
     cells = _cells(answer, block)
     named = [*header, *[""] * max(0, len(cells) - len(header))]
-    pairs = [
-        f"{name}: {cell}" if name else cell
-        for name, cell in zip(named, cells, strict=False)
+    labelled = [
+        (_label(name, place), cell)
+        for place, (name, cell) in enumerate(zip(named, cells, strict=False))
         if any(map(str.isalnum, cell))
     ]
-    if pairs:
-        source = answer[block.start : block.end]
-        start = block.start + len(source) - len(source.lstrip())
-        yield Statement("; ".join(pairs), start, block.start + len(source.rstrip()))
+    if not labelled:
+        return
+    text = labelled[0][1]
+    for place, (label, cell) in enumerate(labelled[1:]):
+        named_cell = f"{label}: {cell}" if label else cell
+        text += f"{'; ' if label or place else ': '}{named_cell}"
+    source = answer[block.start : block.end]
+    start = block.start + len(source) - len(source.lstrip())
+    yield Statement(text, start, block.start + len(source.rstrip()))
+
+
+def _label(name: str, place: int) -> str:
+    """Give the header of a cell if it says something: not above the subject, not "Value"."""
+    return "" if place == 0 or name.casefold() in _EMPTY_HEADERS else name
 
 
 def _cells(answer: str, block: Block) -> list[str]:
@@ -261,6 +282,9 @@ def _place(words: str, source: str) -> tuple[int, int] | None:
 
 
 _EXACT = 101  # no alignment
+_EMPTY_HEADERS = frozenset(
+    {"", "answer", "description", "detail", "details", "info", "information", "value", "values"}
+)
 _PIPE = re.compile(r"(?<!\\)\|")
 _FILE = r"[\w./-]+\.(?:md|pdf|txt|html?|docx?|csv|json|rst|xml|xlsx?|pptx?)"
 _PLACE = r"(?:documents?|docs?|sources?|passages?|refs?|references?|context|chunks?|pages?|p\.)"
@@ -277,7 +301,8 @@ _CITATIONS = re.compile(
 _MARKUP = (
     (re.compile(r"(?m)^[ \t]*(?:>[ \t]?)+"), ""),
     (re.compile(r"^\[[ xX]\]\s+"), ""),
-    (re.compile(r"^#{1,6}\s+"), ""),
+    (re.compile(r"^(?:#{1,6}\s+|={2,6}\s*(?=[^=]))"), ""),
+    (re.compile(r"(?<=[^=])\s*={2,6}$"), ""),
     (re.compile(r"!\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)"), r"\1"),
     (re.compile(r"\[([^\[\]]{1,300})\]\([^()\s]{0,500}\)"), r"\1"),
     (re.compile(r"`([^`]{1,300})`"), r"\1"),

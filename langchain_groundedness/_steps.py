@@ -7,6 +7,7 @@ traces, honours the caller's config, batches across inputs and streams states as
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,7 +50,7 @@ class _Ask:
 class Step(Runnable[CheckState, CheckState]):
     """A named step that asks a runnable and absorbs what it answers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (a step is described once, by keyword)
         self,
         name: str,
         bound: Runnable[Any, Any],
@@ -57,6 +58,7 @@ class Step(Runnable[CheckState, CheckState]):
         prepare: Callable[[CheckState], Any | None],
         absorb: Absorb,
         recover: Callable[[CheckState, Exception], CheckState],
+        limit: AbstractAsyncContextManager[Any] | None = None,
     ) -> None:
         """Describe the step.
 
@@ -66,12 +68,14 @@ class Step(Runnable[CheckState, CheckState]):
             prepare: From the state to the request, or `None` when there is nothing to ask.
             absorb: From the state and a reply to the new state.
             recover: From the state and an error of `bound` to the new state; may raise.
+            limit: Entered while `bound` works, such as a semaphore that several checks share.
         """
         self.name = name
         self.bound = bound
         self._prepare = prepare
         self._absorb = absorb
         self._recover = recover
+        self._limit = nullcontext() if limit is None else limit
 
     @override
     def invoke(
@@ -155,7 +159,8 @@ class Step(Runnable[CheckState, CheckState]):
         if asks:
             configs = [config[ask.index] for ask in asks]
             requests = [ask.request for ask in asks]
-            replies = await self.bound.abatch(requests, configs, return_exceptions=True)
+            async with self._limit:
+                replies = await self.bound.abatch(requests, configs, return_exceptions=True)
         return self._absorb_all(states, asks, replies)
 
     def _asks(self, states: Sequence[CheckState]) -> list[_Ask]:

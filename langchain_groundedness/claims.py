@@ -45,9 +45,10 @@ class SentenceClaimExtractor(
     """Finds the claims of an answer without a model: its sentences, list items and table rows.
 
     Markup and citation markers are not part of a claim's text; its span covers them, but not the
-    marker of a list item. A table row reads `header: cell; header: cell`. What states nothing is
-    left out: headings, code blocks, questions, lead-ins that end in a colon, greetings, offers
-    and refusals ("The documents do not say"). A short answer is a claim as it stands.
+    marker of a list item. A table row reads `subject; header: cell`, the subject being its first
+    cell. What states nothing is left out: headings, code blocks, questions, lead-ins that end in
+    a colon, greetings, offers and refusals ("The documents do not say"). A short answer is a
+    claim as it stands.
 
     Example:
         >>> answer = "Sure! Rome is the **capital** of Italy [1]. Any questions?"
@@ -91,7 +92,7 @@ class ExtractionExample(BaseModel):
 
     @model_validator(mode="after")
     def _has_sentences(self) -> Self:
-        if not sentence_claims(self.answer):
+        if not _sentences(self.answer):
             msg = "answer has no sentence in it"
             raise ValueError(msg)
         return self
@@ -134,6 +135,11 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         return self
 
     @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
     def invoke(
         self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
     ) -> list[Claim]:
@@ -165,7 +171,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
 
     def _flow(self, task: ExtractionTask | str) -> Flow[list[Claim]]:
         task = ExtractionTask(answer=task) if isinstance(task, str) else task
-        sentences = sentence_claims(task.answer)
+        sentences = _sentences(task.answer)
         if not sentences:
             return []
         ask = StructuredModel[ClaimLines](
@@ -182,7 +188,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
             if self.fallback is None:
                 raise
             _LOGGER.warning("claim extraction fell back to sentences: %s", type(exc).__name__)
-            return (yield ModelCall(self.fallback, task))
+            claims: list[Claim] = yield ModelCall(self.fallback, task)
+            return claims
         return _claims(sentences, reply.lines)
 
     def _example_messages(self) -> list[BaseMessage]:
@@ -198,9 +205,14 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         ]
 
 
+def _sentences(answer: str) -> list[Claim]:
+    """Give every sentence: what is no claim is context, and for the model to skip."""
+    return sentence_claims(answer, only_checkable=False)
+
+
 def _values(answer: str, question: str | None) -> dict[str, Any]:
     """Fill the variables of the prompt."""
-    sentences = (fold_space(claim.text) for claim in sentence_claims(answer))
+    sentences = (fold_space(claim.text) for claim in _sentences(answer))
     numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(sentences, 1))
     return {"answer": fence("answer", numbered), "question": question_part(question)}
 
@@ -259,7 +271,7 @@ def _located(sentence: Claim, text: str) -> Claim:
 
 def _as_lines(example: ExtractionExample) -> str:
     """Write the claims of an example as the reply that would have found them."""
-    sentences = sentence_claims(example.answer)
+    sentences = _sentences(example.answer)
     lines: dict[int, list[str]] = {number: [] for number in range(1, len(sentences) + 1)}
     for text in example.claims:
         words = content_words(text)

@@ -109,8 +109,7 @@ LABEL_PROMPT = ChatPromptTemplate.from_messages(
             "human",
             """{evidence}
 {question}{claim}
-Does the evidence support the statement? Reply with one word: yes (every part is stated or \
-follows), no (the evidence says otherwise) or unknown (not in the evidence).""",
+Is the statement supported by the evidence? Reply with one word: yes, no or unknown.""",
         ),
     ]
 )

@@ -1,6 +1,8 @@
 """The whole check as one runnable, to put behind any chain that answers from documents."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from typing import Annotated, Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -39,6 +41,15 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
 
 __all__ = ["GroundednessRunnable"]
+
+
+async def _outcome(
+    pipeline: Runnable[Any, CheckState], value: Any, config: RunnableConfig
+) -> CheckState | Exception:
+    try:
+        return await pipeline.ainvoke(value, config)
+    except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+        return exc
 
 
 def _runnable(value: object) -> object:
@@ -311,8 +322,20 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
         configs, counters = zip(*map(counted, config), strict=True)
-        pipeline = self.check.pipeline(self._reader(**given))
-        states = await pipeline.abatch(values, list(configs), return_exceptions=True)
+        read = self._reader(**given)
+        states: Sequence[CheckState | Exception]
+        if self.check.judges_together:
+            pipeline = self.check.pipeline(read)
+            states = await pipeline.abatch(values, list(configs), return_exceptions=True)
+        else:
+            # Each answer goes through its steps at its own pace; what is bounded is how many
+            # of the steps of all answers wait for a model.
+            limit = asyncio.Semaphore(config[0].get("max_concurrency") or len(values))
+            pipeline = self.check.pipeline(read, limit=limit)
+            async with asyncio.TaskGroup() as group:
+                runs = map(partial(_outcome, pipeline), values, configs)
+                tasks = list(map(group.create_task, runs))
+            states = [task.result() for task in tasks]
         return self._results(states, counters)
 
     def _results(

@@ -30,7 +30,14 @@ from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel, ConfigDict, SkipValidation
 from typing_extensions import override
 
-from langchain_groundedness._replies import declined, parse_json, refused, reply_text, salvaged
+from langchain_groundedness._replies import (
+    complete_lines,
+    declined,
+    parse_json,
+    refused,
+    reply_text,
+    salvaged,
+)
 from langchain_groundedness.exceptions import OutputParsingError
 
 __all__ = [
@@ -145,6 +152,9 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     from_text: Callable[[str], ReplyT | None] | None = None
     """Reads a reply that is no JSON, or gives `None`. With it, the plain step of the ladder
     trusts the prompt to describe the lines; without it, the schema is spelled out."""
+    usable: Callable[[ReplyT], bool] | None = None
+    """Tells whether a reply that fits the schema makes sense; one that does not is asked for again
+    in plain form, where models that lose the thread inside a schema do better."""
 
     @override
     def invoke(
@@ -181,7 +191,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         raw = yield from self._first_reply(messages)
         reply = self._read(raw)
         if reply is None:
-            raw = yield ModelCall(self.model, [*messages, *self._repair_request(raw)])
+            raw = yield ModelCall(self.model, [*messages, *self._second_request(raw)])
             reply = self._read(raw)
             if reply is not None:
                 learn(self.model, _SUBJECT, len(_RUNGS) - 1)
@@ -190,12 +200,17 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
         return reply
 
-    def _repair_request(self, raw: Any) -> list[BaseMessage]:
-        asked = HumanMessage(
-            "That is not the form that was asked for. Give the reply in that form."
-        )
+    def _second_request(self, raw: Any) -> list[BaseMessage]:
+        """Ask plainly; a model that was asked plainly sees its reply, others start afresh.
+
+        A small model repeats a bad reply that it is shown, but asked the same in the same way it
+        would give the same reply.
+        """
         form = _RUNGS[-1].instruct(self.reply_schema, self.from_text is not None)
-        return [AIMessage(reply_text(raw) or "…"), asked, *form]
+        if recall(self.model, _SUBJECT) != len(_RUNGS) - 1:
+            return form
+        complaint = "That is not the form that was asked for. Give the reply in that form."
+        return [AIMessage(reply_text(raw) or "…"), HumanMessage(complaint), *form]
 
     def _first_reply(self, messages: Sequence[BaseMessage]) -> Flow[Any]:
         """Climb down the ladder until the model takes the call; remember where that was."""
@@ -229,11 +244,15 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     def _read(self, raw: Any) -> ReplyT | None:
         if refused(raw):
             raise self._refusal(raw)
-        if isinstance(raw, dict) and isinstance(raw.get("parsed"), self.reply_schema):
-            return raw["parsed"]  # type: ignore[no-any-return]
-        reply = parse_json(raw, self.reply_schema)
+        parsed = raw.get("parsed") if isinstance(raw, dict) else None
+        if isinstance(parsed, self.reply_schema):
+            reply: ReplyT | None = parsed
+        else:
+            reply = parse_json(raw, self.reply_schema)
         if reply is None and self.from_text is not None:
-            reply = self.from_text(reply_text(raw))
+            reply = self.from_text(complete_lines(raw))
+        if reply is not None and self.usable is not None and not self.usable(reply):
+            return None
         return reply
 
 

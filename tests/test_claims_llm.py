@@ -15,7 +15,7 @@ from langchain_groundedness.prompts import fence
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import ExtractionTask
 
-ANSWER = "Sure! Rome is in Italy. It lies on the Tiber and has 3 metro lines."
+ANSWER = "Rome is lovely. Rome is in Italy. It lies on the Tiber and has 3 metro lines."
 
 
 def extract(*replies: Any, answer: str = ANSWER, **options: Any) -> list[tuple[str, str]]:
@@ -30,7 +30,9 @@ def as_they_stand(*texts: str) -> list[tuple[str, str]]:
     return [(text, text) for text in texts]
 
 
-ALL = as_they_stand("Sure!", "Rome is in Italy.", "It lies on the Tiber and has 3 metro lines.")
+ALL = as_they_stand(
+    "Rome is lovely.", "Rome is in Italy.", "It lies on the Tiber and has 3 metro lines."
+)
 
 
 def test_sentences_that_are_not_mentioned_are_claims_as_they_stand() -> None:
@@ -152,7 +154,7 @@ async def test_cancellation_propagates() -> None:
 def test_examples_are_shown_as_the_replies_that_give_their_claims() -> None:
     model = ScriptedChatModel(replies=["none"])
     example = {
-        "answer": "Hello! Ada wrote it. She lived in London.",
+        "answer": "Ada is great. Ada wrote it. She lived in London.",
         "claims": ["Ada wrote it.", "Ada lived in London."],
         "question": "Who?",
     }

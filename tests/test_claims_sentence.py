@@ -40,6 +40,12 @@ def test_a_short_answer_is_a_claim(answer: str) -> None:
     assert texts(answer) == [answer.strip("*# ")]
 
 
+def test_a_heading_is_the_answer_only_where_nothing_else_is() -> None:
+    assert texts("Sure!\n\n**Paris**") == ["Paris"]
+    assert texts("# Summary\n\nI don't know.") == []
+    assert texts("# Summary\n\nRome is in Italy.") == ["Rome is in Italy."]
+
+
 async def test_a_fragment_after_a_question_keeps_its_own_text() -> None:
     task = ExtractionTask(answer="Yes", question="Is Rome in Italy?")
     [claim] = await SentenceClaimExtractor().ainvoke(task)
@@ -65,6 +71,10 @@ def test_an_answer_that_says_nothing_has_no_claims(answer: str) -> None:
         "None of the passages mention it.",
         "It is not possible to determine this from the context.",
         "No information was found.",
+        "Unable to answer based on the given passages.",
+        "Therefore, I am unable to answer the question from these passages.",
+        "Note: The passages do not mention the weight.",
+        "It is important to note that passage 3 does not provide a date.",
         "Unknown.",
         "Ich wei\u00df es nicht.",
         "Die Dokumente enthalten dazu keine Angaben.",
@@ -90,7 +100,7 @@ def test_a_refusal_is_no_claim(answer: str) -> None:
         "Sure!", "Is it raining?", "Who knows\uff1f", "Let me know if you need more.",
         "Feel free to ask.", "If you have any questions, please ask.", "I hope this helps!",
         "I'm happy to help.", "Here is a summary of the findings.", "The main points are:",
-        "# Results of 2020", "**Summary**", "Would you like to know more?",
+        "# Results of 2020", "== Media ==", "**Summary**", "Would you like to know more?",
     ],
 )  # fmt: skip
 def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> None:
@@ -104,6 +114,8 @@ def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> 
         "I'm not sure, but it was founded in 1987.",
         "He does not know her.",
         "The company did not provide figures.",
+        "Therefore, the company was unable to provide figures.",
+        "Note that the pump does not contain oil.",
         "Good morning America is a show on ABC.",
         "Welcome Break is a company in Britain.",
         'He asked "Why?"',
@@ -117,8 +129,16 @@ def test_a_statement_that_looks_like_a_refusal_or_courtesy_is_kept(answer: str) 
     assert texts(answer) == [answer]
 
 
-def test_what_stands_before_a_statement_and_says_nothing_is_dropped() -> None:
-    answer = "Sure, rome is in Italy."
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Sure, rome is in Italy.",
+        "Based on the provided documents, Rome is in Italy.",
+        "Of course! According to passage 2, Rome is in Italy.",
+    ],
+)
+def test_what_stands_before_a_statement_and_says_nothing_is_dropped(answer: str) -> None:
+    answer = answer.replace("! ", ", ")
     assert pairs(answer) == [("Rome is in Italy.", answer)]
 
 
@@ -136,17 +156,22 @@ def test_list_items_are_claims_without_their_markers() -> None:
     "table",
     ["| Name | Age |\n|---|:-:|\n| Ann | 31 |\n| Bo | |", "Name | Age\n--- | ---\nAnn | 31\nBo |"],
 )
-def test_table_rows_are_claims_named_by_the_header(table: str) -> None:
+def test_table_rows_are_claims_about_their_first_cell_named_by_the_header(table: str) -> None:
     rows = table.split("\n")[2:]
     assert pairs(f"{table}\n\nThat is all of them.") == [
-        ("Name: Ann; Age: 31", rows[0]),
-        ("Name: Bo", rows[1]),
+        ("Ann; Age: 31", rows[0]),
+        ("Bo", rows[1]),
         ("That is all of them.", "That is all of them."),
     ]
 
 
+def test_a_header_that_says_nothing_is_left_out() -> None:
+    table = "| Feature | Value | Weight |\n|---|---|---|\n| Warranty | two years | 2 kg |"
+    assert texts(table) == ["Warranty: two years; Weight: 2 kg"]
+
+
 def test_rows_without_a_header_are_claims_of_their_cells() -> None:
-    assert texts("| Ann | a\\|b |\n| Bo | **29** |") == ["Ann; a|b", "Bo; 29"]
+    assert texts("| Ann | a\\|b |\n| Bo | **29** |") == ["Ann: a|b", "Bo: 29"]
 
 
 @pytest.mark.parametrize(

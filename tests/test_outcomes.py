@@ -44,8 +44,8 @@ def labels(result: GroundednessResult) -> list[str]:
         ),
         pytest.param(
             None,
-            "| Feature | Value |\n|---|---|\n| Warranty | three years |\n| Battery | 9 months |",
-            ["supported", "contradicted"],
+            "| Part | Value |\n|---|---|\n| Radio | Wi-Fi and Matter |\n| Weight | 2 kg |",
+            ["supported", "unverifiable"],
             id="table",
         ),
         pytest.param(

@@ -25,7 +25,7 @@ def fixed_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prompts, "_KEY", b"a key for snapshots")
 
 
-EVIDENCE = "[1] Rome is the capital of Italy.\n[2] It has three metro lines."
+EVIDENCE = "1 Rome is the capital of Italy.\n2 It has three metro lines."
 
 
 @pytest.mark.usefixtures("fixed_key")

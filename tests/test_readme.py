@@ -29,8 +29,9 @@ def reply_lines(prompt: str) -> Iterable[str]:
     """Answer our two prompts as a model would that judges as above."""
     if "prepare an answer for fact checking" in prompt:
         return
-    evidence = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
-    for number, claim in re.findall(r"^(C\d+): (.*)$", prompt, re.MULTILINE):
+    evidence = re.findall(r"^(\d+) (.*)$", prompt, re.MULTILINE)
+    claims = prompt.split("\n<claims ")[1]
+    for number, claim in re.findall(r"^(C\d+): (.*)$", claims, re.MULTILINE):
         sign = next((sign for sign in JUDGED if sign in claim), None)
         if sign is None:
             yield f"{number}: unverifiable | not mentioned"

@@ -267,15 +267,17 @@ def test_verdicts_streamed_before_a_failure_are_kept() -> None:
 
 
 def test_a_step_behind_sees_the_same_type_from_stream_as_from_invoke() -> None:
-    summary: Runnable[Any, Any] = RunnableLambda(lambda r: (type(r), r.verdict, len(r.claims)))
-    chain = checker() | summary
+    def summary(result: GroundednessResult) -> tuple[type, str, int]:
+        return type(result), result.verdict, len(result.claims)
+
+    chain: Runnable[Any, Any] = checker() | RunnableLambda(summary)
     (streamed,) = chain.stream(INPUT)
     assert streamed == (GroundednessResultChunk, "has_contradictions", 3)
     assert chain.invoke(INPUT)[1:] == streamed[1:]
 
 
 def test_transform_reads_the_stream_of_a_chain() -> None:
-    chain = RunnablePassthrough() | checker()
+    chain: Runnable[Any, Any] = RunnablePassthrough() | checker()
     assert reduce(add, chain.stream(INPUT)) == checker().invoke(INPUT)
 
 
@@ -323,6 +325,43 @@ async def test_max_concurrency_reaches_the_verifier() -> None:
 
     await checker(verifier=slow).abatch([INPUT] * 8, {"max_concurrency": 2})
     assert peak == 2
+
+
+async def test_an_answer_of_a_batch_need_not_wait_for_the_slowest_extraction() -> None:
+    judged = asyncio.Event()
+
+    async def extract(task: ExtractionTask) -> list[Claim]:
+        if "slow" in task.answer:
+            await judged.wait()
+        return [Claim(id="c1", text=task.answer)]
+
+    async def verify(task: VerificationTask) -> list[ClaimVerdict]:
+        judged.set()
+        return judge_all(task)
+
+    answers = [{"answer": text, "documents": [REPORT]} for text in ("A slow one.", "A quick one.")]
+    results = await checker(extractor=extract, verifier=verify).abatch(answers)
+    assert [r.original_answer for r in results] == ["A slow one.", "A quick one."]
+
+
+async def test_cancelling_a_batch_cancels_every_check_of_it() -> None:
+    started, ended = asyncio.Semaphore(0), []
+
+    async def hang(_: VerificationTask) -> list[ClaimVerdict]:
+        started.release()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+        return []
+
+    run = asyncio.create_task(checker(verifier=hang).abatch([INPUT] * 3))
+    for _ in range(3):
+        await started.acquire()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert ended == [True] * 3
 
 
 async def test_concurrent_runs_do_not_mix() -> None:

@@ -15,6 +15,7 @@ PIECES = st.sampled_from(
         "\u00a0", "\x1c", "\x85", "\u3000", ".", "..", "\u2026", "!", "?", "\u3002", "\uff01",
         "\u061f", "\u0964", '"', "\u201d", ")", "(", "[1]", "[2, 3]", "[", "]", "(a.md#b)", "`",
         "`a. B`", "```", "~~~", "# ", "- ", "* ", "1. ", "12)", "| a | b |", "|", "---", "===",
+        "== A ==", "==",
         "**", "**Bold**", "> ", ">", "https://a.b/c. ", "www.", "Key: v", ":", "\u4eac", "\u306e",
         "e\u0301", "\u0301", "\U0001f389", "\ufe0f", "A", "Then it", "3.14", "v2.1.3", "J.",
         "a.m. ", "ends here.Next", "z.B.", "\u0430\u0431", "\uac00", "\ud800", "_", "=", "<", "\\",
@@ -126,6 +127,7 @@ def test_dots_inside_names_are_no_boundaries(text: str) -> None:
     [
         ["# Results of Dr. Oak. All", "Sales rose."],
         ["**Summary**", "All is well."],
+        ["== Early life. Youth ==", "All is well."],
         ["Summary\n=======", "All is well."],
         ["The parts are:", "- a wheel", "* an axle", "1. a seat", "2) a bell"],
         ["| Name | Age |", "|---|---|", "| A. Ann | 31 |", "After it."],
@@ -154,9 +156,14 @@ def test_a_text_without_boundaries_is_at_most_one_sentence(text: str) -> None:
     ["word ", "x", ".", ". ", "a. ", "a.B", "`", '"', "(", "[", "**", "https://", "www.a.", "| ",
      "- a\n", ">", "# ", "\n", "Key: v\n", "[1] ", ".[1]", "\U0001f389", "A b. ", "-", "1. "],
 )  # fmt: skip
-def test_a_megabyte_takes_time_in_proportion(unit: str) -> None:
-    small, large = (seconds_to_split(unit * (n // len(unit))) for n in (50_000, 1_000_000))
+def test_a_large_text_takes_time_in_proportion(unit: str) -> None:
+    small, large = (seconds_to_split(unit * (n // len(unit))) for n in (20_000, 400_000))
     assert large < 1 + 60 * small
+
+
+@pytest.mark.parametrize("unit", ["x", ".", "word ", "It rose. "])
+def test_a_megabyte_is_split_within_seconds(unit: str) -> None:
+    assert seconds_to_split(unit * (1_000_000 // len(unit))) < 10
 
 
 def seconds_to_split(text: str) -> float:

@@ -3,6 +3,7 @@ import gc
 import json
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +13,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from langchain_groundedness import structured
-from langchain_groundedness._replies import reply_text
+from langchain_groundedness._replies import reply_text, salvaged
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.structured import ModelRefusedError, StructuredModel
 from langchain_groundedness.testing import (
@@ -131,6 +132,35 @@ def test_what_was_learnt_is_forgotten_with_the_model() -> None:
     del model
     gc.collect()
     assert key not in structured._LEARNT
+
+
+class ContextOverflowError(ValueError):
+    pass
+
+
+class OddError(Exception):
+    def __init__(self, status: int) -> None:
+        self.response = SimpleNamespace(status_code=status)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (NotImplementedError(), True),
+        (TypeError(), True),
+        (ValueError(), True),
+        (OddError(422), True),
+        (OddError(500), True),
+        (OddError(429), False),
+        (TimeoutError(), False),
+        (ContextOverflowError(), False),
+    ],
+)
+def test_only_errors_that_another_form_might_mend_are_tried_in_another(
+    error: Exception,
+    expected: bool,  # noqa: FBT001  (a column of the table above)
+) -> None:
+    assert structured.unsupported(error) is expected
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 503])
@@ -324,3 +354,48 @@ async def test_cancellation_propagates() -> None:
 def test_text_of_a_tool_call_is_its_arguments() -> None:
     message = AIMessage("", tool_calls=[{"name": "f", "args": {"a": "é"}, "id": "1"}])
     assert reply_text(message) == '{"a": "é"}'
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"done_reason": "length"}],
+)
+def test_the_last_line_of_a_plain_reply_that_hit_the_token_limit_does_not_count(
+    metadata: dict[str, str],
+) -> None:
+    message = AIMessage("a b\nc d", response_metadata=metadata)
+    reply = ask(ScriptedChatModel(replies=[message])).invoke({"what": "it"})
+    assert reply == Lines(lines=["a b"])
+
+
+def client_error(content: Any) -> ValidationError:
+    """What the OpenAI client raises on a reply that is no JSON, as LangChain passes it on."""
+    with pytest.raises(ValidationError) as caught:
+        Lines.model_validate_json("{")
+    error: Any = caught.value
+    body = {"choices": [{"message": {"content": content}}]}
+    error.response = SimpleNamespace(json=lambda: body if content != "none" else {})
+    return caught.value
+
+
+def test_a_reply_that_the_client_could_not_parse_is_read_from_its_error() -> None:
+    assert salvaged(client_error("half")) == "half"
+    assert salvaged(client_error(None)) == ""
+    assert salvaged(client_error("none")) is None
+    assert salvaged(ValueError()) is None
+
+
+def test_a_garbled_structured_reply_is_mended_without_another_call() -> None:
+    with ScriptedServer([GOOD[:-4]]) as server:
+        assert ask(chat(server)).invoke({"what": "it"}) == Lines(lines=["a b"])
+        assert forms(server) == ["json_schema"]
+
+
+def test_quotes_and_brackets_inside_strings_do_not_count_as_cut_off() -> None:
+    reply = '{"lines": ["a \\"[{ b", "c d",]}'
+    assert ask(ScriptedChatModel(replies=[reply])).invoke({"what": "it"}).lines[-1] == "c d"
+
+
+def test_a_list_that_was_cut_off_loses_its_last_entry() -> None:
+    reply = ask(ScriptedChatModel(replies=['["a b", "c d'])).invoke({"what": "it"})
+    assert reply == Lines(lines=["a b"])

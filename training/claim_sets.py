@@ -9,20 +9,16 @@ support. `halueval_qa`: `knowledge`, `question`, `right_answer`, `hallucinated_a
 
 import gzip
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness._statements import sentence_claims
 
 __all__ = ["CLAIM_SETS", "EXTRA_SETS", "Example", "read_set"]
 
 CLAIM_SETS = ("factscore", "begin", "factcheckgpt", "ragtruth_qa", "wice")
 EXTRA_SETS = ("halueval_qa", "fool_me_twice", "fever_symmetric")
-_REFUSAL = re.compile(
-    r"unable to answer|cannot be answered|do(?:es)? not (?:provide|mention)", re.IGNORECASE
-)
 
 
 class Example(NamedTuple):
@@ -36,6 +32,8 @@ class Example(NamedTuple):
     """Of the set: who wrote the claim, or where it is from."""
     group: str
     """The answer it is a sentence of, or its own id."""
+    unsupported_characters: int = 0
+    """How much of the claim lies in spans that were marked as unsupported."""
 
 
 def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
@@ -81,14 +79,20 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
 
 
 def _sentences(row: dict[str, Any], documents: tuple[str, ...]) -> Iterator[Example]:
-    for sentence in split_sentences(row["answer"]):
-        if not re.search(r"\w{3}", sentence.text) or _REFUSAL.search(sentence.text):
-            continue
-        supported = all(
-            span["end"] <= sentence.start or sentence.end <= span["start"] for span in row["spans"]
+    """Take the claims of an answer as the package finds them, in the order of the answer."""
+    for claim in sentence_claims(row["answer"], split_compound=True):
+        start, end = claim.start or 0, claim.end or 0
+        marked = sum(
+            max(0, min(span["end"], end) - max(span["start"], start)) for span in row["spans"]
         )
         yield Example(
-            sentence.text, documents, supported, row["question"], row["model"], str(row["id"])
+            claim.text,
+            documents,
+            marked == 0,
+            row["question"],
+            row["model"],
+            str(row["id"]),
+            marked,
         )
 
 

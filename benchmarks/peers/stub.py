@@ -180,14 +180,14 @@ def ours(r):
     if "You check claims against evidence" in r.system:
         lines = list(our_verdicts(r))
         return {"lines": lines} if "lines" in r.props else "\n".join(lines)
-    if "Does the evidence support the statement?" in r.user and r.claims:
+    if "Is the statement supported by the evidence?" in r.user and r.claims:
         word = {"supported": "yes", "contradicted": "no", "unsupported": "unknown"}
         return word[r.claims[0]["label"]]
 
 
 def our_verdicts(r):
     """One line per claim shown, with the number of the evidence sentence if it was shown too."""
-    numbered = re.findall(r"^\[(\d+)\] (.*)$", r.user, re.MULTILINE)
+    numbered = re.findall(r"^(\d+) (.*)$", r.user, re.MULTILINE)
     evidence = {text: number for number, text in numbered}
     shown = re.search(r"<claims (\w+)>\n(.*)\n</claims \1>", r.user, re.DOTALL)
     gold = {c["text"]: c for c in r.sample["claims"]}

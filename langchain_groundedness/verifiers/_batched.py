@@ -24,7 +24,10 @@ __all__ = ["NumberedEvidence", "judge_together", "why_unchecked"]
 
 
 def judge_together(
-    task: VerificationTask, batch: EvidenceBatch, ask: StructuredModel[VerdictLines], verifier: str
+    task: VerificationTask,
+    evidence: "NumberedEvidence",
+    ask: StructuredModel[VerdictLines],
+    verifier: str,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch.
 
@@ -32,20 +35,18 @@ def judge_together(
 
     Args:
         task: The claims, and the documents that the batch was made from.
-        batch: The evidence.
+        evidence: The batch, as the judge sees it.
         ask: The model under the verification prompt.
         verifier: Name for the verdicts.
 
     Returns:
         One verdict per claim; `unchecked` for those that no reply gave one for.
     """
-    evidence = NumberedEvidence.of(batch)
-    shown = fence("evidence", evidence.text)
     verdicts: dict[str, ClaimVerdict] = {}
     reason = "the judge gave no verdict"
     for group in _rounds(task.claims, verdicts):
         values = {
-            "evidence": shown,
+            "evidence": evidence.shown,
             "question": question_part(task.question),
             "claims": fence("claims", _numbered(group)),
         }
@@ -56,7 +57,10 @@ def judge_together(
             break
         except OutputParsingError as exc:
             reason = why_unchecked(exc)
-            continue
+            # Small models leave out the number when there is only one claim to judge.
+            reply = VerdictLines(lines=[f"C1: {line}" for line in exc.raw.splitlines()])
+            if len(group) > 1:
+                continue
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(exc)
             break
@@ -114,6 +118,9 @@ class NumberedEvidence(NamedTuple):
     """The sentences of an evidence batch, numbered from 1 as the judge sees them."""
 
     sentences: tuple[_Sentence, ...]
+    shown: str
+    """One per line, a blank line between passages, all fenced. A bare number is one token for
+    each sentence; brackets would be three."""
 
     @classmethod
     def of(cls, batch: EvidenceBatch) -> "NumberedEvidence":
@@ -125,31 +132,12 @@ class NumberedEvidence(NamedTuple):
         Returns:
             Its sentences in order.
         """
-        return cls(
-            tuple(
-                sentence
-                for place, passage in enumerate(batch.passages)
-                for sentence in _sentences(place, passage)
-            )
+        sentences = tuple(
+            sentence
+            for place, passage in enumerate(batch.passages)
+            for sentence in _sentences(place, passage)
         )
-
-    @property
-    def passages(self) -> tuple[Passage, ...]:
-        """The sentences as passages of their own."""
-        return tuple(
-            Passage(document=s.document, start=s.start, end=s.end, text=s.text)
-            for s in self.sentences
-        )
-
-    @property
-    def text(self) -> str:
-        """The sentences as the judge sees them: one per line, a blank line between passages."""
-        lines: list[str] = []
-        for number, sentence in enumerate(self.sentences, 1):
-            if lines and sentence.passage != self.sentences[number - 2].passage:
-                lines.append("")
-            lines.append(f"[{number}] {fold_space(sentence.text)}")
-        return "\n".join(lines)
+        return cls(sentences, fence("evidence", _text(sentences)))
 
     def verdict(
         self, claim: Claim, line: VerdictLine, documents: Sequence[Document], verifier: str
@@ -201,3 +189,12 @@ def _sentences(place: int, passage: Passage) -> Iterable[_Sentence]:
     for sentence in split_sentences(passage.text):
         start, end = passage.start + sentence.start, passage.start + sentence.end
         yield _Sentence(place, passage.document, start, end, sentence.text)
+
+
+def _text(sentences: Sequence[_Sentence]) -> str:
+    lines: list[str] = []
+    for number, sentence in enumerate(sentences, 1):
+        if lines and sentence.passage != sentences[number - 2].passage:
+            lines.append("")
+        lines.append(f"{number} {fold_space(sentence.text)}")
+    return "\n".join(lines)

@@ -12,6 +12,7 @@ from langchain_groundedness.verifiers._quantities import (
     same_quantity,
 )
 from langchain_groundedness.verifiers._rarity import rarity
+from langchain_groundedness.verifiers._references import blank_references
 from langchain_groundedness.words import STOP_WORDS, Word, find_words
 
 __all__ = ["Difference", "DifferenceKind", "differing_value"]
@@ -22,6 +23,8 @@ _SAME_SUBJECT = 0.5
 """Share of the claim's other words, weighed by rarity, that the quote must say too."""
 _SAME_STATEMENT = 0.85
 """The same for polarity: only a quote that says nearly everything can be the opposite."""
+_FEWEST_WORDS = 3
+_LONGEST_QUOTE = 4
 _NEAR = 4
 _NAME = re.compile(
     r"[^\W\d_a-z][\w'\u2019-]*(?:(?:[ -]| (?:van|von|de|der|den|da|di|du|la|le|el|al|bin|of|the) )"
@@ -69,10 +72,11 @@ def differing_value(claim_text: str, quote: str) -> Difference | None:
         >>> found.claim_value, found.evidence_value
         ('$2.4B', '$2.1B')
     """
-    claim_words, quote_words = find_words(claim_text), find_words(quote)
+    claim = blank_references(claim_text)
+    claim_words, quote_words = find_words(claim), find_words(quote)
     options = [
-        *_quantities(claim_text, claim_words, quote, quote_words),
-        *_names(claim_text, claim_words, quote, quote_words),
+        *_quantities(claim, claim_words, quote, quote_words),
+        *_names(claim, claim_words, quote, quote_words),
     ]
     if options:
         return max(options, key=lambda option: option[0])[1]
@@ -205,7 +209,10 @@ def _same_place(
 def _polarity(
     claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
 ) -> Difference | None:
-    opposite = opposite_words(claim, quote)
+    content = {word.stem for word in claim_words if word.stem not in STOP_WORDS}
+    if len(content) < _FEWEST_WORDS or len(quote_words) > _LONGEST_QUOTE * len(claim_words):
+        return None  # too little, or too much else, to be sure that both speak of one thing
+    opposite = opposite_words(claim_words, quote_words)
     if negation_differs(claim, quote) == (opposite is not None):
         return None  # neither differs, or both do and cancel out
     skipped = [_Span(w.start, w.end) for w in claim_words if opposite and w.stem == opposite.claim]

@@ -21,7 +21,9 @@ _LABELS: dict[str, Label] = {
     "unknown": "unverifiable",
 }
 _LABEL = re.compile(r"\b(" + "|".join(_LABELS) + r")\b", re.IGNORECASE)
-_LINE = re.compile(r"\W*(?:claim\s*|c)?(\d{1,4})\b\W*?[\s:.)]\s*(.*)", re.IGNORECASE | re.DOTALL)
+_LINE = re.compile(
+    r"[^\w\[]*(?:claim\s*|c)?(\d{1,4})\b\W*?[\s:.)]\s*(.*)", re.IGNORECASE | re.DOTALL
+)
 _NUMBERS = re.compile(r"(\d+)\s*[-\u2013]\s*(\d+)|(\d+)")
 _AFTER_LABEL = re.compile(r"\W*(?:by\s+)?(?:sentences?\s*)?([\d\s,;\[\]()\u2013-]*)", re.IGNORECASE)
 _NOTHING = frozenset({"", "-", "\u2013", "none", "n/a", "unknown"})

@@ -9,7 +9,7 @@ from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 
 from langchain_groundedness._replies import refused, reply_text
-from langchain_groundedness.evidence import best_evidence, shares_content_word
+from langchain_groundedness.evidence import SentenceIndex
 from langchain_groundedness.prompts import fence, fold_space, question_part
 from langchain_groundedness.structured import Flow, ModelCall, learn, recall, unsupported
 from langchain_groundedness.types import (
@@ -19,10 +19,10 @@ from langchain_groundedness.types import (
     EvidenceBatch,
     VerificationTask,
 )
-from langchain_groundedness.verifiers._batched import NumberedEvidence, why_unchecked
+from langchain_groundedness.verifiers._batched import why_unchecked
 from langchain_groundedness.verifiers._lines import Label
 
-__all__ = ["judge_alone", "label_probabilities"]
+__all__ = ["LabelModel", "PlainEvidence", "judge_alone", "label_probabilities"]
 
 _LABELS: dict[str, Label] = {
     "yes": "supported",
@@ -38,41 +38,68 @@ _SHORTEST_PIECE = 2
 _SUBJECT = "log-probabilities"
 
 
+class LabelModel(NamedTuple):
+    """A model, and how it is asked for a label."""
+
+    model: Runnable[Any, Any]
+    prompt: BaseChatPromptTemplate
+    """With the variables of `LABEL_PROMPT`."""
+    threshold: float
+    """Least probability of support for the label `supported`."""
+
+
 def judge_alone(
     task: VerificationTask,
-    batch: EvidenceBatch,
-    model: Runnable[Any, Any],
-    prompt: BaseChatPromptTemplate,
+    evidence: "PlainEvidence",
+    ask: LabelModel,
     verifier: str,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch, one call each.
 
     Args:
         task: The claims, and the documents that the batch was made from.
-        batch: The evidence.
-        model: The chat model.
-        prompt: Its prompt, with the variables of `LABEL_PROMPT`.
+        evidence: The batch, as the judge sees it.
+        ask: The model under the label prompt.
         verifier: Name for the verdicts.
 
     Returns:
         One verdict per claim. Its citation is the evidence sentence that fits the claim best.
     """
-    evidence = fence("evidence", "\n\n".join(passage.text for passage in batch.passages))
     verdicts = []
     for claim in task.claims:
-        messages = prompt.format_messages(
-            evidence=evidence,
+        messages = ask.prompt.format_messages(
+            evidence=evidence.shown,
             question=question_part(task.question),
             claim=fence("statement", fold_space(claim.text)),
         )
         try:
-            answer = yield from _ask(model, messages)
+            answer = yield from _ask(ask, messages)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(exc)
             verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
         else:
-            verdicts.append(_verdict(claim, answer, task, batch, verifier))
+            verdicts.append(_verdict(claim, answer, task, evidence, verifier))
     return verdicts
+
+
+class PlainEvidence(NamedTuple):
+    """An evidence batch as the judge sees it, and what finds quotes in it."""
+
+    shown: str
+    sentences: SentenceIndex
+
+    @classmethod
+    def of(cls, batch: EvidenceBatch) -> "PlainEvidence":
+        """Read a batch.
+
+        Args:
+            batch: The evidence.
+
+        Returns:
+            Its text, fenced, and its sentences.
+        """
+        text = "\n\n".join(passage.text for passage in batch.passages)
+        return cls(fence("evidence", text), SentenceIndex(batch.passages))
 
 
 class _Answer(NamedTuple):
@@ -82,11 +109,11 @@ class _Answer(NamedTuple):
     refused: bool = False
 
 
-def _ask(model: Runnable[Any, Any], messages: list[BaseMessage]) -> Flow[_Answer]:
+def _ask(ask: LabelModel, messages: list[BaseMessage]) -> Flow[_Answer]:
     answer = _Answer(None, None)
     for _ in range(2):
-        raw = yield from _call(model, messages)
-        answer = _read(raw)
+        raw = yield from _call(ask.model, messages)
+        answer = _read(raw, ask.threshold)
         if answer.label is not None or answer.refused:
             break
     return answer
@@ -111,13 +138,16 @@ def _call(model: Runnable[Any, Any], messages: list[BaseMessage]) -> Flow[Any]:
     return raw
 
 
-def _read(raw: Any) -> _Answer:
+def _read(raw: Any, threshold: float) -> _Answer:
     if refused(raw):
         return _Answer(None, None, refused=True)
     probabilities = label_probabilities(raw)
     if probabilities:
-        likeliest = max(probabilities, key=lambda label: probabilities[label])
-        return _Answer(likeliest, probabilities.get("supported", 0.0))
+        support = probabilities.pop("supported", 0.0)
+        if support >= threshold:
+            return _Answer("supported", support)
+        against = probabilities.get("contradicted", 0.0) > probabilities.get("unverifiable", 0.0)
+        return _Answer("contradicted" if against else "unverifiable", support)
     words = re.findall(r"[a-z]+", reply_text(raw).lower())
     label = next((label for word in words if (label := _LABELS.get(word))), None)
     return _Answer(label, None)
@@ -159,7 +189,7 @@ def _verdict(
     claim: Claim,
     answer: _Answer,
     task: VerificationTask,
-    batch: EvidenceBatch,
+    evidence: PlainEvidence,
     verifier: str,
 ) -> ClaimVerdict:
     if answer.label is None:
@@ -167,8 +197,8 @@ def _verdict(
         return ClaimVerdict.unchecked(claim, reason, verifier=verifier)
     citations: tuple[Citation, ...] = ()
     if answer.label != "unverifiable":
-        best = best_evidence(claim.text, NumberedEvidence.of(batch).passages)
-        if best is not None and shares_content_word(claim.text, best.text):
+        best = evidence.sentences.best(claim.text)
+        if best is not None:
             found = Citation.from_document(task.documents, best.document, best.start, best.end)
             citations = (found,)
     return ClaimVerdict(

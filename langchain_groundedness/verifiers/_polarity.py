@@ -1,16 +1,18 @@
 """Polarity and extent: negation, opposites, quantifiers in which claim and evidence differ."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from langchain_groundedness.verifiers._statement import Statement
-from langchain_groundedness.words import STOP_WORDS, find_words, stem
+from langchain_groundedness.words import STOP_WORDS, Word, find_words, stem
 
 __all__ = ["negation_differs", "opposite_words", "polarity_signals"]
 
 _NEGATION = re.compile(
-    r"\b(?:not?(?! (?:only|just|merely|matter|but)\b)|never|none|neither|nor|nobody|nothing|without|cannot|hardly|unable to"
-    r"|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to|den(?:y|ies|ied))\b|n['\u2019]t\b",
+    r"\b(?:not?(?! (?:only|just|merely|matter|but)\b)|never|none|neither|nor|nobody|nothing|without"
+    r"|cannot|hardly|unable to|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to"
+    r"|den(?:y|ies|ied))\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
 _PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
@@ -117,7 +119,6 @@ _EXTENT = {
 }
 _SUPERLATIVES = frozenset("most least best worst first only last".split())  # noqa: SIM905
 _SUPERLATIVE_LENGTH = 6
-_WEAK = 2
 
 
 class Opposites(NamedTuple):
@@ -142,7 +143,7 @@ def negation_differs(claim: str, evidence: str) -> bool:
         True if what follows a negation in one is said without one in the other.
     """
     mine, theirs = _negated(claim), _negated(evidence)
-    if mine and theirs:
+    if not (mine or theirs) or (mine and theirs):
         return False  # what each of them denies is beyond counting words
     all_mine = {word.stem for word in find_words(claim)}
     all_theirs = {word.stem for word in find_words(evidence)}
@@ -159,18 +160,18 @@ def _negated(text: str) -> set[str]:
     return negated
 
 
-def opposite_words(claim: str, evidence: str) -> Opposites | None:
+def opposite_words(claim: Sequence[Word], evidence: Sequence[Word]) -> Opposites | None:
     """Find a word of the claim in whose place the evidence has its opposite.
 
     Args:
-        claim: Text of the claim.
-        evidence: Text of the evidence.
+        claim: Words of the claim.
+        evidence: Words of the evidence.
 
     Returns:
         The stems of both, or `None`.
     """
-    mine = [word.stem for word in find_words(claim) if word.stem not in STOP_WORDS]
-    theirs = [word.stem for word in find_words(evidence) if word.stem not in STOP_WORDS]
+    mine = [word.stem for word in claim if word.stem not in STOP_WORDS]
+    theirs = [word.stem for word in evidence if word.stem not in STOP_WORDS]
     for place, word in enumerate(mine):
         for other in sorted(_OPPOSITE_OF.get(word, frozenset())):
             if other in mine or word in theirs or other not in theirs:
@@ -196,16 +197,16 @@ def polarity_signals(statement: Statement, evidence: str) -> dict[str, float]:
     """
     claim = statement.text[statement.own_start :]
     mine = {word.stem for word in statement.words}
-    theirs = {word.stem for word in find_words(evidence)}
+    evidence_words = find_words(evidence)
+    theirs = {word.stem for word in evidence_words}
+    own = [word for word in statement.words if word.start >= statement.own_start]
     no_claim, no_evidence = _says_no(claim), _says_no(evidence)
     degrees = [_EXTENT[w] for w in mine if w in _EXTENT and w not in theirs]
     return {
-        "negated": float(no_claim),
         "negation_differs": float(no_claim) - float(no_evidence),
         "denied": float(negation_differs(claim, evidence)),
-        "opposites": float(opposite_words(claim, evidence) is not None),
+        "opposites": float(opposite_words(own, evidence_words) is not None),
         "stronger": float(0 in degrees),
-        "weaker": float(_WEAK in degrees),
         "superlative_new": float(any(_is_superlative(w) for w in mine - theirs)),
     }
 

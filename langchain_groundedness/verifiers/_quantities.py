@@ -145,6 +145,9 @@ _MONTHS = {
     for form in (name, name[:3])
 } | {"sept": 9}
 
+_LARGEST = 1e250
+"""Beyond it, products with a magnitude would no longer be finite."""
+_DIGITS = 300
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
@@ -262,7 +265,7 @@ def _value(digits: str | None, worded: str | None) -> tuple[float, float]:
             digits = digits.replace(",", "")
         digits = digits.replace(",", ".")
         _, _, decimals = digits.partition(".")
-        return float(digits), 10.0 ** -len(decimals)
+        return min(float(digits), _LARGEST), 10.0 ** -min(len(decimals), _DIGITS)
     parts = re.split(r"[-\s]+", (worded or "").lower())
     total = sum(_NUMBER_WORDS.get(part, 0.0) for part in parts)
     return (total * 100 or 100.0) if "hundred" in parts else total, 1.0

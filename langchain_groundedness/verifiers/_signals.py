@@ -1,6 +1,5 @@
 """Signals: numbers that say how well the best evidence windows cover a claim."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +14,8 @@ from langchain_groundedness.verifiers._windows import Match, Window
 
 __all__ = ["signals"]
 
-_WORST_RUN = 4
 _HALF = 0.5
+_NEARLY_ALL = 0.8
 _CONTEXT_SHARE = 0.8
 
 Floats = NDArray[np.float64]
@@ -37,36 +36,35 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
     weights = match.weights
     own = np.array([item.own for item in statement.items])
     in_context = np.maximum(three.found, _CONTEXT_SHARE * match.context)
-    local = weights * (1 - np.minimum(match.spread, 0.9))
-    greedy2, greedy3 = _greedy(match)
-    return {
+    coverage = {
         "recall_1": one.recall,
         "recall_2": two.recall,
         "recall_3": three.recall,
         "recall_all": _share(match.anywhere, weights),
         "recall_context": _share(in_context, weights),
-        "recall_context_1": _share(np.maximum(one.found, _CONTEXT_SHARE * match.context), weights),
-        "recall_greedy_2": greedy2,
-        "recall_greedy_3": greedy3,
-        "exact_1": _share(one.found >= 1, weights),
+        "recall_greedy_3": _greedy(match),
         "exact_3": _share(three.found >= 1, weights),
         "exact_all": _share(match.anywhere >= 1, weights),
-        "count_1": float((one.found > _HALF).mean()),
-        "count_3": float((three.found > _HALF).mean()),
-        "local_1": _share(one.found, local),
-        "local_3": _share(three.found, local),
         "own_3": _share(three.found[own], weights[own]) if own.any() else three.recall,
         "own_all": _share(match.anywhere[own], weights[own]) if own.any() else three.recall,
+        **_all_words(statement, three, index),
+        **_news(statement, match, in_context),
         "missing_most": float(((1 - in_context) * weights).max()),
         "missing_most_all": float(((1 - match.anywhere) * weights).max()),
-        "missing_count": float((in_context < _HALF).sum()),
-        "missing_count_all": float((match.anywhere < _HALF).sum()),
-        "worst_run": _worst_run(in_context, weights),
-        "worst_run_all": _worst_run(match.anywhere, weights),
         **_kinds(statement, match),
         **_order(statement, match.best, index),
-        **polarity_signals(statement, index.text(two.first, two.last)),
-        **_sizes(statement, match, index),
+    }
+    polarity = polarity_signals(statement, index.text(two.first, two.last))
+    return coverage | _bends(coverage) | polarity
+
+
+def _bends(coverage: dict[str, float]) -> dict[str, float]:
+    """Let a linear model see that the last fifth of a recall, and the first gap, count for more."""
+    return {
+        f"{name}_any" if "missing" in name else f"{name}_full": (
+            min(value, 1.0) if "missing" in name else max(0.0, value - _NEARLY_ALL)
+        )
+        for name, value in coverage.items()
     }
 
 
@@ -74,34 +72,47 @@ def _share(found: Floats | NDArray[np.bool_], weights: Floats) -> float:
     return float(found @ weights / max(float(weights.sum()), 1e-9))
 
 
-def _greedy(match: Match) -> tuple[float, float]:
-    """Recall of the best two and three sentences, wherever they stand."""
+def _all_words(statement: Statement, window: Window, index: EvidenceIndex) -> dict[str, float]:
+    """Recall of all words, the small ones included, each counting the same."""
+    own = {w.stem for w in statement.words if w.start >= statement.own_start}
+    ids = {index.vocabulary.get(stem, -1) for stem in own}
+    there = set(index.stems_in(window.first, window.last).tolist())
+    known = sum(stem in index.vocabulary for stem in own)
+    return {
+        "words_3": len(ids & there) / max(len(own), 1),
+        "words_all": known / max(len(own), 1),
+    }
+
+
+def _news(statement: Statement, match: Match, in_context: Floats) -> dict[str, float]:
+    """Recall of what the claim says beyond its question."""
+    news = np.array([item.own and not item.asked for item in statement.items])
+    if not news.any():
+        news = np.ones(len(news), dtype=bool)
+    weights = match.weights[news]
+    return {
+        "news_3": _share(in_context[news], weights),
+        "news_all": _share(match.anywhere[news], weights),
+        "news_missing": float(((1 - match.anywhere[news]) * weights).sum()),
+    }
+
+
+def _greedy(match: Match) -> float:
+    """Recall of the best three sentences, wherever they stand."""
     covered = match.best[0].found
-    recalls = []
     for _ in range(2):
         options = [np.maximum(covered, window.found) for window in match.pool]
         covered = max(options, key=lambda found: float(found @ match.weights))
-        recalls.append(_share(covered, match.weights))
-    return recalls[0], recalls[1]
-
-
-def _worst_run(found: Floats, weights: Floats) -> float:
-    """The least recall of any four neighbouring items: one invented phrase is enough."""
-    if len(found) <= _WORST_RUN:
-        return _share(found, weights)
-    kernel = np.ones(_WORST_RUN)
-    covered = np.convolve(found * weights, kernel, "valid")
-    return float((covered / np.convolve(weights, kernel, "valid")).min())
+    return _share(covered, match.weights)
 
 
 def _kinds(statement: Statement, match: Match) -> dict[str, float]:
     names = np.array([item.is_name for item in statement.items])
     numbers = np.array([item.quantity is not None for item in statement.items])
-    plain = ~(names | numbers)
     three = match.best[2].found
     in_context = np.maximum(three, match.context)
     result: dict[str, float] = {}
-    for label, mask in (("name", names), ("number", numbers), ("plain", plain)):
+    for label, mask in (("name", names), ("number", numbers)):
         some = bool(mask.any())
         weights = match.weights[mask]
         result |= {
@@ -110,7 +121,7 @@ def _kinds(statement: Statement, match: Match) -> dict[str, float]:
             f"{label}_missing": float((in_context[mask] < _HALF).sum()),
             f"{label}_missing_all": float((match.anywhere[mask] < _HALF).sum()),
         }
-    return result | {"numbers": float(numbers.sum()), "names": float(names.sum())}
+    return result
 
 
 def _order(
@@ -148,21 +159,3 @@ def _pairs_near(content: list[int], evidence: list[int]) -> float:
         for a, b in mine
     )
     return close / len(mine) if mine else 0.0
-
-
-def _sizes(statement: Statement, match: Match, index: EvidenceIndex) -> dict[str, float]:
-    two = match.best[1]
-    evidence = index.stems_in(two.first, two.last)
-    matched = float((two.found > _HALF).sum())
-    first_person = {"i", "my", "me", "we", "our", "you"}
-    own = [w.stem for w in statement.words if w.start >= statement.own_start]
-    return {
-        "claim_items": math.log1p(len(statement.items)),
-        "claim_weight": float(match.weights.mean()),
-        "evidence_words": math.log1p(len(evidence)),
-        "evidence_covered": min(matched / max(len(evidence), 1), 1.0),
-        "all_words": math.log1p(index.words),
-        "from_question": float(statement.own_start > 0),
-        "first_person": float(sum(stem in first_person for stem in own) > 0),
-        "asks": float("?" in statement.text[statement.own_start :]),
-    }

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from langchain_groundedness.verifiers._quantities import Quantity, find_quantities
 from langchain_groundedness.verifiers._rarity import rarity
+from langchain_groundedness.verifiers._references import blank_references
 from langchain_groundedness.words import STOP_WORDS, Word, find_words
 
 __all__ = ["Item", "Statement", "read_statement"]
@@ -13,14 +14,6 @@ _QUANTITY_WEIGHT = 7.0
 _QUESTION_SHARE = 0.5
 """Of a word's weight, if only the question says it: it tells what a short answer is about."""
 _SHORT_ANSWER = 3
-_LEAD_IN = re.compile(
-    r"^\W*(?:(?:based on|according to|as (?:stated|mentioned|described) in|from|in)\s+"
-    r"(?:(?:the|these|those|this|your)\s+)?(?:(?:given|provided|above|retrieved|following)\s+)*"
-    r"(?:passages?|contexts?|documents?|information|sources?|texts?|articles?)"
-    r"(?:\s+(?:provided|given|above))?\s*[,:]?\s*)+",
-    re.IGNORECASE,
-)
-
 _YES_OR_NO = re.compile(
     r"^\W*(?:yes|yeah|(?P<no>no|nope))\b(?:\s*[,.;:!-]+\s*|\s*$)", re.IGNORECASE
 )
@@ -36,6 +29,8 @@ class Item(NamedTuple):
     is_name: bool
     own: bool
     """Whether the claim itself says it, not just the question."""
+    asked: bool
+    """Whether the question says it too, which makes it no news of the claim."""
     position: int
     """Index of its first mention among the words of the statement."""
 
@@ -61,25 +56,29 @@ def read_statement(claim: str, question: str | None = None) -> Statement:
         question: The question the answer was given to.
 
     Returns:
-        The statement, without phrases such as "based on the passages" at its start.
+        The statement. Where the question is not needed, its text is as long as the claim, with
+        blanks for what is not to be checked, so that offsets hold for both.
     """
-    claim = _LEAD_IN.sub("", claim) or claim
-    bare = _YES_OR_NO.match(claim)
+    text = blank_references(claim)
     own_start = 0
-    text = claim[bare.end() :] if bare else claim
-    if bare and not text and question:
-        text = question
-    elif question and _is_short(text):
-        text, own_start = f"{question} {text}", len(question) + 1
+    denies = False
+    bare = _YES_OR_NO.match(text)
+    if bare and question and not text[bare.end() :].strip():
+        text, denies = question, bool(bare.group("no"))
+    else:
+        if bare:
+            text = " " * bare.end() + text[bare.end() :]
+        if question and _is_short(text):
+            text, own_start = f"{question} {text}", len(question) + 1
     words = find_words(text)
     quantities = find_quantities(text)
     return Statement(
         text,
         own_start,
         tuple(words),
-        tuple(_items(text, words, quantities, own_start)),
+        tuple(_items(text, words, quantities, own_start, _stems(question))),
         tuple(quantities),
-        denies=bool(bare and text == question and bare.group("no")),
+        denies,
     )
 
 
@@ -87,7 +86,13 @@ def _is_short(claim: str) -> bool:
     return sum(word.stem not in STOP_WORDS for word in find_words(claim)) <= _SHORT_ANSWER
 
 
-def _items(text: str, words: list[Word], quantities: list[Quantity], own_start: int) -> list[Item]:
+def _stems(text: str | None) -> frozenset[str]:
+    return frozenset(word.stem for word in find_words(text or ""))
+
+
+def _items(
+    text: str, words: list[Word], quantities: list[Quantity], own_start: int, asked: frozenset[str]
+) -> list[Item]:
     table = rarity()
     found: dict[str, Item] = {}
     taken = {i for q in quantities for i, w in enumerate(words) if q.start <= w.start < q.end}
@@ -103,12 +108,14 @@ def _items(text: str, words: list[Word], quantities: list[Quantity], own_start: 
         is_name = word.stem in table.names or (
             not titled and text[word.start].isupper() and _inside_sentence(text, word.start)
         )
-        found[word.stem] = Item(word.stem, None, weight, is_name, own, position)
+        found[word.stem] = Item(word.stem, None, weight, is_name, own, word.stem in asked, position)
     for number, quantity in enumerate(quantities):
         own = quantity.start >= own_start
         position = next((i for i, w in enumerate(words) if w.start >= quantity.start), 0)
         weight = _QUANTITY_WEIGHT * (1.0 if own else _QUESTION_SHARE)
-        found[f"#{number}"] = Item("", quantity, weight, False, own, position)  # noqa: FBT003
+        found[f"#{number}"] = Item(
+            "", quantity, weight, is_name=False, own=own, asked=False, position=position
+        )
     return sorted(found.values(), key=lambda item: item.position)
 
 

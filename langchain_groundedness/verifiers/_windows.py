@@ -43,8 +43,6 @@ class Match(NamedTuple):
     """All sentences that were looked at closely."""
     anywhere: Floats
     """Per item: what the whole of the documents says of it."""
-    spread: Floats
-    """Per item: the share of all sentences that say it."""
     context: Floats
     """Per item: what the first sentence of the best window's document says of it."""
 
@@ -85,7 +83,6 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
         sentences=tuple(ranked[0][:_KEPT]),
         pool=tuple(ranked[0]),
         anywhere=np.array([found.max(initial=0.0) for _, found in places]),
-        spread=np.array([len(units) / len(scores) for units, _ in places]),
         context=_said(places, np.array([home]))[:, 0],
     )
 

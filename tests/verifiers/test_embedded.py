@@ -166,11 +166,11 @@ def test_documents_that_disagree_make_a_supported_claim_conflicting() -> None:
 
 def test_evidence_at_the_very_end_of_a_megabyte_is_found_quickly() -> None:
     text = "The quick brown fox jumps over the lazy dog near the river bank. " * 16_000
-    begun = time.perf_counter()
+    begun = time.process_time()
     verdict = check("Revenue was $2.1B in Q3.", text + "Q3 revenue came in at $2.1B.")
     assert verdict.verdict == "supported"
     assert verdict.citations[0].start == len(text)
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 def test_ten_thousand_documents_are_all_searched() -> None:
@@ -243,3 +243,31 @@ def test_any_text_gets_one_verdict_per_claim_with_quotes_that_hold(
     for verdict in verdicts:
         assert all(c.holds_in(asked.documents) for c in verdict.citations)
         assert bool(verdict.citations) or verdict.verdict in ("unverifiable", "unchecked")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A" * 200_000, "1" * 200_000, "1," * 100_000, "東京は首都" * 40_000, "\n" * 200_000 + "x"],
+)
+def test_text_without_words_or_without_ends_does_not_stall(text: str) -> None:
+    begun = time.process_time()
+    verdict = check(f"Tokyo is no capital of {'9' * 400} dollars.", text)
+    assert verdict.verdict == "unverifiable"
+    assert time.process_time() - begun < 5
+
+
+def test_derived_words_count_as_nearly_the_same() -> None:
+    document = "The national economist studied national economics. Nationality laws changed."
+    derived = check("The nation studied its economy.", document)
+    foreign = check("The village studied its harvest.", document)
+    assert derived.support_probability is not None
+    assert foreign.support_probability is not None
+    assert derived.support_probability > foreign.support_probability
+
+
+def test_a_value_that_the_documents_give_elsewhere_is_not_taken_as_invented() -> None:
+    verdict = check(
+        "Revenue was $2.4B in Q3.", "Revenue in Q3 was $2.1B.", "Restated Q3 revenue was $2.4B."
+    )
+    assert verdict.verdict == "supported"
+    assert verdict.conflicting

@@ -52,6 +52,7 @@ def test_a_line_is_read(text: str, expected: VerdictLine) -> None:
         "Here are the verdicts:",
         "| C1: x",
         "C1 | [3] | fine",
+        "[1] supported",
     ],
 )
 def test_what_is_no_verdict_is_passed_over(text: str) -> None:

@@ -1,0 +1,118 @@
+"""Differences between a claim and a quote, with the exact places of both values."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_groundedness.verifiers._contradictions import differing_value
+from langchain_groundedness.verifiers._references import blank_references
+from langchain_groundedness.words import find_words, stem
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote", "kind", "claimed", "given_as"),
+    [
+        ("Revenue was $2.4B in Q3.", "Q3 revenue came in at $2.1B.", "quantity", "$2.4B", "$2.1B"),
+        ("2. Revenue was $2.4B [1].", "Revenue was $2.1B.", "quantity", "$2.4B", "$2.1B"),
+        ("Sales rose 12% in May.", "In May sales rose 9 percent.", "quantity", "12%", "9 percent"),
+        ("$2.4B", "Revenue was $2.1B.", "quantity", "$2.4B", "$2.1B"),
+        ("The bridge opened in 1932.", "The bridge opened in 1931.", "date", "1932", "1931"),
+        (
+            "Python was created by George Lucas.",
+            "Python, created by Guido van Rossum in the late 1980s, is a language.",
+            "name",
+            "George Lucas",
+            "Guido van Rossum",
+        ),
+    ],
+)
+def test_the_differing_values_are_found_where_they_stand(
+    claim: str, quote: str, kind: str, claimed: str, given_as: str
+) -> None:
+    found = differing_value(claim, quote)
+    assert found is not None
+    assert (found.kind, found.claim_value, found.evidence_value) == (kind, claimed, given_as)
+    assert claim[found.claim_start : found.claim_end] == claimed
+    assert quote[found.evidence_start : found.evidence_end] == given_as
+
+
+def test_of_several_values_the_one_in_the_same_place_is_taken() -> None:
+    quote = "Revenue was $2.1B and net profit was $0.3B, up 12%."
+    found = differing_value("Net profit was $0.4B.", quote)
+    assert found is not None
+    assert found.evidence_value == "$0.3B"
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote"),
+    [
+        ("Rome is not the capital of Italy.", "Rome is the capital of Italy."),
+        ("The drug increases blood pressure.", "The drug decreases blood pressure."),
+        ("The museum is closed on Monday mornings.", "The museum is open on Monday mornings."),
+    ],
+)
+def test_a_denial_and_an_opposite_differ_in_polarity(claim: str, quote: str) -> None:
+    found = differing_value(claim, quote)
+    assert found is not None
+    assert (found.kind, found.evidence_value) == ("polarity", quote)
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote"),
+    [
+        ("Revenue was $2.1B in Q3.", "Q3 revenue came in at 2,100 million dollars."),
+        ("Rome is the capital of Italy.", "Rome is the capital of Italy."),
+        ("Rome has 4 million inhabitants.", "The bakery sold 300 loaves."),
+        ("He won in 1999.", "The soup was served at noon."),
+        ("It is not only fast but cheap to run.", "It is fast and cheap to run."),
+        ("Revenue was $2.1B [2].", "Revenue was $2.1B."),
+        ("", ""),
+    ],
+)
+def test_agreement_and_other_subjects_are_no_difference(claim: str, quote: str) -> None:
+    assert differing_value(claim, quote) is None
+
+
+@given(claim=st.text(max_size=80), quote=st.text(max_size=80))
+def test_offsets_of_a_difference_hold_for_any_text(claim: str, quote: str) -> None:
+    found = differing_value(claim, quote)
+    if found is not None:
+        assert claim[found.claim_start : found.claim_end] == found.claim_value
+        assert quote[found.evidence_start : found.evidence_end] == found.evidence_value
+
+
+@pytest.mark.parametrize(
+    ("claim", "left"),
+    [
+        ("2. Rome is old [1].", "Rome is old    ."),
+        ("- Rome is old (docs/rome.md#age).", "Rome is old                   ."),
+        ("Based on the given passages, Rome is old.", "Rome is old."),
+        ("Rome is old (Passage 3)", "Rome is old"),
+        ("3.5 million people live here.", "3.5 million people live here."),
+        ("[1]", "[1]"),
+    ],
+)
+def test_references_are_blanked(claim: str, left: str) -> None:
+    assert blank_references(claim).strip() == left
+
+
+@given(st.text(max_size=100))
+def test_blanking_keeps_the_length(claim: str) -> None:
+    assert len(blank_references(claim)) == len(claim)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("cities", "city"), ("directed", "directing"), ("wrote", "written"), ("used", "uses")],
+)
+def test_forms_of_a_word_have_one_stem(one: str, other: str) -> None:
+    assert stem(one) == stem(other)
+
+
+@given(st.text(max_size=100))
+def test_words_lie_in_order_inside_any_text(text: str) -> None:
+    words = find_words(text)
+    assert all(a.end <= b.start for a, b in pairwise(words))
+    assert all(word.stem and word.start < word.end <= len(text) for word in words)

@@ -1,0 +1,197 @@
+import asyncio
+import math
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage
+from langchain_openai import ChatOpenAI
+
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedResponse, ScriptedServer
+from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verifiers._per_claim import label_probabilities
+from langchain_groundedness.verifiers.llm import LLMVerifier
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+DOCUMENTS = (Document("Rome is the capital of Italy. It has three metro lines. Pigeons abound."),)
+
+
+def task(*texts: str) -> VerificationTask:
+    claims = tuple(Claim(id=f"id-{n}", text=text) for n, text in enumerate(texts, 1))
+    return VerificationTask(claims=claims, documents=DOCUMENTS)
+
+
+def verify(model: Any, *texts: str) -> list[ClaimVerdict]:
+    verifier = LLMVerifier(model=model, strategy="per_claim", max_concurrency=1)
+    return verifier.invoke(task(*texts or ("Rome has three metro lines.",)))
+
+
+def chat(server: ScriptedServer) -> ChatOpenAI:
+    return ChatOpenAI(
+        model="scripted",
+        base_url=server.base_url,
+        api_key="none",
+        use_responses_api=False,
+        max_retries=0,
+    )
+
+
+def reply(**logprobs: float) -> ScriptedResponse:
+    return ScriptedResponse(max(logprobs, key=lambda t: logprobs[t]), logprobs=logprobs)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("yes", "supported"),
+        ("Yes.", "supported"),
+        ("No, it says otherwise.", "contradicted"),
+        ("**Unknown**", "unverifiable"),
+        ("<think>yes or no?</think>\nunknown", "unverifiable"),
+    ],
+)
+def test_a_word_is_a_verdict(text: str, label: str) -> None:
+    (verdict,) = verify(FakeListChatModel(responses=[text]))
+    assert verdict.verdict == label
+    assert verdict.support_probability is None
+
+
+def test_the_citation_is_the_sentence_that_fits_the_claim_best() -> None:
+    (verdict,) = verify(FakeListChatModel(responses=["yes"]))
+    assert [citation.quote for citation in verdict.citations] == ["It has three metro lines."]
+
+
+def test_support_of_a_claim_that_shares_no_word_with_the_evidence_does_not_count() -> None:
+    (verdict,) = verify(FakeListChatModel(responses=["yes"]), "Zebras gallop.")
+    assert verdict.verdict == "unverifiable"
+
+
+def test_probability_is_the_share_of_the_label_among_the_labels() -> None:
+    options = {"yes": math.log(0.6), "no": math.log(0.1), "unknown": math.log(0.1), "x": -3.0}
+    with ScriptedServer([reply(**options)]) as server:
+        (verdict,) = verify(chat(server))
+        body = server.requests[0].body
+    assert verdict.verdict == "supported"
+    assert verdict.support_probability == pytest.approx(0.75)
+    assert body["logprobs"] is True
+    assert body["top_logprobs"] > 0
+
+
+@pytest.mark.parametrize(("threshold", "label"), [(0.5, "unverifiable"), (0.2, "supported")])
+def test_the_threshold_decides_how_much_probability_is_support(
+    threshold: float, label: str
+) -> None:
+    with ScriptedServer([reply(yes=math.log(0.3), unknown=math.log(0.7))]) as server:
+        verifier = LLMVerifier(
+            model=chat(server), strategy="per_claim", support_threshold=threshold
+        )
+        (verdict,) = verifier.invoke(task("Rome has three metro lines."))
+    assert verdict.verdict == label
+    assert verdict.support_probability == pytest.approx(0.3)
+
+
+def test_the_likeliest_label_decides_and_not_the_one_that_was_sampled() -> None:
+    response = ScriptedResponse("no", logprobs={" Yes": math.log(0.7), "no": math.log(0.2)})
+    with ScriptedServer([response]) as server:
+        (verdict,) = verify(chat(server))
+    assert verdict.verdict == "supported"
+
+
+def position(token: str, **options: float) -> dict[str, Any]:
+    top = [{"token": t, "logprob": math.log(p)} for t, p in options.items()]
+    return {"token": token, "logprob": -0.1, "top_logprobs": top}
+
+
+def message(*positions: dict[str, Any]) -> AIMessage:
+    return AIMessage("", response_metadata={"logprobs": {"content": list(positions)}})
+
+
+def test_spellings_and_beginnings_of_a_label_add_up() -> None:
+    found = label_probabilities(message(position("yes", yes=0.3, Yes=0.3, unk=0.2, no=0.2)))
+    assert found == pytest.approx({"supported": 0.6, "unverifiable": 0.2, "contradicted": 0.2})
+
+
+def test_the_first_position_that_begins_a_label_counts() -> None:
+    raw = message(position("**", yes=0.5), position("yes", yes=0.8, no=0.2), position("!", no=0.9))
+    assert label_probabilities(raw) == pytest.approx({"supported": 0.8, "contradicted": 0.2})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        None,
+        "yes",
+        AIMessage("yes"),
+        AIMessage("yes", response_metadata={"logprobs": None}),
+        AIMessage("yes", response_metadata={"logprobs": {"content": None}}),
+        message(position("maybe", perhaps=0.5)),
+        message({"token": "y", "logprob": -1.0, "top_logprobs": []}),
+    ],
+)
+def test_without_log_probabilities_of_a_label_there_are_none(raw: Any) -> None:
+    assert label_probabilities(raw) == {}
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_a_server_that_refuses_log_probabilities_is_asked_without_and_not_again(
+    status: int,
+) -> None:
+    def script(request: Any) -> ScriptedResponse:
+        if request.body.get("logprobs"):
+            return ScriptedResponse("no logprobs here", status=status)
+        return ScriptedResponse("yes")
+
+    with ScriptedServer(script) as server:
+        verdicts = verify(chat(server), "Rome is in Italy.", "Italy has Rome.", "Rome: Italy.")
+        assert [verdict.verdict for verdict in verdicts] == ["supported"] * 3
+        assert [bool(r.body.get("logprobs")) for r in server.requests] == [True, *[False] * 3]
+
+
+def test_once_log_probabilities_worked_an_error_is_an_error() -> None:
+    answers = [reply(yes=-0.1), ScriptedResponse("broken", status=500)]
+    with ScriptedServer(answers) as server:
+        first, second = verify(chat(server), "Rome is in Italy.", "Italy has Rome.")
+        assert server.calls == 2
+    assert first.verdict == "supported"
+    assert second.verdict == "unchecked"
+    assert "from the judge" in str(second.reason)
+
+
+def test_a_reply_that_is_no_label_is_asked_for_once_more() -> None:
+    model = ScriptedChatModel(replies=["hm", "yes"])
+    assert verify(model)[0].verdict == "supported"
+    model = ScriptedChatModel(replies=["hm", "hm"])
+    (verdict,) = verify(model)
+    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is no label")
+
+
+def test_a_refusal_is_unchecked_and_not_asked_again() -> None:
+    model = ScriptedChatModel(replies=[AIMessage("no", additional_kwargs={"refusal": "no"})])
+    (verdict,) = verify(model)
+    assert (verdict.verdict, verdict.reason) == ("unchecked", "the model refused to answer")
+
+
+def test_a_failing_call_leaves_only_its_claim_unchecked() -> None:
+    model = ScriptedChatModel(replies=["yes", TimeoutError("secret"), "unknown"])
+    verdicts = verify(model, "Rome is in Italy.", "Italy has Rome.", "Rome is wet.")
+    assert [verdict.verdict for verdict in verdicts] == ["supported", "unchecked", "unverifiable"]
+    assert verdicts[1].reason == "TimeoutError from the judge"
+
+
+def test_the_evidence_is_the_same_start_of_every_prompt() -> None:
+    model = ScriptedChatModel(replies=["yes", "yes"])
+    verify(model, "Rome is in Italy.", "Italy has Rome.")
+    first, second = (messages[-1].text for messages in model.requests)
+    assert first[: first.index("<statement ")] == second[: second.index("<statement ")]
+    assert first.startswith("<evidence ")
+
+
+async def test_the_async_path_gives_the_same_verdicts() -> None:
+    with ScriptedServer(lambda _: reply(yes=-0.2, no=-2.0)) as server:
+        verifier = LLMVerifier(model=chat(server), strategy="per_claim")
+        question = task("Rome is in Italy.", "Italy has Rome.")
+        expected = await asyncio.to_thread(verifier.invoke, question)
+        assert await verifier.ainvoke(question) == expected
+        assert [v async for chunk in verifier.astream(question) for v in chunk] != []
