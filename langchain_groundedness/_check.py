@@ -36,6 +36,7 @@ from langchain_groundedness.verifiers import Verifier
 __all__ = ["Check", "ChunkMaker"]
 
 NO_DOCUMENTS = "no documents to check against"
+_EDITS = frozenset({"correct", "strip"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,7 @@ class Check:
     @property
     def edits_answers(self) -> bool:
         """Whether the options ask for any change of the text."""
-        return self.on_contradicted != "annotate" or self.on_unverifiable != "keep"
+        return self.on_contradicted in _EDITS or self.on_unverifiable in _EDITS
 
     def verifying(
         self, *, edit: bool = True, limit: AbstractAsyncContextManager[Any] | None = None
@@ -208,9 +209,9 @@ class Check:
     def correction(self, state: CheckState) -> CorrectionTask | None:
         """Ask for edits if any verdict calls for one."""
         wanted = set()
-        if self.on_contradicted != "annotate":
+        if self.on_contradicted in _EDITS:
             wanted.add("contradicted")
-        if self.on_unverifiable == "strip":
+        if self.on_unverifiable in _EDITS:
             wanted.add("unverifiable")
         verdicts = self.outcome(state)
         if not any(v.verdict in wanted for v in verdicts):
@@ -242,11 +243,16 @@ class Check:
         """Give one verdict per claim, with the reason where it is unchecked."""
         known = {verdict.claim.id: verdict for verdict in state.verdicts}
         return tuple(
-            known.get(claim.id) or ClaimVerdict.unchecked(claim, self._reason(state, index))
+            known.get(claim.id) or ClaimVerdict.unchecked(claim, self.reason(state, index))
             for index, claim in enumerate(state.claims or ())
         )
 
-    def _reason(self, state: CheckState, index: int) -> str:
+    def can_check(self, source: CheckInput) -> bool:
+        """Tell whether there is any text to check against."""
+        return _has_text(source)
+
+    def reason(self, state: CheckState, index: int) -> str:
+        """Say why the claim at a place has no verdict."""
         if self.max_claims is not None and index >= self.max_claims:
             return f"over max_claims={self.max_claims}"
         if state.failure is None and not _has_text(state.source):

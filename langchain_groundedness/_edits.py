@@ -8,7 +8,15 @@ from typing import NamedTuple
 from langchain_groundedness.types import Edit
 from langchain_groundedness.words import fold
 
-__all__ = ["Replacement", "apply_edits", "differing_part", "removal", "without_overlaps"]
+__all__ = [
+    "Replacement",
+    "apply_edits",
+    "differing_part",
+    "head_start",
+    "removal",
+    "tail_end",
+    "without_overlaps",
+]
 
 _TOKEN = re.compile(r"[^\s.,;:!?\"'()\[\]]+(?:[.,:'][^\s.,;:!?\"'()\[\]]+)*")
 _LINE_FURNITURE = re.compile(r"[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]*)?(?:[*_`]*)")
@@ -85,6 +93,39 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
     if after.strip():
         return start, end + trailing
     return start - (len(before) - len(before.rstrip(" \t"))), end
+
+
+def tail_end(text: str, end: int) -> int | None:
+    """Tell how far a text must be known for the removal of a span in it.
+
+    Args:
+        text: The text as far as it is known.
+        end: One past the last character that may be removed.
+
+    Returns:
+        The end of what counts, or `None` if more text can still change what `removal` says.
+    """
+    newline = text.find("\n", end)
+    if newline >= 0:
+        return newline + 1
+    return len(text) if text[end:].strip(" \t*_`").strip() else None
+
+
+def head_start(text: str, start: int) -> int:
+    """Tell where the removal of a span that starts at `start` or later may begin.
+
+    Args:
+        text: The text.
+        start: The first character that may be in the span.
+
+    Returns:
+        The first character that may go with it: white space, or the marker of a list item.
+    """
+    line_start = text.rfind("\n", 0, start) + 1
+    before = text[line_start:start]
+    if _LINE_FURNITURE.fullmatch(before):
+        return max(line_start - 1, 0)
+    return start - (len(before) - len(before.rstrip(" \t")))
 
 
 def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:

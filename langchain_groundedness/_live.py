@@ -67,7 +67,12 @@ class LiveCheck:
     """
 
     def __init__(
-        self, check: Check, read: Callable[[Any], CheckInput], *, gather: bool = False
+        self,
+        check: Check,
+        read: Callable[[Any], CheckInput],
+        *,
+        gather: bool = False,
+        removes: bool = False,
     ) -> None:
         """Start with nothing read.
 
@@ -75,6 +80,7 @@ class LiveCheck:
             check: The steps and options.
             read: Reads a whole input.
             gather: Whether inputs make sense only as a whole.
+            removes: Whether sentences may be removed, whatever the options of the check say.
         """
         extractor = check.extractor
         by_sentence = type(extractor) is SentenceClaimExtractor
@@ -87,7 +93,8 @@ class LiveCheck:
         self._check = check
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
-        self._strips = "strip" in (check.on_contradicted, check.on_unverifiable)
+        self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
+        """Whether sentences may be removed, with the white space and markers around them."""
         self._upstream = Upstream(read, gather=gather or not by_sentence)
         self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
         self._head = CheckInput(answer="")
@@ -227,7 +234,7 @@ class LiveCheck:
             self._settle(unit, ())
             return True
         end: int | None = unit.end
-        if self._strips:
+        if self.removes:
             end = len(self.text) if self.closed else tail_end(self.text, unit.end)
         if end is None or not self._check.can_check(source):
             return False

@@ -141,12 +141,12 @@ class StatementReader:
         for block in self._scanner.feed(text, final=final):
             yield from self._decide(block.kind)
             yield from self._end(block)
-        if (block := self._scanner.open) is not None:
-            yield from self._decide(block.kind)
-            self._scan = self._scan or BlockScan(block)
-            if block.kind in _PROSE:
-                for sentence in self._scan.advance(self.text, block, closed=False):
-                    yield from _of_sentence(self.text, block, sentence.start, sentence.end)
+        if (last := self._scanner.open) is not None:
+            yield from self._decide(last.kind)
+            self._scan = self._scan or BlockScan(last)
+            if last.kind in _PROSE:
+                for sentence in self._scan.advance(self.text, last, closed=False):
+                    yield from _of_sentence(self.text, last, sentence.start, sentence.end)
         if final:
             yield from self._decide(None)
 
