@@ -90,6 +90,7 @@ class Upstream:
         """Give all pieces as one value."""
         pieces = iter(self._pieces)
         total = next(pieces)
+        total = AddableDict(total) if isinstance(total, Mapping) else total
         for piece in pieces:
             try:
                 total = total + piece
