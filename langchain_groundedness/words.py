@@ -17,15 +17,11 @@ _STOP_WORDS = frozenset(
     was we were what when where which who will with would you your
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
-STOP_WORDS = _STOP_WORDS | frozenset(
-    """
+_EMPTY_WORDS = """
     about also am any being can could him how if into just may me might more most my no nor not
     only other out over own same shall should some such those through too us very while whom
     whose why yes s t re ve ll d m
     """.split()  # noqa: SIM905
-)
-"""English words that say nothing of what a text is about. `content_words` keeps more of them,
-because for it a shared word counts as evidence and a missing one counts as nothing."""
 
 
 class Word(NamedTuple):
@@ -182,3 +178,8 @@ def _undouble(base: str) -> str:
     if base[-1] == base[-2] and base[-1] not in "lsz":
         return base[:-1]
     return base[:-1] if base.endswith("e") and len(base) > _SHORTEST else base
+
+
+STOP_WORDS = frozenset(map(stem, (*_STOP_WORDS, *_EMPTY_WORDS)))
+"""English words, stemmed, that say nothing of what a text is about. `content_words` keeps more of
+them, because for it a shared word counts as evidence and a missing one counts as nothing."""
