@@ -22,7 +22,7 @@ __all__ = [
 _NEGATION = re.compile(
     r"\b(?:(?:there (?:is|was) )?no evidence (?:that|of|for)|(?:it is )?(?:a )?myth that"
     r"|rumou?rs? that|(?:no|any) longer|not?(?! (?:only|just|merely|matter|but)\b)"
-    r"|never|none|neither|nor|nobody|nothing|without|cannot|hardly|unable to"
+    r"|never|none|neither|nor|nobody|nothing|without|except(?: for)?|cannot|hardly|unable to"
     r"|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to|den(?:y|ies|ied))\b"
     r"|n['\u2019]t\b",
     re.IGNORECASE,

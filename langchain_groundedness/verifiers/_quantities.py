@@ -317,14 +317,16 @@ def comparable(one: Quantity, other: Quantity) -> bool:
         other: Another.
 
     Returns:
-        True for two dates that share a known part, or two numbers of the same or no unit.
+        True for two dates that share a known part, two amounts of money, or two numbers of the
+        same or no unit.
     """
     if one.kind != other.kind:
         return False
     if one.kind == "date":
         both = [a is not None and b is not None for a, b in zip(one.date, other.date, strict=True)]
         return any(both)
-    return one.unit == other.unit
+    money = set(_CURRENCIES.values())
+    return one.unit == other.unit or (one.unit in money and other.unit in money)
 
 
 def compatible(claimed: Quantity, given: Quantity) -> bool:

@@ -29,6 +29,7 @@ def verdict(claim: str, *documents: str) -> ClaimVerdict:
             "Employees get 30 days of annual leave.",
             ["Employees get 25 days of annual leave.", "Invoices are due within 30 days."],
         ),
+        ("The ticket costs $15.", ["The ticket costs €15."]),
         ("The flight leaves on Monday.", ["The flight leaves on Tuesday.", "Closed on Monday."]),
     ],
 )
@@ -49,6 +50,7 @@ def test_a_value_that_belongs_to_something_else_does_not_support(
         ("You need a visa.", "You do not need a visa."),
         ("Payment by cheque is accepted.", "Payment by cheque is no longer accepted."),
         ("It is a myth that vitamin C cures colds.", "Vitamin C cures colds."),
+        ("The café is open on Sundays.", "The café is open every day except Sundays."),
         ("There is no evidence that vitamin C cures colds.", "Vitamin C cures colds."),
     ],
 )
