@@ -138,6 +138,29 @@ def test_a_bare_no_is_supported_by_evidence_that_differs_from_the_question() -> 
     assert verdict.verdict == "supported"
 
 
+@pytest.mark.parametrize(
+    ("question", "documents"),
+    [
+        (
+            "Was Anna born in 1990?",
+            ["Anna was born in 1990.", "Anna was married in 2015 after she was elected in 2014."],
+        ),
+        ("Was Anna born in 1990?", ["Anna was born in 1990. Her brother was born in 1985."]),
+        ("Was revenue $2.1B in Q3?", ["Revenue was $2.1B in Q3. Revenue was $1.9B in Q2."]),
+    ],
+)
+def test_a_bare_no_is_not_supported_by_other_values_beside_the_one_asked_for(
+    question: str, documents: list[str]
+) -> None:
+    assert check("No.", *documents, question=question).verdict == "contradicted"
+
+
+def test_a_bare_no_is_not_supported_by_a_difference_that_decides_nothing() -> None:
+    documents = ["Anna was elected mayor in 2015.", "Peter retired in 2014."]
+    verdict = check("No.", *documents, question="Was Anna elected mayor of Lima in 2014?")
+    assert verdict.verdict == "unverifiable"
+
+
 def test_a_bare_amount_is_contradicted_by_another_one() -> None:
     verdict = check("$2.4B", "Revenue was $2.1B in Q3.", question="What was revenue in Q3?")
     assert (verdict.verdict, verdict.correction) == ("contradicted", "$2.1B")
