@@ -134,9 +134,12 @@ class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]
         results: list[Exception | list[ClaimVerdict]] = []
         for task in tasks:
             key = tuple(document.page_content for document in task.documents)
-            if key not in indexes:
-                indexes[key] = EvidenceIndex(task.documents)
-            results.append(self._judge_task(task, indexes[key]))
+            try:
+                if key not in indexes:
+                    indexes[key] = EvidenceIndex(task.documents)
+                results.append(self._judge_task(task, indexes[key]))
+            except Exception as exc:  # noqa: BLE001  (one task must not cost the others theirs)
+                results.append(exc)
         return results
 
     def _judge_task(self, task: VerificationTask, index: EvidenceIndex) -> list[ClaimVerdict]:

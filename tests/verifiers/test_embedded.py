@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,8 @@ from langchain_core.documents import Document
 from langchain_core.load import dumpd
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verifiers import embedded
+from langchain_groundedness.verifiers._judgement import judge
 from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
 
 PYTHON = (
@@ -222,6 +225,28 @@ def test_a_batch_gives_what_single_calls_give() -> None:
     assert verifier.batch(tasks) == single
     assert asyncio.run(verifier.abatch(tasks)) == single
     assert asyncio.run(verifier.ainvoke(tasks[0])) == single[0]
+
+
+def test_a_task_that_fails_leaves_the_others_of_its_batch_their_verdicts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(claim: Claim, *args: Any, **options: Any) -> ClaimVerdict:
+        if "poison" in claim.text:
+            raise OverflowError
+        return judge(claim, *args, **options)
+
+    monkeypatch.setattr(embedded, "judge", failing)
+    tasks = [task(text, ["Rome is a city."]) for text in ("Rome is a city.", "poison", "Rome.")]
+    first, failed, last = EmbeddedVerifier().batch(tasks, return_exceptions=True)
+    assert isinstance(failed, OverflowError)
+    assert [verdict.verdict for verdict in (*first, *last)] == ["supported", "supported"]
+    with pytest.raises(OverflowError):
+        EmbeddedVerifier().batch(tasks)
+
+
+def test_an_ordinal_of_thousands_of_digits_is_evidence_like_any_other() -> None:
+    verdict = check("Rome is a city.", "Rome is a city in its " + "1" * 5_000 + "th year.")
+    assert verdict.verdict == "supported"
 
 
 def test_equal_texts_in_other_documents_keep_their_own_ids_and_metadata() -> None:
