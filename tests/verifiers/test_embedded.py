@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers import embedded
 from langchain_groundedness.verifiers._judgement import judge
@@ -267,6 +268,12 @@ def test_the_threshold_is_an_option() -> None:
     verdict = strict.invoke(task("Rome is the capital.", ["Rome is the capital."]))[0]
     assert verdict.verdict == "unverifiable"
     assert dumpd(strict)["kwargs"] == {"threshold": 1.0}
+
+
+@pytest.mark.parametrize("options", [{"threshold": 2}, {"treshold": 0.5}])
+def test_a_bad_option_is_a_configuration_error(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"EmbeddedVerifier: t.*options are: .*threshold"):
+        EmbeddedVerifier(**options)
 
 
 def test_warming_up_twice_changes_nothing() -> None:
