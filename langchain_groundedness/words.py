@@ -73,15 +73,22 @@ def find_words(text: str) -> list[Word]:
         >>> [word.stem for word in find_words("She studied the cities.")]
         ['she', 'study', 'the', 'city']
     """
-    return [Word(_stem_as_written(m.group()), m.start(), m.end()) for m in _WORD.finditer(text)]
+    return [Word(_stem_of(m.group()), m.start(), m.end()) for m in _WORD.finditer(text)]
 
 
-@lru_cache(maxsize=100_000)
+def _stem_of(word: str) -> str:
+    return _known_stem(word) if len(word) <= _LONGEST_KEPT else _stem_as_written(word)
+
+
 def _stem_as_written(word: str) -> str:
     folded = fold(word)
     bare = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
     return stem(bare if bare.isascii() else folded)
 
+
+_LONGEST_KEPT = 64
+"""Characters: what the cache holds stays small whatever the documents are."""
+_known_stem = lru_cache(maxsize=100_000)(_stem_as_written)
 
 _IRREGULAR = {
     form: base

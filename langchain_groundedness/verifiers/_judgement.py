@@ -226,8 +226,12 @@ def _contradicted(case: _Case, probability: float, finding: Finding) -> ClaimVer
 def _judge_denial(
     case: _Case, probability: float, model: SupportModel, threshold: float
 ) -> ClaimVerdict:
-    """Judge a bare "no": supported by what contradicts the question, and the other way round."""
-    if case.finding is not None:
+    """Judge a bare "no": supported by what contradicts the question, and the other way round.
+
+    A difference that would not outweigh the model is none here either: another year beside the
+    one that was asked for denies nothing.
+    """
+    if case.finding is not None and decides(case.finding, case.statement, case.match):
         difference = case.finding.difference
         return ClaimVerdict(
             claim=case.claim,

@@ -243,8 +243,9 @@ def _read(match: re.Match[str]) -> Quantity | None:
     if group["number"]:
         return _read_number(match)
     if group["ordinal"]:
-        n = int(group["on"]) if group["on"] else _ORDINAL_WORDS[group["ow"].lower()]
-        return Quantity(start, end, "ordinal", float(n))
+        place = group["on"]
+        n = min(float(place), _LARGEST) if place else float(_ORDINAL_WORDS[group["ow"].lower()])
+        return Quantity(start, end, "ordinal", n)
     if group["literal"]:
         return Quantity(start, end, "literal", 0.0, text=group["literal"])
     if group["decade"]:

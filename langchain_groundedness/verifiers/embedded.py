@@ -8,6 +8,7 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field
 
+from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._index import EvidenceIndex
@@ -20,7 +21,7 @@ __all__ = ["EmbeddedVerifier"]
 _NO_DOCUMENTS = "no documents"
 
 
-class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+class EmbeddedVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
     """Judges each claim by the sentences of the documents that speak most about it.
 
     All text of all documents is searched. How well the best one to three neighbouring sentences
@@ -134,9 +135,12 @@ class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]
         results: list[Exception | list[ClaimVerdict]] = []
         for task in tasks:
             key = tuple(document.page_content for document in task.documents)
-            if key not in indexes:
-                indexes[key] = EvidenceIndex(task.documents)
-            results.append(self._judge_task(task, indexes[key]))
+            try:
+                if key not in indexes:
+                    indexes[key] = EvidenceIndex(task.documents)
+                results.append(self._judge_task(task, indexes[key]))
+            except Exception as exc:  # noqa: BLE001  (one task must not cost the others theirs)
+                results.append(exc)
         return results
 
     def _judge_task(self, task: VerificationTask, index: EvidenceIndex) -> list[ClaimVerdict]:
