@@ -382,7 +382,7 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         **given: Any,
-    ) -> AsyncIterator[GroundednessResultChunk]:
+    ) -> AsyncGenerator[GroundednessResultChunk]:
         async with aclosing(arun_pieces(self.live(**given), pieces, config)) as chunks:
             async for chunk in chunks:
                 yield chunk
