@@ -38,10 +38,11 @@ from langchain_groundedness import (
     ConfigurationError,
     GroundednessGuard,
     GroundednessRunnable,
+    SentenceClaimExtractor,
     VerificationTask,
     load_arguments,
 )
-from langchain_groundedness.testing import ScriptedClaimExtractor
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedClaimExtractor
 
 EVERY_CHARACTER = list(range(1, len(ANSWER)))
 RELEASES: list[Any] = ["mark", "hold_back", "release"]
@@ -253,6 +254,23 @@ def test_a_chain_of_guard_and_parser_streams() -> None:
     assert len(texts) > 1
 
 
+def test_a_model_judges_sentence_by_sentence_beside_a_sentence_extractor() -> None:
+    asked: list[str] = []
+
+    def reply(messages: list[Any]) -> str:
+        asked.append("\n".join(message.text for message in messages))
+        return "C1: [1] supported"
+
+    check = GroundednessRunnable(
+        model=ScriptedChatModel(replies=reply), extractor=SentenceClaimExtractor()
+    )
+    pieces = pieces_of("Revenue was $2.1B in Q3. Costs fell by 4%.", EVERY_CHARACTER)
+    texts = list(GroundednessGuard(check).transform(iter(pieces), {"max_concurrency": 1}))
+    assert "".join(texts) == "Revenue was $2.1B in Q3. Costs fell by 4%."
+    assert len(texts) > 1
+    assert len(asked) == 2
+
+
 class Heard(BaseCallbackHandler):
     """Keeps custom events."""
 
@@ -455,6 +473,27 @@ async def test_closing_early_ends_all_tasks() -> None:
                 assert text.startswith("Costs")
                 await started.wait()
                 break
+
+
+async def test_cancellation_ends_all_tasks() -> None:
+    started = asyncio.Event()
+
+    async def wait(_: VerificationTask) -> list[ClaimVerdict]:
+        started.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def read() -> None:
+        guarding = guard({"verifier": RunnableLambda(wait)})
+        async for _ in guarding.atransform(slowly(pieces_of(ANSWER, EVERY_CHARACTER))):
+            pass
+
+    with nothing_left():
+        task = asyncio.create_task(read())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 def test_an_upstream_error_lets_nothing_unverified_out() -> None:
