@@ -14,7 +14,7 @@ from langchain_groundedness.testing import ScriptedChatModel, ScriptedRequest, S
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-OFFLINE, OPENAI, ANY_MODEL = SNIPPETS
+OFFLINE, OPENAI, ANY_MODEL, STREAMING = SNIPPETS
 
 JUDGED = {
     "Revenue": ("Revenue was $2.1B", "contradicted | $2.1B | another figure"),
@@ -75,6 +75,11 @@ def test_each_way_to_begin_takes_about_ten_lines(snippet: str) -> None:
 def test_offline_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     run(OFFLINE)
     assert capsys.readouterr().out.splitlines() == promised(OFFLINE) != []
+
+
+def test_streaming_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    run(STREAMING)
+    assert capsys.readouterr().out.splitlines() == promised(STREAMING) != []
 
 
 @pytest.mark.enable_socket
