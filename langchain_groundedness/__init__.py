@@ -29,6 +29,7 @@ from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
+from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.types import (
     Action,
     AnswerVerdict,
@@ -87,6 +88,7 @@ __all__ = [
     "GroundednessCallbackHandler",
     "GroundednessError",
     "GroundednessEvent",
+    "GroundednessGuard",
     "GroundednessResult",
     "GroundednessResultChunk",
     "GroundednessRunnable",

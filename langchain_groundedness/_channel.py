@@ -138,7 +138,7 @@ class Channel:
             loop: A running loop for what the functions return to be awaited on; by default one
                 of their own.
         """
-        self._keep(event)
+        self.keep(event)
         for listener in self._listeners(event):
             try:
                 outcome = listener(event)
@@ -153,7 +153,7 @@ class Channel:
         Args:
             event: The event.
         """
-        self._keep(event)
+        self.keep(event)
         for listener in self._listeners(event):
             try:
                 outcome: Any
@@ -232,7 +232,12 @@ class Channel:
         unread = min(self._count - place, len(self._kept))
         return self._count, list(self._kept)[len(self._kept) - unread :]
 
-    def _keep(self, event: GroundednessEvent) -> None:
+    def keep(self, event: GroundednessEvent) -> None:
+        """Keep an event for the iterators, and call nobody.
+
+        Args:
+            event: The event.
+        """
         with self._news:
             self._kept.append(event)
             self._count += 1

@@ -19,6 +19,8 @@ __all__ = ["Handler"]
 class Handler:
     """Options, results and events."""
 
+    ignore_custom_event = True
+
     def __init__(  # noqa: PLR0913  (each option is given by keyword)
         self,
         checker: Runnable[Any, GroundednessResult] | None = None,
@@ -40,9 +42,10 @@ class Handler:
             on_verdict: Called with the event of each verdict, by itself or as a coroutine
                 function. What it raises is logged, and the chain goes on.
             on_event: The same for events of all kinds.
-            background: Check in threads of the handler, and not before the chain returns. Then
-                `flush()` or `await aflush()` before results are read.
-            max_workers: How many threads that is.
+            background: Check in threads of the handler, and do not let the chain wait for it.
+                Then `flush()` or `await aflush()` before results are read.
+            max_workers: How many threads check sentences while they stream; and how many check
+                answers in the background.
             max_pending: How many answers may wait for them; those beyond are `unchecked`, and a
                 line in the log says so.
             max_runs: How many root runs may be under way at once; beyond, the oldest is no longer
@@ -73,13 +76,15 @@ class Handler:
             raise ConfigurationError(msg)
         self._results = Results(max_results)
         self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
-        self._backlog = Backlog(workers=max_workers, most=max_pending) if background else None
+        self._sentences = Backlog(workers=max_workers)
+        self._answers = Backlog(workers=max_workers, most=max_pending) if background else None
         self._watch = Watch(
             checker or GroundednessRunnable(),
             channel=self._channel,
             results=self._results,
             max_runs=max_runs,
-            backlog=self._backlog,
+            sentences=self._sentences,
+            answers=self._answers,
             langsmith_client=langsmith_client,
         )
 
@@ -124,7 +129,7 @@ class Handler:
         Raises:
             GroundednessError: Called where an event loop runs; use `aflush` there.
         """
-        return self._backlog is None or self._backlog.wait(timeout)
+        return self._answers is None or self._answers.wait(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
         """Wait for the checks in the background without holding up the event loop.
@@ -135,15 +140,16 @@ class Handler:
         Returns:
             Whether all is checked.
         """
-        if self._backlog is None:
+        if self._answers is None:
             return True
-        return await run_in_executor(None, self._backlog.settled, timeout)
+        return await run_in_executor(None, self._answers.settled, timeout)
 
     def close(self) -> None:
         """End the iterators over events, and the threads when their work is done."""
         self._channel.close()
-        if self._backlog is not None:
-            self._backlog.close()
+        self._sentences.close()
+        if self._answers is not None:
+            self._answers.close()
 
 
 def _require_positive(**options: int) -> None:

@@ -60,6 +60,14 @@ class Report:
         for verdict in piece.claims:
             yield GroundednessEvent(kind="verdict", run_id=self.run_id, verdict=verdict)
 
+    def take(self, result: GroundednessResult) -> None:
+        """Take a result whose verdicts have been told.
+
+        Args:
+            result: The result.
+        """
+        self._total = result
+
     def close(self) -> GroundednessResult:
         """Sum up.
 

@@ -1,169 +1,156 @@
-"""Which run belongs to which root: the trees of runs that a callback handler sees, by run id.
+"""Runs a check on one input, on many at once, or on pieces, under a config that counts its cost."""
 
-Pure bookkeeping, no I/O and no lock: whoever calls it holds one. A run is a root if its parent was
-never seen, and not if it has none: a handler may be bound to an inner runnable, and a whole chain
-may run below a traced parent.
-"""
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, closing
+from functools import partial
+from typing import Any
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal
-from uuid import UUID
+from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_groundedness._gathered import Gathered
+from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._events import EventStream
+from langchain_groundedness._live import LiveCheck
+from langchain_groundedness._live_drivers import arun_live, run_live
+from langchain_groundedness._steps import CheckState
+from langchain_groundedness._usage import UsageCounter, counted
+from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
 
-__all__ = ["Kind", "Root", "Run", "RunBook"]
-
-Kind = Literal["chain", "model", "retriever", "tool"]
-_REMEMBERED = 4096
-
-
-@dataclass(eq=False)
-class Root:
-    """One tree of runs: one question answered, if it is a chain or an agent."""
-
-    run_id: UUID
-    gathered: Gathered = field(default_factory=Gathered)
-    loop: Any = None
-    """The event loop on which it began; `None` if on none."""
-    drafts: dict[UUID, Any] = field(default_factory=dict)
-    """What is being written, by the run of the model that writes it."""
-    runs: set[UUID] = field(default_factory=set)
+__all__ = ["Runs", "arun_pieces", "run_pieces"]
 
 
-@dataclass(eq=False)
-class Run:
-    """One run, and what it stands below."""
+class Runs:
+    """One check with one way to read inputs."""
 
-    run_id: UUID
-    kind: Kind
-    root: Root
-    retriever: UUID | None
-    """The outermost retriever at or above it."""
-    tool: UUID | None
-    """The outermost tool at or above it."""
+    def __init__(self, check: Check, read: Callable[[Any], CheckInput]) -> None:
+        """Bind the two.
 
-    @property
-    def is_root(self) -> bool:
-        """Whether no other run of the tree is above it."""
-        return self.run_id == self.root.run_id
+        Args:
+            check: The steps and options.
+            read: From any input to question, answer and documents.
+        """
+        self._check = check
+        self._read = read
 
-    @property
-    def is_outermost(self) -> bool:
-        """Whether it is a retriever or a tool that no other one of its kind has called."""
-        return self.run_id in (self.retriever, self.tool)
+    def one(self, value: Any, config: RunnableConfig) -> GroundednessResult:
+        """Check one input."""
+        config, counter = counted(config)
+        state = self._check.pipeline(self._read).invoke(value, config)
+        result = self._check.result(state, counter.usage)
+        EventStream(config).publish(ChunkMaker().close(result))
+        return result
 
-    @property
-    def may_answer(self) -> bool:
-        """Whether a model that runs here may be writing the answer."""
-        return self.kind == "model" and self.retriever is None and self.tool is None
+    async def aone(self, value: Any, config: RunnableConfig) -> GroundednessResult:
+        """Check one input."""
+        config, counter = counted(config)
+        state = await self._check.pipeline(self._read).ainvoke(value, config)
+        result = self._check.result(state, counter.usage)
+        await EventStream(config).apublish(ChunkMaker().close(result))
+        return result
+
+    def many(
+        self, values: list[Any], config: list[RunnableConfig]
+    ) -> list[Exception | GroundednessResult]:
+        """Check many inputs at once; an error is the outcome of its input."""
+        configs, counters = zip(*map(counted, config), strict=True)
+        pipeline = self._check.pipeline(self._read)
+        states = pipeline.batch(values, list(configs), return_exceptions=True)
+        results = self._results(states, counters)
+        for result, each in zip(results, configs, strict=True):
+            if not isinstance(result, Exception):
+                EventStream(each).publish(ChunkMaker().close(result))
+        return results
+
+    async def amany(
+        self, values: list[Any], config: list[RunnableConfig]
+    ) -> list[Exception | GroundednessResult]:
+        """Check many inputs at once; an error is the outcome of its input."""
+        configs, counters = zip(*map(counted, config), strict=True)
+        states: Sequence[CheckState | Exception]
+        if self._check.judges_together:
+            pipeline = self._check.pipeline(self._read)
+            states = await pipeline.abatch(values, list(configs), return_exceptions=True)
+        else:
+            # Each answer goes through its steps at its own pace; what is bounded is how many
+            # of the steps of all answers wait for a model.
+            limit = asyncio.Semaphore(config[0].get("max_concurrency") or len(values))
+            pipeline = self._check.pipeline(self._read, limit=limit)
+            async with asyncio.TaskGroup() as group:
+                runs = map(partial(_outcome, pipeline), values, configs)
+                tasks = list(map(group.create_task, runs))
+            states = [task.result() for task in tasks]
+        results = self._results(states, counters)
+        for result, each in zip(results, configs, strict=True):
+            if not isinstance(result, Exception):
+                await EventStream(each).apublish(ChunkMaker().close(result))
+        return results
+
+    def _results(
+        self, states: Sequence[CheckState | Exception], counters: Sequence[UsageCounter]
+    ) -> list[Exception | GroundednessResult]:
+        return [
+            state if isinstance(state, Exception) else self._check.result(state, counter.usage)
+            for state, counter in zip(states, counters, strict=True)
+        ]
 
 
-class RunBook:
-    """All runs that have begun and whose root has not ended.
+def run_pieces(
+    live: LiveCheck, pieces: Iterator[Any], config: RunnableConfig
+) -> Iterator[GroundednessResultChunk]:
+    """Check an answer while it is written.
 
-    Example:
-        >>> from uuid import uuid4
-        >>> book, traced, chain, model = RunBook(), uuid4(), uuid4(), uuid4()
-        >>> book.start(chain, traced, "chain").is_root
-        True
-        >>> book.start(model, chain, "model").root.run_id == chain
-        True
-        >>> book.forget(chain) is None, book.get(model)
-        (False, None)
+    Args:
+        live: A check that has not begun.
+        pieces: The upstream.
+        config: Config of the children of the run.
+
+    Yields:
+        Chunks, the last with the sum of all.
     """
+    config, counter = counted(config)
+    events = EventStream(config)
+    with closing(run_live(pieces, live, config)) as steps:
+        for _ in steps:
+            for chunk in live.take():
+                events.publish(chunk)
+                yield chunk
+    live.conclude(counter.usage)
+    for chunk in live.take():
+        events.publish(chunk)
+        yield chunk
 
-    def __init__(self) -> None:
-        """Start with no run."""
-        self._runs: dict[UUID, Run] = {}
-        self._roots: dict[UUID, Root] = {}
-        # A run whose tree is gone must not be taken for a root when it is heard of again.
-        self._gone: dict[UUID, None] = {}
 
-    def __len__(self) -> int:
-        """Count the roots that have not ended."""
-        return len(self._roots)
+async def arun_pieces(
+    live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig
+) -> AsyncGenerator[GroundednessResultChunk]:
+    """Check an answer while it is written.
 
-    @property
-    def size(self) -> int:
-        """How many runs are known."""
-        return len(self._runs)
+    Args:
+        live: A check that has not begun.
+        pieces: The upstream.
+        config: Config of the children of the run.
 
-    def start(
-        self, run_id: UUID, parent_run_id: UUID | None, kind: Kind, *, loop: Any = None
-    ) -> Run | None:
-        """Take note of a run.
+    Yields:
+        Chunks, the last with the sum of all.
+    """
+    config, counter = counted(config)
+    events = EventStream(config)
+    async with aclosing(arun_live(pieces, live, config)) as steps:
+        async for _ in steps:
+            for chunk in live.take():
+                await events.apublish(chunk)
+                yield chunk
+    live.conclude(counter.usage)
+    for chunk in live.take():
+        await events.apublish(chunk)
+        yield chunk
 
-        Args:
-            run_id: Its id.
-            parent_run_id: The id of the run that called it, whether seen here or not.
-            kind: What runs.
-            loop: The event loop on which it runs.
 
-        Returns:
-            The run; `None` if its root has ended already.
-        """
-        if run_id in self._runs:
-            return self._runs[run_id]
-        above = None if parent_run_id is None else self._runs.get(parent_run_id)
-        if run_id in self._gone or (above is None and parent_run_id in self._gone):
-            self._bury([run_id])
-            return None
-        root = Root(run_id, loop=loop) if above is None else above.root
-        run = Run(
-            run_id,
-            kind,
-            root,
-            retriever=(above and above.retriever) or (run_id if kind == "retriever" else None),
-            tool=(above and above.tool) or (run_id if kind == "tool" else None),
-        )
-        self._runs[run_id] = run
-        self._roots.setdefault(root.run_id, root)
-        root.runs.add(run_id)
-        return run
-
-    def get(self, run_id: UUID) -> Run | None:
-        """Look a run up.
-
-        Args:
-            run_id: Its id.
-
-        Returns:
-            The run; `None` if it is not known, or no longer.
-        """
-        return self._runs.get(run_id)
-
-    def forget(self, root_id: UUID) -> Root | None:
-        """Let go of a root and of all runs below it.
-
-        Args:
-            root_id: The id of the root.
-
-        Returns:
-            The root; `None` if it is not known.
-        """
-        root = self._roots.pop(root_id, None)
-        if root is not None:
-            for run_id in root.runs:
-                self._runs.pop(run_id, None)
-            self._bury(root.runs)
-        return root
-
-    def beyond(self, most: int) -> Iterator[Root]:
-        """Let go of the oldest roots while there are too many.
-
-        Args:
-            most: How many may stay.
-
-        Yields:
-            The roots that were let go.
-        """
-        while len(self._roots) > most:
-            root = self.forget(next(iter(self._roots)))
-            if root is not None:
-                yield root
-
-    def _bury(self, run_ids: Iterable[UUID]) -> None:
-        self._gone |= dict.fromkeys(run_ids)
-        while len(self._gone) > _REMEMBERED:
-            del self._gone[next(iter(self._gone))]
+async def _outcome(
+    pipeline: Runnable[Any, CheckState], value: Any, config: RunnableConfig
+) -> CheckState | Exception:
+    try:
+        return await pipeline.ainvoke(value, config)
+    except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+        return exc

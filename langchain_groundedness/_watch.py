@@ -8,22 +8,24 @@ they carry a tag, so that no handler ever judges a judge.
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
+from langchain_core.documents import Document
 from langchain_core.outputs import LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig, run_in_executor
 from langchain_core.runnables.config import var_child_runnable_config
 
 from langchain_groundedness._backlog import Backlog
 from langchain_groundedness._channel import Channel, GroundednessEvent, Results
+from langchain_groundedness._draft import Draft, can_draft
 from langchain_groundedness._gathered import answer_of
 from langchain_groundedness._report import Report, without_check
-from langchain_groundedness._runs import Kind, Root, RunBook
+from langchain_groundedness._run_trees import Kind, Root, Run, RunBook
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -54,6 +56,8 @@ class Work:
 class Next:
     """What is to be done after something was seen."""
 
+    dropped: tuple[Draft, ...] = ()
+    """Texts that will not become answers."""
     events: tuple[GroundednessEvent, ...] = ()
     work: Work | None = None
 
@@ -71,7 +75,8 @@ class Watch:
         channel: Channel,
         results: Results,
         max_runs: int,
-        backlog: Backlog | None,
+        sentences: Backlog,
+        answers: Backlog | None,
         langsmith_client: Any,
     ) -> None:
         """Start with no run.
@@ -81,7 +86,8 @@ class Watch:
             channel: Hands out events.
             results: Keeps results.
             max_runs: Most roots that are watched at once; the oldest make room.
-            backlog: Does the checks; by default they are done before the chain returns.
+            sentences: Checks sentences while they are written.
+            answers: Checks answers; by default that is done before the chain returns.
             langsmith_client: Has `create_feedback`, if there is one.
         """
         self._extractor = None
@@ -94,8 +100,10 @@ class Watch:
         self._channel = channel
         self._results = results
         self._max_runs = max_runs
-        self._backlog = backlog
+        self._sentences = sentences
+        self._answers = answers
         self._langsmith = langsmith_client
+        self._drafts = can_draft(checker)
         self._book = RunBook()
         self._lock = threading.Lock()
 
@@ -128,7 +136,27 @@ class Watch:
                 root.run_id,
                 self._max_runs,
             )
-        return Next(tuple(map(_abandoned, late)))
+        return _given_up(*late)
+
+    def read(self, run_id: UUID, text: str, *, loop: asyncio.AbstractEventLoop | None) -> None:
+        """See a model write; what may be the answer is checked while it is written.
+
+        Args:
+            run_id: The run of the model.
+            text: What it has added.
+            loop: The loop on which this is seen.
+        """
+        run = self._book.get(run_id) if text and self._drafts else None
+        if run is None or not run.may_answer:
+            return
+        draft = run.root.drafts.get(run_id)
+        if draft is None:
+            documents = run.root.gathered.documents
+            if not documents:
+                return
+            draft = self._draft(run.root, documents, loop if loop is run.root.loop else None)
+            run.root.drafts[run_id] = draft
+        draft.feed(text)
 
     def end(
         self,
@@ -144,20 +172,20 @@ class Watch:
             run = self._book.get(run_id)
             if run is None:
                 return _NOTHING
-            gathered = run.root.gathered
-            if run.kind == "chain" and inputs is not None:
-                gathered.take_inputs(inputs)
-            elif run.kind == "retriever" and run.is_outermost:
-                gathered.take_retrieved(_listed(output), tool=run.tool)
-            elif run.kind == "tool" and run.is_outermost:
-                gathered.take_tool_output(output, tool=run_id, name=name)
-            if not run.is_root:
-                return _NOTHING
-            self._book.forget(run_id)
+            _gather(run, output, inputs, name)
+            if run.is_root:
+                self._book.forget(run_id)
         if run.kind == "model" and isinstance(output, LLMResult):
             output = answer_of(output)
+            draft = run.root.drafts.get(run_id)
+            if draft is not None and output is None and not run.is_root:
+                return Next(dropped=(run.root.drafts.pop(run_id),))
+            if draft is not None:
+                draft.end()
+        if not run.is_root:
+            return _NOTHING
         if run.kind in ("retriever", "tool") or output is None:
-            return Next((_abandoned(run.root),))
+            return _given_up(run.root)
         return Next(work=Work(run.root, output))
 
     def fail(self, run_id: UUID) -> Next:
@@ -168,22 +196,30 @@ class Watch:
                 return _NOTHING
             if run.kind == "tool" and run.is_outermost:
                 run.root.gathered.drop_tool(run_id)
-            root = self._book.forget(run_id) if run.is_root else None
-        return _NOTHING if root is None else Next((_abandoned(root),))
+            if run.is_root:
+                self._book.forget(run_id)
+        if run.is_root:
+            return _given_up(run.root)
+        draft = run.root.drafts.pop(run_id, None)
+        return _NOTHING if draft is None else Next(dropped=(draft,))
 
     def go(self, after: Next) -> None:
         """Do what is to be done, in a thread."""
+        for draft in after.dropped:
+            draft.drop()
         for event in after.events:
             self._channel.publish(event)
         if after.work is None:
             return
-        if self._backlog is None:
+        if self._answers is None:
             _apart().run(self._check, after.work)
-        elif self._backlog.add(partial(_apart().run, self._check, after.work)) is None:
+        elif self._answers.add(partial(_apart().run, self._check, after.work)) is None:
             self._hand_out(after.work, self._too_much(after.work))
 
     async def ago(self, after: Next) -> None:
         """Do what is to be done, on an event loop."""
+        for draft in after.dropped:
+            await run_in_executor(None, draft.drop)
         for event in after.events:
             await self._channel.apublish(event)
         if after.work is None:
@@ -191,21 +227,29 @@ class Watch:
         loop = asyncio.get_running_loop()
         if after.work.root.loop is not loop:
             # A chain that runs without a loop gives every event of an async handler a new one.
-            await run_in_executor(None, self.go, after)
+            await run_in_executor(None, self.go, Next(work=after.work))
             return
         work = Work(after.work.root, after.work.output, loop)
-        if self._backlog is None:
-            await _task_apart(self._acheck(work))
-        elif self._backlog.add(partial(_apart().run, self._check, work)) is None:
+        if self._answers is None:
+            try:
+                await _task_apart(self._acheck(work))
+            except asyncio.CancelledError:
+                self._channel.keep(_abandoned(work.root))
+                raise
+        elif self._answers.add(partial(_apart().run, self._check, work)) is None:
             await _task_apart(self._ahand_out(work, self._too_much(work)))
 
     def _check(self, work: Work) -> None:
         report, source = Report(work.root.run_id), None
         try:
             source = self._read(work)
-            for piece in self._checker.stream(source, _config(work)):
-                for event in report.add(piece):
-                    self._channel.publish(event, loop=work.loop)
+            draft = self._settle(work, source)
+            if draft is not None and (known := draft.result()):
+                report.take(known)
+            else:
+                for piece in self._checker.stream(source, _config(work.root)):
+                    for event in report.add(piece):
+                        self._channel.publish(event, loop=work.loop)
             result = report.close()
         except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
             result = report.fail(exc, source, self._policy)
@@ -215,13 +259,39 @@ class Watch:
         report, source = Report(work.root.run_id), None
         try:
             source = self._read(work)
-            async for piece in self._checker.astream(source, _config(work)):
-                for event in report.add(piece):
-                    await self._channel.apublish(event)
+            draft = await run_in_executor(None, self._settle, work, source)
+            if draft is not None and (known := await run_in_executor(None, draft.result)):
+                report.take(known)
+            else:
+                async for piece in self._checker.astream(source, _config(work.root)):
+                    for event in report.add(piece):
+                        await self._channel.apublish(event)
             result = report.close()
         except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
             result = report.fail(exc, source, self._policy)
         await self._ahand_out(work, result)
+
+    def _draft(
+        self, root: Root, documents: Sequence[Document], loop: asyncio.AbstractEventLoop | None
+    ) -> Draft:
+        return Draft(
+            root.run_id,
+            cast("GroundednessRunnable", self._checker),
+            question=root.gathered.question,
+            documents=documents,
+            backlog=self._sentences,
+            config=_config(root),
+            publish=partial(self._channel.publish, loop=loop),
+        )
+
+    def _settle(self, work: Work, source: CheckInput) -> Draft | None:
+        """Give the text that became the answer, if it was read, and drop all others."""
+        drafts = list(work.root.drafts.values())
+        answer = next((draft for draft in reversed(drafts) if draft.is_of(source)), None)
+        for draft in drafts:
+            if draft is not answer:
+                draft.drop()
+        return answer
 
     def _read(self, work: Work) -> CheckInput:
         return work.root.gathered.read(work.output, context_extractor=self._extractor)
@@ -261,12 +331,12 @@ class Watch:
             logger.warning("no feedback for run %s: %s", run_id, type(exc).__name__)
 
 
-def _config(work: Work) -> RunnableConfig:
+def _config(root: Root) -> RunnableConfig:
     return {
         "callbacks": [],
         "run_name": "groundedness_check",
         "tags": [CHECK_TAG],
-        "metadata": {"checked_run_id": str(work.root.run_id)},
+        "metadata": {"checked_run_id": str(root.run_id)},
     }
 
 
@@ -289,8 +359,19 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def _listed(documents: object) -> list[Any]:
-    return list(documents) if isinstance(documents, list | tuple) else []
+def _gather(run: Run, output: Any, inputs: object, name: str | None) -> None:
+    gathered = run.root.gathered
+    if run.kind == "chain" and inputs is not None:
+        gathered.take_inputs(inputs)
+    elif run.kind == "retriever" and run.is_outermost:
+        gathered.take_retrieved(list(output or ()), tool=run.tool)
+    elif run.kind == "tool" and run.is_outermost:
+        gathered.take_tool_output(output, tool=run.run_id, name=name)
+
+
+def _given_up(*roots: Root) -> Next:
+    dropped = tuple(draft for root in roots for draft in root.drafts.values())
+    return Next(dropped, tuple(map(_abandoned, roots)))
 
 
 def _abandoned(root: Root) -> GroundednessEvent:

@@ -6,14 +6,15 @@ of code with `collect_groundedness()`. It gathers question, documents and answer
 checks, and hands out verdicts one by one.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
-from langchain_core.outputs import LLMResult
+from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 from langchain_core.runnables import Runnable
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 
+_Chunk: TypeAlias = GenerationChunk | ChatGenerationChunk
 _H = TypeVar("_H", bound=Handler)
 
 
@@ -115,6 +117,16 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
         **run: Any,
     ) -> None:
         self._watch.go(self._watch.start("model", run_id, **run))
+
+    @override
+    def on_llm_new_token(
+        self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
+    ) -> None:
+        self._watch.read(run_id, _text(token, chunk), loop=None)
+
+    @override
+    def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
+        self._watch.read(run_id, _delta(event), loop=None)
 
     @override
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
@@ -203,6 +215,16 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
         await self._watch.ago(self._watch.start("model", run_id, **run))
 
     @override
+    async def on_llm_new_token(
+        self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
+    ) -> None:
+        self._watch.read(run_id, _text(token, chunk), loop=asyncio.get_running_loop())
+
+    @override
+    async def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
+        self._watch.read(run_id, _delta(event), loop=asyncio.get_running_loop())
+
+    @override
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
         await self._watch.ago(self._watch.end(run_id, response, **run))
 
@@ -276,6 +298,19 @@ def collect_groundedness(
         [0.4, 0.4]
     """
     return _Collection(checker, options)
+
+
+def _text(token: object, chunk: _Chunk | None) -> str:
+    """Read the text of a token, which may be a list of content blocks."""
+    if isinstance(chunk, ChatGenerationChunk):
+        return str(chunk.message.text)
+    return token if isinstance(token, str) else ""
+
+
+def _delta(event: Mapping[str, Any]) -> str:
+    """Read the text of an event of the third version of LangChain's event streams."""
+    delta = event.get("delta") if event.get("event") == "content-block-delta" else None
+    return str(delta["text"]) if delta and delta.get("type") == "text-delta" else ""
 
 
 register_configure_hook(collecting, inheritable=True)
