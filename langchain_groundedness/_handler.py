@@ -8,6 +8,7 @@ from langchain_core.runnables import Runnable, run_in_executor
 
 from langchain_groundedness._backlog import Backlog
 from langchain_groundedness._channel import Channel, GroundednessEvent, Listener, Results
+from langchain_groundedness._checks import Checks
 from langchain_groundedness._watch import Watch
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -78,15 +79,15 @@ class Handler:
         self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
         self._sentences = Backlog(workers=max_workers)
         self._answers = Backlog(workers=max_workers, most=max_pending) if background else None
-        self._watch = Watch(
+        self._checks = Checks(
             checker or GroundednessRunnable(),
             channel=self._channel,
             results=self._results,
-            max_runs=max_runs,
             sentences=self._sentences,
             answers=self._answers,
             langsmith_client=langsmith_client,
         )
+        self._watch = Watch(self._checks, max_runs=max_runs)
 
     @property
     def results(self) -> Mapping[UUID, GroundednessResult]:

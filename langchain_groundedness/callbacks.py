@@ -20,8 +20,8 @@ from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
 from langchain_groundedness._channel import GroundednessEvent
+from langchain_groundedness._checks import collecting
 from langchain_groundedness._handler import Handler
-from langchain_groundedness._watch import collecting
 from langchain_groundedness.types import GroundednessResult
 
 if TYPE_CHECKING:
@@ -63,49 +63,49 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     def on_chain_start(
         self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        self._watch.go(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
+        self._checks.go(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
 
     @override
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **run: Any) -> None:
-        self._watch.go(self._watch.end(run_id, outputs, **run))
+        self._checks.go(self._watch.end(run_id, outputs, **run))
 
     @override
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._watch.go(self._watch.fail(run_id))
+        self._checks.go(self._watch.fail(run_id))
 
     @override
     def on_retriever_start(
         self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
     ) -> None:
-        self._watch.go(self._watch.start("retriever", run_id, **run))
+        self._checks.go(self._watch.start("retriever", run_id, **run))
 
     @override
     def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **run: Any) -> None:
-        self._watch.go(self._watch.end(run_id, documents, **run))
+        self._checks.go(self._watch.end(run_id, documents, **run))
 
     @override
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._watch.go(self._watch.fail(run_id))
+        self._checks.go(self._watch.fail(run_id))
 
     @override
     def on_tool_start(
         self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
     ) -> None:
-        self._watch.go(self._watch.start("tool", run_id, **{**run, "inputs": None}))
+        self._checks.go(self._watch.start("tool", run_id, **{**run, "inputs": None}))
 
     @override
     def on_tool_end(self, output: Any, *, run_id: UUID, **run: Any) -> None:
-        self._watch.go(self._watch.end(run_id, output, **run))
+        self._checks.go(self._watch.end(run_id, output, **run))
 
     @override
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._watch.go(self._watch.fail(run_id))
+        self._checks.go(self._watch.fail(run_id))
 
     @override
     def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        self._watch.go(self._watch.start("model", run_id, **run))
+        self._checks.go(self._watch.start("model", run_id, **run))
 
     @override
     def on_chat_model_start(
@@ -116,7 +116,7 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
         run_id: UUID,
         **run: Any,
     ) -> None:
-        self._watch.go(self._watch.start("model", run_id, **run))
+        self._checks.go(self._watch.start("model", run_id, **run))
 
     @override
     def on_llm_new_token(
@@ -130,11 +130,11 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
 
     @override
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
-        self._watch.go(self._watch.end(run_id, response, **run))
+        self._checks.go(self._watch.end(run_id, response, **run))
 
     @override
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._watch.go(self._watch.fail(run_id))
+        self._checks.go(self._watch.fail(run_id))
 
 
 class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
@@ -157,51 +157,51 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_chain_start(
         self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._watch.ago(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
+        await self._checks.ago(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
 
     @override
     async def on_chain_end(self, outputs: Any, *, run_id: UUID, **run: Any) -> None:
-        await self._watch.ago(self._watch.end(run_id, outputs, **run))
+        await self._checks.ago(self._watch.end(run_id, outputs, **run))
 
     @override
     async def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._watch.ago(self._watch.fail(run_id))
+        await self._checks.ago(self._watch.fail(run_id))
 
     @override
     async def on_retriever_start(
         self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._watch.ago(self._watch.start("retriever", run_id, **run))
+        await self._checks.ago(self._watch.start("retriever", run_id, **run))
 
     @override
     async def on_retriever_end(
         self, documents: Sequence[Document], *, run_id: UUID, **run: Any
     ) -> None:
-        await self._watch.ago(self._watch.end(run_id, documents, **run))
+        await self._checks.ago(self._watch.end(run_id, documents, **run))
 
     @override
     async def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._watch.ago(self._watch.fail(run_id))
+        await self._checks.ago(self._watch.fail(run_id))
 
     @override
     async def on_tool_start(
         self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._watch.ago(self._watch.start("tool", run_id, **{**run, "inputs": None}))
+        await self._checks.ago(self._watch.start("tool", run_id, **{**run, "inputs": None}))
 
     @override
     async def on_tool_end(self, output: Any, *, run_id: UUID, **run: Any) -> None:
-        await self._watch.ago(self._watch.end(run_id, output, **run))
+        await self._checks.ago(self._watch.end(run_id, output, **run))
 
     @override
     async def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._watch.ago(self._watch.fail(run_id))
+        await self._checks.ago(self._watch.fail(run_id))
 
     @override
     async def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        await self._watch.ago(self._watch.start("model", run_id, **run))
+        await self._checks.ago(self._watch.start("model", run_id, **run))
 
     @override
     async def on_chat_model_start(
@@ -212,7 +212,7 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
         run_id: UUID,
         **run: Any,
     ) -> None:
-        await self._watch.ago(self._watch.start("model", run_id, **run))
+        await self._checks.ago(self._watch.start("model", run_id, **run))
 
     @override
     async def on_llm_new_token(
@@ -226,11 +226,11 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
 
     @override
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
-        await self._watch.ago(self._watch.end(run_id, response, **run))
+        await self._checks.ago(self._watch.end(run_id, response, **run))
 
     @override
     async def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._watch.ago(self._watch.fail(run_id))
+        await self._checks.ago(self._watch.fail(run_id))
 
 
 class _Collection:
