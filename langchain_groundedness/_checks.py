@@ -164,6 +164,7 @@ class Checks:
                         self._channel.publish(event, loop=work.loop)
             result = report.close()
         except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
+            self._settle(work, None)
             result = report.fail(exc, source, self._policy)
         self._hand_out(work, result)
 
@@ -180,13 +181,14 @@ class Checks:
                         await self._channel.apublish(event)
             result = report.close()
         except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
+            await run_in_executor(None, self._settle, work, None)
             result = report.fail(exc, source, self._policy)
         await self._ahand_out(work, result)
 
-    def _settle(self, work: Work, source: CheckInput) -> Draft | None:
+    def _settle(self, work: Work, source: CheckInput | None) -> Draft | None:
         """Give the text that became the answer, if it was read, and drop all others."""
         drafts = list(work.root.drafts.values())
-        answer = next((draft for draft in reversed(drafts) if draft.is_of(source)), None)
+        answer = next((d for d in reversed(drafts) if source and d.is_of(source)), None)
         for draft in drafts:
             if draft is not answer:
                 draft.drop()

@@ -47,6 +47,9 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     as it is, and nothing that goes wrong in a check reaches the chain. To change or hold back
     answers use `GroundednessRunnable` or the agent middleware.
 
+    Given to the constructor of a chain, it sees only what that chain itself takes and returns;
+    LangChain hands it on to inner runs only from a config.
+
     A chain without documents, an output that cannot be read or a check that fails gives a result
     with the verdict `unchecked`, and a line in the log.
 
