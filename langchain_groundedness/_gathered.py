@@ -192,9 +192,9 @@ def _as_message(output: object, name: str | None) -> ToolMessage | None:
     """Give what a tool returned as the message that the model gets to read."""
     if isinstance(output, ToolMessage):
         return output
-    update = getattr(output, "update", None)  # of LangGraph's `Command`
-    if isinstance(update, Mapping) and not isinstance(output, Mapping):
-        listed = update.get("messages") or ()
+    if hasattr(output, "goto"):  # LangGraph's `Command`
+        update = getattr(output, "update", None)
+        listed = update.get("messages") or () if isinstance(update, Mapping) else ()
         return next((each for each in reversed(listed) if isinstance(each, ToolMessage)), None)
     if output is None:
         return None

@@ -43,6 +43,8 @@ class Run:
     """The outermost retriever at or above it."""
     tool: UUID | None
     """The outermost tool at or above it."""
+    heard_by: Literal["token", "event"] | None = None
+    """Which callback says what it writes, if it is a model."""
 
     @property
     def is_root(self) -> bool:

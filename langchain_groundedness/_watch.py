@@ -6,7 +6,7 @@ Handlers are shared by all runs of all threads and loops, so all state is by run
 import asyncio
 import logging
 import threading
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from langchain_core.outputs import LLMResult
@@ -68,17 +68,26 @@ class Watch:
             )
         return _given_up(*late)
 
-    def read(self, run_id: UUID, text: str, *, loop: asyncio.AbstractEventLoop | None) -> None:
+    def read(
+        self,
+        run_id: UUID,
+        text: str,
+        *,
+        source: Literal["token", "event"],
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
         """See a model write; what may be the answer is checked while it is written.
 
         Args:
             run_id: The run of the model.
             text: What it has added.
+            source: Which callback said so. Some models give both, so that the first one counts.
             loop: The loop on which this is seen.
         """
         run = self._book.get(run_id) if text and self._checks.drafts else None
-        if run is None or not run.may_answer:
+        if run is None or not run.may_answer or (run.heard_by or source) != source:
             return
+        run.heard_by = source
         draft = run.root.drafts.get(run_id)
         if draft is None:
             if not run.root.gathered.documents:

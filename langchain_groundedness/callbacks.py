@@ -125,11 +125,11 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     def on_llm_new_token(
         self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
     ) -> None:
-        self._watch.read(run_id, _text(token, chunk), loop=None)
+        self._watch.read(run_id, _text(token, chunk), source="token")
 
     @override
     def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
-        self._watch.read(run_id, _delta(event), loop=None)
+        self._watch.read(run_id, _delta(event), source="event")
 
     @override
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
@@ -221,11 +221,13 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_llm_new_token(
         self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
     ) -> None:
-        self._watch.read(run_id, _text(token, chunk), loop=asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._watch.read(run_id, _text(token, chunk), source="token", loop=loop)
 
     @override
     async def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
-        self._watch.read(run_id, _delta(event), loop=asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._watch.read(run_id, _delta(event), source="event", loop=loop)
 
     @override
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:

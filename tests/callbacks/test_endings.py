@@ -12,7 +12,16 @@ from uuid import uuid4
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableGenerator, RunnableLambda
-from watched_chains import Atlas, Writer, answer, lcel_chain, question, retrieval_chain
+from watched_chains import (
+    Atlas,
+    Writer,
+    agent,
+    answer,
+    lcel_chain,
+    messages,
+    question,
+    retrieval_chain,
+)
 
 from langchain_groundedness import (
     AsyncGroundednessCallbackHandler,
@@ -173,8 +182,6 @@ async def test_leaving_an_awaited_stream_early_lets_the_run_go(kind: Any) -> Non
 
 @HANDLERS
 def test_an_agent_graph_that_is_left_early_is_let_go(kind: Any) -> None:
-    from watched_chains import agent, messages  # noqa: PLC0415
-
     handler = kind(QUICK)
     stream: Any = agent("content").stream(
         messages(question("Land1")), {"callbacks": [handler]}, stream_mode="updates"
