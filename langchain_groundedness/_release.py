@@ -61,6 +61,8 @@ class GuardedText(NamedTuple):
 
     text: str
     edits: tuple[Edit, ...]
+    blocked: bool = False
+    """Whether the message stands in the place of its end."""
 
 
 def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText:
@@ -77,9 +79,10 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     placed = apply_edits(answer, result.edits) == result.answer
     lost = [v for v in result.claims if not placed or v.claim.start is None]
     unplaced = any(v.verdict == "unchecked" for v in lost)
-    if rules.block(lost) or (unplaced and rules.on_unchecked == "hold_back"):
+    blocked = rules.block(lost)
+    if blocked or (unplaced and rules.on_unchecked == "hold_back"):
         # It cannot be told which sentence it is.
-        return _replaced(answer, rules.blocked_message)
+        return _replaced(answer, rules.blocked_message, blocked=blocked)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
     if not placed:
         return _replaced(answer, result.answer + suffix)
@@ -121,9 +124,9 @@ class Release:
     def take(self) -> str:
         """Give the text that may leave now and has not left yet."""
         live = self._live
-        if self.stopped or not live.grows:
+        if self.stopped:
             return ""
-        if not live.edits_by_sentence:
+        if not live.grows or not live.edits_by_sentence:
             return self._rest() if self._immediate else ""
         blocked = self._judge()
         limit = self._limit() if blocked is None else blocked.start
@@ -149,7 +152,8 @@ class Release:
             return guarded.text
         for edit in guarded.edits:
             self._retract(edit)
-        return result.original_answer[self._at :]
+        message = self._rules.blocked_message if guarded.blocked else ""
+        return result.original_answer[self._at :] + message
 
     def retracted(self) -> list[dict[str, Any]]:
         """Give what must be replaced in text that has left, as plain values, once."""
@@ -253,20 +257,19 @@ def _mark_place(text: str, sentence: _Sentence) -> int:
     return sentence.start + len(body.rstrip())
 
 
-def _replaced(answer: str, text: str) -> GuardedText:
-    return GuardedText(text, (_edit(answer, "", 0, len(answer), text),))
+def _replaced(answer: str, text: str, *, blocked: bool = False) -> GuardedText:
+    return GuardedText(text, (_edit(answer, "", 0, len(answer), text),), blocked)
 
 
 def _cut(
     answer: str, edits: Sequence[Edit], sentence: _Sentence, rules: ReleaseRules
 ) -> GuardedText:
-    message = rules.blocked_message
-    cut = _edit(answer, sentence.verdicts[0].claim.id, sentence.start, len(answer), message)
-    kept = without_overlaps(edits)
-    before = [edit for edit in kept if edit.start < sentence.start]
-    at = max([sentence.start, *(edit.end for edit in before)])
-    cut = _edit(answer, cut.claim_id, at, len(answer), message)
-    return GuardedText(apply_edits(answer, (*before, cut)), (*before, cut))
+    """End the text where a sentence begins, after all edits before it."""
+    made = without_overlaps(edits)
+    at = max([sentence.start, *(edit.end for edit in made)])
+    claim = sentence.verdicts[0].claim.id
+    kept = (*made, _edit(answer, claim, at, len(answer), rules.blocked_message))
+    return GuardedText(apply_edits(answer, kept), kept, blocked=True)
 
 
 def _edit(text: str, claim: str, start: int, end: int, replacement: str) -> Edit:

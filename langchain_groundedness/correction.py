@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, SkipValidation, field_validator, model_validator
 from typing_extensions import override
 
@@ -47,6 +48,7 @@ _LONGEST_VALUE = 4
 _LOGGER = logging.getLogger(__name__)
 
 Span: TypeAlias = tuple[int, int]
+_Found: TypeAlias = tuple[list[Edit], list[tuple[ClaimVerdict, Span]]]
 
 
 class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAnswer]):
@@ -113,7 +115,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> CorrectedAnswer:
-        return drive(self._flow(task), config)
+        return drive(self._flow(task, self._found(task)), config)
 
     async def _acorrect(
         self,
@@ -121,9 +123,11 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> CorrectedAnswer:
-        return await adrive(self._flow(task), config)
+        found = await run_in_executor(None, self._found, task)
+        return await adrive(self._flow(task, found), config)
 
-    def _flow(self, task: CorrectionTask) -> Flow[CorrectedAnswer]:
+    def _found(self, task: CorrectionTask) -> _Found:
+        """Find the edits that need no model, and the statements that do."""
         spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
         edits: list[Edit] = []
         coarse: list[tuple[ClaimVerdict, Span]] = []
@@ -136,6 +140,10 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
                     coarse.append((verdict, span))
                 else:
                     edits.append(self._edit(task.answer, verdict, span, change))
+        return edits, coarse
+
+    def _flow(self, task: CorrectionTask, found: _Found) -> Flow[CorrectedAnswer]:
+        edits, coarse = found
         written: dict[str, str] = {}
         if self.model is not None and coarse:
             written = yield from self._rewritten(task, coarse)
