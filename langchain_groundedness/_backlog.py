@@ -4,9 +4,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any
 
+from langchain_groundedness._context import apart
 from langchain_groundedness.exceptions import GroundednessError
 
 __all__ = ["Backlog"]
@@ -40,7 +40,7 @@ class Backlog:
         self._pool: ThreadPoolExecutor | None = None
 
     def add(self, work: Callable[[], Any]) -> "Future[Any] | None":
-        """Have something done, in a copy of the current context.
+        """Have something done, in a context of its own, apart from the caller's chain.
 
         Args:
             work: What to call. An error that it raises is in the future.
@@ -55,7 +55,7 @@ class Backlog:
                 name = "groundedness"
                 self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix=name)
             self._unfinished += 1
-            future = self._pool.submit(copy_context().run, work)
+            future = self._pool.submit(apart().run, work)
         future.add_done_callback(self._finished)
         return future
 

@@ -7,17 +7,16 @@ they carry a tag, so that no handler ever judges a judge.
 import asyncio
 import logging
 from collections.abc import Coroutine
-from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
 from langchain_core.runnables import Runnable, RunnableConfig, run_in_executor
-from langchain_core.runnables.config import var_child_runnable_config
 
 from langchain_groundedness._backlog import Backlog
 from langchain_groundedness._channel import Channel, GroundednessEvent, Results
+from langchain_groundedness._context import CHECK_TAG, apart
 from langchain_groundedness._draft import Draft, can_draft
 from langchain_groundedness._report import Report, without_check
 from langchain_groundedness._run_trees import Root
@@ -26,15 +25,9 @@ from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["CHECK_TAG", "Checks", "Next", "Work", "abandoned", "collecting"]
+__all__ = ["Checks", "Next", "Work", "abandoned"]
 
 logger = logging.getLogger("langchain_groundedness")
-
-CHECK_TAG = "groundedness:check"
-"""Tag of every run of a check that a handler has started."""
-
-collecting: ContextVar[Any] = ContextVar("groundedness_collecting", default=None)
-"""The handler of the `collect_groundedness` block that the code runs in."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +117,8 @@ class Checks:
         if after.work is None:
             return
         if self._answers is None:
-            _apart().run(self._check, after.work)
-        elif self._answers.add(partial(_apart().run, self._check, after.work)) is None:
+            apart().run(self._check, after.work)
+        elif self._answers.add(partial(self._check, after.work)) is None:
             self._hand_out(after.work, self._too_much(after.work))
 
     async def ago(self, after: Next) -> None:
@@ -148,7 +141,7 @@ class Checks:
             except asyncio.CancelledError:
                 self._channel.keep(abandoned(work.root))
                 raise
-        elif self._answers.add(partial(_apart().run, self._check, work)) is None:
+        elif self._answers.add(partial(self._check, work)) is None:
             await _task_apart(self._ahand_out(work, self._too_much(work)))
 
     def _check(self, work: Work) -> None:
@@ -241,16 +234,8 @@ def _config(root: Root) -> RunnableConfig:
     }
 
 
-def _apart() -> Context:
-    """Copy the context, without what ties new runs to the chain that is watched."""
-    context = copy_context()
-    context.run(var_child_runnable_config.set, None)
-    context.run(collecting.set, None)
-    return context
-
-
 async def _task_apart(work: Coroutine[Any, Any, None]) -> None:
-    await asyncio.create_task(work, context=_apart())
+    await asyncio.create_task(work, context=apart())
 
 
 def _ended(run_id: UUID, result: GroundednessResult) -> GroundednessEvent:

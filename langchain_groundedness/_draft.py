@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
+from langchain_core.callbacks import CallbackManager, CallbackManagerForChainRun
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
@@ -68,6 +69,7 @@ class Draft:
         self._head = CheckInput(question=question, answer="", documents=tuple(documents))
         self._live = checker.live(question=question, documents=list(documents))
         self._backlog = backlog
+        self._run, config = _traced(config, self._head)
         self._config, self._counter = counted(config)
         self._publish = publish
         self._texts: list[str] = []
@@ -124,6 +126,7 @@ class Draft:
                 raise self._error
             result = self._live.conclude(self._counter.usage)
         self._tell()
+        self._run.on_chain_end(result)
         return result
 
     def drop(self) -> None:
@@ -136,6 +139,7 @@ class Draft:
                 self._live.jobs.clear()
             for verdict in self._told.values():
                 self._publish(self._event("retracted", verdict))
+        self._run.on_chain_error(self._error or RuntimeError("this text is not the answer"))
 
     def _start(self) -> None:
         while self._live.jobs:
@@ -176,3 +180,16 @@ class Draft:
         return GroundednessEvent.model_validate(
             {"kind": kind, "run_id": self._run_id, "verdict": verdict}
         )
+
+
+def _traced(
+    config: RunnableConfig, head: CheckInput
+) -> tuple[CallbackManagerForChainRun, RunnableConfig]:
+    """Begin a run above the jobs, so that they are one trace where checks are traced."""
+    manager = CallbackManager.configure(
+        inheritable_callbacks=config["callbacks"],
+        inheritable_tags=config["tags"],
+        inheritable_metadata=config["metadata"],
+    )
+    run = manager.on_chain_start(None, dict(head), name=config["run_name"])
+    return run, {**config, "callbacks": run.get_child()}

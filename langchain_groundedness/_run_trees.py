@@ -43,6 +43,8 @@ class Run:
     """The outermost retriever at or above it."""
     tool: UUID | None
     """The outermost tool at or above it."""
+    checks: bool = False
+    """Whether it is a check in the chain, or below one: what models write there is no answer."""
     heard_by: Literal["token", "event"] | None = None
     """Which callback says what it writes, if it is a model."""
 
@@ -59,7 +61,8 @@ class Run:
     @property
     def may_answer(self) -> bool:
         """Whether a model that runs here may be writing the answer."""
-        return self.kind == "model" and self.retriever is None and self.tool is None
+        apart = self.checks or self.retriever is not None or self.tool is not None
+        return self.kind == "model" and not apart
 
 
 class RunBook:
@@ -93,7 +96,13 @@ class RunBook:
         return len(self._runs)
 
     def start(
-        self, run_id: UUID, parent_run_id: UUID | None, kind: Kind, *, loop: Any = None
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        kind: Kind,
+        *,
+        checks: bool = False,
+        loop: Any = None,
     ) -> Run | None:
         """Take note of a run.
 
@@ -101,6 +110,7 @@ class RunBook:
             run_id: Its id.
             parent_run_id: The id of the run that called it, whether seen here or not.
             kind: What runs.
+            checks: Whether it is a check.
             loop: The event loop on which it runs.
 
         Returns:
@@ -119,6 +129,7 @@ class RunBook:
             root,
             retriever=(above and above.retriever) or (run_id if kind == "retriever" else None),
             tool=(above and above.tool) or (run_id if kind == "tool" else None),
+            checks=checks or (above is not None and above.checks),
         )
         self._runs[run_id] = run
         self._roots.setdefault(root.run_id, root)

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from langchain_core.outputs import LLMResult
 
-from langchain_groundedness._checks import CHECK_TAG, Checks, Next, Work, abandoned
+from langchain_groundedness._checks import Checks, Next, Work, abandoned
+from langchain_groundedness._context import CHECK_TAG
 from langchain_groundedness._gathered import answer_of
 from langchain_groundedness._run_trees import Kind, Root, Run, RunBook
 
@@ -20,6 +21,7 @@ __all__ = ["Watch"]
 logger = logging.getLogger("langchain_groundedness")
 
 _NOTHING = Next()
+_CHECKS = ("GroundednessRunnable", "GroundednessGuard")
 
 
 class Watch:
@@ -50,13 +52,15 @@ class Watch:
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         inputs: object = None,
-        **_: Any,
+        **run_info: Any,
     ) -> Next:
         """See a run begin."""
         if CHECK_TAG in (tags or ()):
             return _NOTHING
         with self._lock:
-            run = self._book.start(run_id, parent_run_id, kind, loop=_running_loop())
+            checks = run_info.get("name") in _CHECKS
+            loop = _running_loop()
+            run = self._book.start(run_id, parent_run_id, kind, checks=checks, loop=loop)
             if run is not None and inputs is not None:
                 run.root.gathered.take_inputs(inputs)
             late = list(self._book.beyond(self._max_runs))

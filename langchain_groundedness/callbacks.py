@@ -20,7 +20,7 @@ from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
 from langchain_groundedness._channel import GroundednessEvent
-from langchain_groundedness._checks import collecting
+from langchain_groundedness._context import collecting
 from langchain_groundedness._handler import Handler
 from langchain_groundedness.types import GroundednessResult
 

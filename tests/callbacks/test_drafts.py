@@ -4,13 +4,15 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import create_retriever_tool
+from langchain_core.tracers.context import collect_runs
 from watched_chains import (
     PROMPT,
     Atlas,
@@ -30,6 +32,8 @@ from langchain_groundedness import (
     GroundednessCallbackHandler,
     GroundednessEvent,
     GroundednessRunnable,
+    LLMVerifier,
+    SentenceClaimExtractor,
 )
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 
@@ -267,3 +271,38 @@ def test_a_verifier_that_fails_on_a_sentence_leaves_the_answer_unchecked(
     assert len(caplog.records) == 1
     kinds = [event.kind for event in handler.events()]
     assert kinds.count("verdict") == kinds.count("retracted")
+
+
+@HANDLERS
+async def test_a_judge_that_is_part_of_the_chain_is_not_taken_for_a_writer(kind: Any) -> None:
+    judge = Writer(says=lambda _: AIMessage("C1: [1] supported. The mayor of Land1 earns $900."))
+    verifier = LLMVerifier(model=judge)
+    checker = GroundednessRunnable(extractor=SentenceClaimExtractor(), verifier=verifier)
+    handler = kind()
+    chain = retrieval_chain().pipe(checker)
+    given, config = {"input": question("Land1")}, RunnableConfig(callbacks=[handler])
+    async for _ in chain.astream_events(given, config, version="v2"):
+        pass
+    handler.close()
+    told = [event.verdict.claim.text for event in handler.events() if event.verdict]
+    assert told
+    assert not [text for text in told if "$900" in text]
+    [result] = handler.results.values()
+    assert (result.answer, result.verdict) == (answer("Land1"), "has_contradictions")
+
+
+@HANDLERS
+@pytest.mark.parametrize("mode", ["invoke", "stream"])
+def test_a_traced_check_is_one_trace_of_its_own(mode: str, kind: Any) -> None:
+    handler, run_id = kind(), uuid4()
+    with collect_runs() as traces:
+        list(
+            getattr(lcel_chain(), mode)(
+                question("Land1"), {"callbacks": [handler], "run_id": run_id}
+            )
+        )
+    chain, check = sorted(traces.traced_runs, key=lambda run: run.id != run_id)
+    assert chain.id == run_id
+    assert check.name == "groundedness_check"
+    assert check.extra["metadata"]["checked_run_id"] == str(run_id)
+    assert check.error is None
