@@ -221,7 +221,8 @@ def test_a_draft_that_another_model_rewrites_is_taken_back(mode: str, kind: Any)
         elif event.verdict:
             assert told.pop(event.verdict.claim.text) == event.verdict
     [result] = handler.results.values()
-    assert tuple(told.values()) == result.claims
+    assert sorted(told) == sorted(verdict.claim.text for verdict in result.claims)
+    assert all(verdict in result.claims for verdict in told.values())
 
 
 def test_a_model_that_finds_the_claims_reads_answers_only() -> None:
