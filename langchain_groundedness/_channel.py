@@ -26,7 +26,7 @@ class GroundednessEvent(BaseModel):
 
     Of each root run come any number of `verdict`s, each as soon as it is final, then one `result`,
     or one `abandoned` if the run ended without an answer (an error, a cancellation, a consumer that
-    left). A verdict that was
+    left, an agent that waits for a person). A verdict that was
     given while the text was still being written is `retracted` if that text did not become the
     answer, as when an agent goes on to call a tool.
 

@@ -29,6 +29,8 @@ class Root:
     """The event loop on which it began; `None` if on none."""
     drafts: dict[UUID, Draft] = field(default_factory=dict)
     """What is being written, by the run of the model that writes it."""
+    paused: bool = False
+    """Whether it waits for a person, and will go on as another root."""
     runs: set[UUID] = field(default_factory=set)
 
 

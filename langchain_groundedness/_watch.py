@@ -21,6 +21,7 @@ __all__ = ["Watch"]
 logger = logging.getLogger("langchain_groundedness")
 
 _NOTHING = Next()
+_PAUSE = "GraphInterrupt"  # what LangGraph's nodes raise when a person shall decide
 _CHECKS = ("GroundednessRunnable", "GroundednessGuard")
 
 
@@ -126,11 +127,11 @@ class Watch:
                 draft.end()
         if not run.is_root:
             return _NOTHING
-        if run.kind in ("retriever", "tool") or output is None:
+        if run.kind in ("retriever", "tool") or output is None or run.root.paused:
             return _given_up(run.root)
         return Next(work=Work(run.root, output))
 
-    def fail(self, run_id: UUID) -> Next:
+    def fail(self, run_id: UUID, error: BaseException) -> Next:
         """See a run fail, or be cancelled, or left by who reads its stream."""
         with self._lock:
             run = self._book.get(run_id)
@@ -138,6 +139,8 @@ class Watch:
                 return _NOTHING
             if run.kind == "tool" and run.is_outermost:
                 run.root.gathered.drop_tool(run_id)
+            if type(error).__name__ == _PAUSE:
+                run.root.paused = True
             if run.is_root:
                 self._book.forget(run_id)
         if run.is_root:

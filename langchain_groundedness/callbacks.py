@@ -74,7 +74,7 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
 
     @override
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id))
+        self._checks.go(self._watch.fail(run_id, error))
 
     @override
     def on_retriever_start(
@@ -88,7 +88,7 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
 
     @override
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id))
+        self._checks.go(self._watch.fail(run_id, error))
 
     @override
     def on_tool_start(
@@ -102,7 +102,7 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
 
     @override
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id))
+        self._checks.go(self._watch.fail(run_id, error))
 
     @override
     def on_llm_start(
@@ -137,7 +137,7 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
 
     @override
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id))
+        self._checks.go(self._watch.fail(run_id, error))
 
 
 class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
@@ -168,7 +168,7 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
 
     @override
     async def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id))
+        await self._checks.ago(self._watch.fail(run_id, error))
 
     @override
     async def on_retriever_start(
@@ -184,7 +184,7 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
 
     @override
     async def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id))
+        await self._checks.ago(self._watch.fail(run_id, error))
 
     @override
     async def on_tool_start(
@@ -198,7 +198,7 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
 
     @override
     async def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id))
+        await self._checks.ago(self._watch.fail(run_id, error))
 
     @override
     async def on_llm_start(
@@ -235,7 +235,7 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
 
     @override
     async def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id))
+        await self._checks.ago(self._watch.fail(run_id, error))
 
 
 class _Collection:

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain.tools import tool
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -13,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import create_retriever_tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from watched_chains import (
     PROMPT,
     Atlas,
@@ -201,22 +202,38 @@ def test_a_second_turn_of_a_thread_is_checked_against_its_own_documents() -> Non
     }
 
 
-def test_an_agent_that_goes_on_after_a_pause_is_checked_against_what_it_found_before() -> None:
+@pytest.mark.parametrize("mode", ["invoke", "stream"])
+def test_an_agent_that_goes_on_after_a_pause_is_checked_against_what_it_found_before(
+    mode: str,
+) -> None:
+    class Review(AgentMiddleware[Any, Any]):
+        def before_model(self, state: Any, runtime: Any) -> None:
+            if state["messages"][-1].type == "tool":
+                interrupt("Go on?")
+
     handler = GroundednessCallbackHandler()
     search = create_retriever_tool(Atlas(), "search", "Searches.")
     graph: Any = create_agent(
         Writer(says=reply_with_search),
         [search],
         checkpointer=InMemorySaver(),
-        interrupt_after=["tools"],
+        middleware=[Review()],
     )
     config: Any = {"configurable": {"thread_id": "1"}, "callbacks": [handler]}
-    graph.invoke(messages(question("Land1")), config)
-    graph.invoke(None, config)
-    result = list(handler.results.values())[-1]
+    list(getattr(graph, mode)(messages(question("Land1")), config))
+    assert not handler.results
+    list(getattr(graph, mode)(Command(resume="yes"), config))
+    [result] = handler.results.values()
     assert (result.question, result.answer) == (question("Land1"), answer("Land1"))
     assert texts(result.documents) == [document("Land1").page_content]
     assert handler._watch.size == 0
+    handler.close()
+    assert [event.kind for event in handler.events()] == [
+        "abandoned",
+        "verdict",
+        "verdict",
+        "result",
+    ]
 
 
 def test_texts_of_tools_are_evidence() -> None:
