@@ -69,7 +69,7 @@ class Results(Mapping[UUID, GroundednessResult]):
         """
         self._most = most
         self._kept: OrderedDict[UUID, GroundednessResult] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def add(self, run_id: UUID, result: GroundednessResult) -> None:
         """Keep a result.

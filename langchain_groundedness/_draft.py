@@ -78,7 +78,7 @@ class Draft:
         self._dropped = False
         self._error: Exception | None = None
         self._changed = threading.Condition()
-        self._telling = threading.Lock()
+        self._telling = threading.RLock()
 
     def feed(self, text: str) -> None:
         """Read on; returns at once.

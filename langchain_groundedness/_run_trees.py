@@ -5,6 +5,7 @@ never seen, and not if it has none: a handler may be bound to an inner runnable,
 may run below a traced parent.
 """
 
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +25,8 @@ class Root:
     """One tree of runs: one question answered, if it is a chain or an agent."""
 
     run_id: UUID
+    lock: Any = field(default_factory=threading.RLock)
+    """Held while `gathered` is read or changed."""
     gathered: Gathered = field(default_factory=Gathered)
     loop: Any = None
     """The event loop on which it began; `None` if on none."""

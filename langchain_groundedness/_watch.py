@@ -1,6 +1,9 @@
 """Sees what the runs of any number of chains do, and says what is due after that.
 
-Handlers are shared by all runs of all threads and loops, so all state is by run id, under a lock.
+Handlers are shared by all runs of all threads and loops, so all state is by run id, under locks:
+one for all runs, held for a moment, and one for what is gathered about each root. They are
+re-entrant because the garbage collector may close a stream that was thrown away, which ends its
+run, in any thread and at any place.
 """
 
 import asyncio
@@ -38,7 +41,7 @@ class Watch:
         self._checks = checks
         self._max_runs = max_runs
         self._book = RunBook()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def size(self) -> int:
@@ -62,9 +65,10 @@ class Watch:
             checks = run_info.get("name") in _CHECKS
             loop = _running_loop()
             run = self._book.start(run_id, parent_run_id, kind, checks=checks, loop=loop)
-            if run is not None and inputs is not None:
-                run.root.gathered.take_inputs(inputs)
             late = list(self._book.beyond(self._max_runs))
+        if run is not None and inputs is not None:
+            with run.root.lock:
+                run.root.gathered.take_inputs(inputs)
         for root in late:
             logger.warning(
                 "run %s is no longer watched: more than max_runs=%d have not ended",
@@ -95,9 +99,10 @@ class Watch:
         run.heard_by = source
         draft = run.root.drafts.get(run_id)
         if draft is None:
-            if not run.root.gathered.documents:
-                return
-            draft = self._checks.draft(run.root, loop if loop is run.root.loop else None)
+            with run.root.lock:
+                if not run.root.gathered.documents:
+                    return
+                draft = self._checks.draft(run.root, loop if loop is run.root.loop else None)
             run.root.drafts[run_id] = draft
         draft.feed(text)
 
@@ -111,13 +116,12 @@ class Watch:
         **_: Any,
     ) -> Next:
         """See a run end; if it is a root, its answer is to be checked."""
-        with self._lock:
-            run = self._book.get(run_id)
-            if run is None:
-                return _NOTHING
+        run = self._book.get(run_id)
+        if run is None:
+            return _NOTHING
+        with run.root.lock:
             _gather(run, output, inputs, name)
-            if run.is_root:
-                self._book.forget(run_id)
+        self._forget_root(run)
         if run.kind == "model" and isinstance(output, LLMResult):
             output = answer_of(output)
             draft = run.root.drafts.get(run_id)
@@ -133,20 +137,24 @@ class Watch:
 
     def fail(self, run_id: UUID, error: BaseException) -> Next:
         """See a run fail, or be cancelled, or left by who reads its stream."""
-        with self._lock:
-            run = self._book.get(run_id)
-            if run is None:
-                return _NOTHING
+        run = self._book.get(run_id)
+        if run is None:
+            return _NOTHING
+        with run.root.lock:
             if run.kind == "tool" and run.is_outermost:
                 run.root.gathered.drop_tool(run_id)
             if type(error).__name__ == _PAUSE:
                 run.root.paused = True
-            if run.is_root:
-                self._book.forget(run_id)
+        self._forget_root(run)
         if run.is_root:
             return _given_up(run.root)
         draft = run.root.drafts.pop(run_id, None)
         return _NOTHING if draft is None else Next(dropped=(draft,))
+
+    def _forget_root(self, run: Run) -> None:
+        if run.is_root:
+            with self._lock:
+                self._book.forget(run.run_id)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
