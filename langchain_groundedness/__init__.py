@@ -3,6 +3,12 @@
 Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
 """
 
+from langchain_groundedness.callbacks import (
+    AsyncGroundednessCallbackHandler,
+    GroundednessCallbackHandler,
+    GroundednessEvent,
+    collect_groundedness,
+)
 from langchain_groundedness.claims import (
     ClaimExtractor,
     ExtractionExample,
@@ -58,6 +64,7 @@ from langchain_groundedness.verifiers import (
 __all__ = [
     "Action",
     "AnswerVerdict",
+    "AsyncGroundednessCallbackHandler",
     "CascadeVerifier",
     "CheckInput",
     "Citation",
@@ -78,7 +85,9 @@ __all__ = [
     "EvidencePacker",
     "ExtractionExample",
     "ExtractionTask",
+    "GroundednessCallbackHandler",
     "GroundednessError",
+    "GroundednessEvent",
     "GroundednessGuard",
     "GroundednessResult",
     "GroundednessResultChunk",
@@ -98,6 +107,7 @@ __all__ = [
     "VerificationError",
     "VerificationTask",
     "Verifier",
+    "collect_groundedness",
     "load_arguments",
     "read_input",
 ]
