@@ -26,6 +26,7 @@ from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
+from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.types import (
     Action,
     AnswerVerdict,
@@ -89,6 +90,7 @@ __all__ = [
     "ExtractionTask",
     "GroundednessError",
     "GroundednessMiddleware",
+    "GroundednessGuard",
     "GroundednessResult",
     "GroundednessResultChunk",
     "GroundednessRunnable",

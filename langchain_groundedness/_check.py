@@ -36,6 +36,7 @@ from langchain_groundedness.verifiers import Verifier
 __all__ = ["Check", "ChunkMaker"]
 
 NO_DOCUMENTS = "no documents to check against"
+_EDITS = frozenset({"correct", "strip"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +82,28 @@ class Check:
             recover=self.without_claims,
             limit=limit,
         )
+        first: Runnable[Any, CheckState] = RunnableLambda(
+            lambda value: CheckState(source=read(value)), name="read_input"
+        )
+        return first | extract | self.verifying(limit=limit)
+
+    @property
+    def edits_answers(self) -> bool:
+        """Whether the options ask for any change of the text."""
+        return self.on_contradicted in _EDITS or self.on_unverifiable in _EDITS
+
+    def verifying(
+        self, *, edit: bool = True, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> Runnable[CheckState, CheckState]:
+        """Bind the steps that come after the extraction.
+
+        Args:
+            edit: Whether those that change the text are among them, where the options ask for it.
+            limit: Entered while a step's runnable works.
+
+        Returns:
+            The sequence, from a state with claims to the final state.
+        """
         verify = Step(
             "verify_claims",
             self.verifier,
@@ -89,11 +112,19 @@ class Check:
             recover=self.without_verdicts,
             limit=limit,
         )
-        first: Runnable[Any, CheckState] = RunnableLambda(
-            lambda value: CheckState(source=read(value)), name="read_input"
-        )
-        if self.on_contradicted == "annotate" and self.on_unverifiable == "keep":
-            return first | extract | verify
+        return verify | self.editing(limit=limit) if edit and self.edits_answers else verify
+
+    def editing(
+        self, *, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> Runnable[CheckState, CheckState]:
+        """Bind the steps that change the text, and check the changes.
+
+        Args:
+            limit: Entered while a step's runnable works.
+
+        Returns:
+            The sequence, from a state with verdicts to the final state.
+        """
         correct = Step(
             "correct_answer",
             self.corrector,
@@ -110,7 +141,7 @@ class Check:
             recover=self.without_recheck,
             limit=limit,
         )
-        return first | extract | verify | correct | recheck
+        return correct | recheck
 
     def extraction(self, state: CheckState) -> ExtractionTask | None:
         """Ask for the claims of an answer that is not blank."""
@@ -178,9 +209,9 @@ class Check:
     def correction(self, state: CheckState) -> CorrectionTask | None:
         """Ask for edits if any verdict calls for one."""
         wanted = set()
-        if self.on_contradicted != "annotate":
+        if self.on_contradicted in _EDITS:
             wanted.add("contradicted")
-        if self.on_unverifiable == "strip":
+        if self.on_unverifiable in _EDITS:
             wanted.add("unverifiable")
         verdicts = self.outcome(state)
         if not any(v.verdict in wanted for v in verdicts):
@@ -212,11 +243,16 @@ class Check:
         """Give one verdict per claim, with the reason where it is unchecked."""
         known = {verdict.claim.id: verdict for verdict in state.verdicts}
         return tuple(
-            known.get(claim.id) or ClaimVerdict.unchecked(claim, self._reason(state, index))
+            known.get(claim.id) or ClaimVerdict.unchecked(claim, self.reason(state, index))
             for index, claim in enumerate(state.claims or ())
         )
 
-    def _reason(self, state: CheckState, index: int) -> str:
+    def can_check(self, source: CheckInput) -> bool:
+        """Tell whether there is any text to check against."""
+        return _has_text(source)
+
+    def reason(self, state: CheckState, index: int) -> str:
+        """Say why the claim at a place has no verdict."""
         if self.max_claims is not None and index >= self.max_claims:
             return f"over max_claims={self.max_claims}"
         if state.failure is None and not _has_text(state.source):
@@ -263,17 +299,17 @@ class ChunkMaker:
             state: The next state.
 
         Yields:
-            At most one chunk with the claims, and one with verdicts that are new.
+            At most one chunk with the claims that are new, and one with the verdicts.
         """
-        first = self.state is None or self.state.claims is None
+        known = None if self.state is None else self.state.claims
         self.state = state
-        if first and state.claims is not None:
+        if state.claims is not None and (known is None or len(known) < len(state.claims)):
             yield GroundednessResultChunk(
                 question=state.source.question,
                 answer=state.source.answer,
                 original_answer=state.source.answer,
                 documents=state.source.documents,
-                extracted=state.claims,
+                extracted=state.claims[len(known or ()) :],
             )
         if new := self._new(state.verdicts):
             yield GroundednessResultChunk(claims=new)

@@ -1,17 +1,27 @@
 """Edits of an answer: the least text to replace, removal without scars, application in one go."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from langchain_groundedness.types import Edit
 from langchain_groundedness.words import fold
 
-__all__ = ["Replacement", "apply_edits", "differing_part", "removal", "without_overlaps"]
+__all__ = [
+    "Replacement",
+    "apply_edits",
+    "differing_part",
+    "head_start",
+    "removal",
+    "tail_end",
+    "without_overlaps",
+]
 
 _TOKEN = re.compile(r"[^\s.,;:!?\"'()\[\]]+(?:[.,:'][^\s.,;:!?\"'()\[\]]+)*")
-_LINE_FURNITURE = re.compile(r"[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]*)?(?:[*_`]*)")
+_LINE_FURNITURE = re.compile(
+    r"[ \t]*(?:>[ \t]?)*[ \t]*(?:(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]*)?(?:[*_`]*)"
+)
 _CLOSING = ".,;:!?)]}"
 _MIN_SHARED_TOKENS = 0.5
 
@@ -87,8 +97,43 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
     return start - (len(before) - len(before.rstrip(" \t"))), end
 
 
+def tail_end(text: str, end: int) -> int | None:
+    """Tell how far a text must be known for the removal of a span in it.
+
+    Args:
+        text: The text as far as it is known.
+        end: One past the last character that may be removed.
+
+    Returns:
+        The end of what counts, or `None` if more text can still change what `removal` says.
+    """
+    newline = text.find("\n", end)
+    if newline >= 0:
+        return newline + 1
+    return len(text) if text[end:].strip(" \t*_`").strip() else None
+
+
+def head_start(text: str, start: int) -> int:
+    """Tell where the removal of a span that starts at `start` or later may begin.
+
+    Args:
+        text: The text.
+        start: The first character that may be in the span.
+
+    Returns:
+        The first character that may go with it: white space, or the marker of a list item.
+    """
+    line_start = text.rfind("\n", 0, start) + 1
+    before = text[line_start:start]
+    if _LINE_FURNITURE.fullmatch(before):
+        return max(line_start - 1, 0)
+    return start - (len(before) - len(before.rstrip(" \t")))
+
+
 def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """Keep edits that do not overlap; of two that do, the one that changes less.
+
+    Removals that meet in the white space between them are both kept.
 
     Args:
         edits: Edits of one answer, in any order.
@@ -97,10 +142,23 @@ def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
         The kept ones, in order of position.
     """
     kept: list[Edit] = []
-    for edit in sorted(edits, key=lambda e: (e.end - e.start, e.start)):
+    for edit in sorted(_side_by_side(edits), key=lambda e: (e.end - e.start, e.start)):
         if all(edit.end <= k.start or edit.start >= k.end for k in kept):
             kept.append(edit)
     return tuple(sorted(kept, key=lambda e: e.start))
+
+
+def _side_by_side(edits: Iterable[Edit]) -> Iterator[Edit]:
+    """Shorten removals by the white space at their start that the edit before also takes."""
+    reached = 0
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        shared = reached - edit.start
+        reached = max(reached, edit.end)
+        if shared > 0 and not edit.replacement and not edit.original[:shared].strip():
+            start = min(edit.start + shared, edit.end)
+            yield edit.model_copy(update={"start": start, "original": edit.original[shared:]})
+        else:
+            yield edit
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:

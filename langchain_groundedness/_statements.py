@@ -1,23 +1,34 @@
 """The statements of an answer: its sentences, list items and table rows, freed of markup."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from langchain_groundedness._checkable import is_checkable, refuses, without_interjection
 from langchain_groundedness._compound import split_statement
-from langchain_groundedness._markdown import Block, blocks
+from langchain_groundedness._markdown import Block, BlockKind, BlockScanner
 from langchain_groundedness._quotes import locate_quote
-from langchain_groundedness.sentences import split_block
+from langchain_groundedness.sentences import BlockScan, split_block
 from langchain_groundedness.types import Claim
 
-__all__ = ["plain_text", "sentence_claims"]
+__all__ = ["Sentence", "Statement", "StatementReader", "plain_text", "sentence_claims"]
 
 
-class _Statement(NamedTuple):
+class Statement(NamedTuple):
+    """One thing that an answer says: its words, and the span of the answer they rest on."""
+
     text: str
     start: int
     end: int
+
+
+class Sentence(NamedTuple):
+    """A sentence, list item or table row that says something: characters `start` to `end`."""
+
+    start: int
+    end: int
+    statements: tuple[Statement, ...]
+    """At least one; more if the sentence says several things."""
 
 
 def sentence_claims(
@@ -33,45 +44,188 @@ def sentence_claims(
     Returns:
         Claims with the ids `c1`, `c2`, … in order of position.
     """
-    found = blocks(answer)
-    statements = list(_of_blocks(answer, found))
-    if only_checkable:
-        stripped = (each._replace(text=without_interjection(each.text)) for each in statements)
-        statements = [each for each in stripped if is_checkable(each.text)]
-    if not statements and not any(refuses(each.text) for each in _of_blocks(answer, found)):
-        statements = list(_of_headings(answer, found))
-    if split_compound:
-        statements = [part for each in statements for part in _parts(answer, each)]
+    reader = StatementReader(split_compound=split_compound, only_checkable=only_checkable)
+    sentences = [*reader.feed(answer), *reader.close()]
+    statements = (statement for sentence in sentences for statement in sentence.statements)
     return [
         Claim(id=f"c{number}", text=text, start=start, end=end)
         for number, (text, start, end) in enumerate(statements, 1)
     ]
 
 
-def _of_blocks(answer: str, found: Sequence[Block]) -> Iterator[_Statement]:
-    header: list[str] = []
-    for place, block in enumerate(found):
-        following = found[place + 1].kind if place + 1 < len(found) else None
-        if block.kind == "row" or (block.kind == "prose" and following == "delimiter"):
-            if following == "delimiter":
-                header = _cells(answer, block)
-            else:
-                yield from _of_row(answer, block, header)
-            continue
-        header = header if block.kind == "delimiter" else []
-        if block.kind in ("prose", "item") or _is_bold_sentence(answer, block):
-            yield from _of_prose(answer, block)
+class StatementReader:
+    """Finds the statements of an answer, also of one that is still being written.
+
+    A sentence is given as soon as no further text can change what it says. All that `feed` and
+    `close` give is the same for every way of cutting the answer up.
+    """
+
+    def __init__(self, *, split_compound: bool = False, only_checkable: bool = True) -> None:
+        """Start at the beginning of an answer.
+
+        Args:
+            split_compound: Whether to split sentences that plainly say two things of one subject.
+            only_checkable: Whether to leave out questions, lead-ins, courtesy and refusals.
+        """
+        self._split = split_compound
+        self._only_checkable = only_checkable
+        self._scanner = BlockScanner()
+        self._scan: BlockScan | None = None
+        self._waiting: _Waiting | None = None
+        self._header: list[str] = []
+        self._headings: list[Block] = []
+        self._answers = False
+
+    @property
+    def text(self) -> str:
+        """All that was read."""
+        return self._scanner.text
+
+    @property
+    def certain(self) -> int:
+        """Where the text ends whose statements were given; what follows may still say anything."""
+        scanner, block = self._scanner, self._scanner.open
+        ends = [scanner.settled]
+        if block is not None:
+            ends = [block.end if block.kind == "code" else block.start]
+            ends = [self._scan.start] if self._scan and block.kind in _PROSE else ends
+        if self._waiting:
+            ends.append(self._waiting.start)
+        if self._headings and not self._answers:
+            ends.append(self._headings[0].start)
+        return min(ends)
+
+    def feed(self, text: str) -> list[Sentence]:
+        """Read on.
+
+        Args:
+            text: The next piece, of any length.
+
+        Returns:
+            The sentences that are certain now and say something, with spans in the whole answer.
+        """
+        return self._checkable(self._read(text, final=False))
+
+    def close(self) -> list[Sentence]:
+        """End the answer.
+
+        Returns:
+            What was still open. If nothing else said anything, or that there is no answer,
+            headings count as sentences.
+        """
+        found = self._checkable(self._read("", final=True))
+        if not self._answers:
+            self._answers = True
+            of_headings = (s for block in self._headings for s in _of_prose(self.text, block))
+            return list(map(self._sentence, of_headings))
+        return found
+
+    def _checkable(self, statements: Iterable[Statement]) -> list[Sentence]:
+        found = []
+        for statement in statements:
+            self._answers = self._answers or refuses(statement.text)
+            kept = statement
+            if self._only_checkable:
+                kept = statement._replace(text=without_interjection(statement.text))
+                if not is_checkable(kept.text):
+                    continue
+            self._answers = True
+            found.append(self._sentence(kept))
+        return found
+
+    def _sentence(self, whole: Statement) -> Sentence:
+        statements = tuple(_parts(self.text, whole)) if self._split else (whole,)
+        return Sentence(whole.start, whole.end, statements)
+
+    def _read(self, text: str, *, final: bool) -> Iterator[Statement]:
+        for block in self._scanner.feed(text, final=final):
+            yield from self._decide(block.kind)
+            yield from self._end(block)
+        if (last := self._scanner.open) is not None:
+            yield from self._decide(last.kind)
+            self._scan = self._scan or BlockScan(last)
+            if last.kind in _PROSE:
+                for sentence in self._scan.advance(self.text, last, closed=False):
+                    yield from _of_sentence(self.text, last, sentence.start, sentence.end)
+        if final:
+            yield from self._decide(None)
+
+    def _end(self, block: Block) -> Iterator[Statement]:
+        """Read the rest of a block that has ended, as far as it does not hang on what follows."""
+        scan, self._scan = self._scan or BlockScan(block), None
+        if block.kind == "row":
+            self._waiting = _Waiting(block, block.start, block.end)
+            return
+        if block.kind not in _PROSE:
+            self._header = self._header if block.kind == "delimiter" else []
+            if _is_bold_sentence(self.text, block):
+                yield from _of_prose(self.text, block)
+            elif block.kind == "heading":
+                self._headings.append(block)
+            return
+        for sentence in scan.advance(self.text, block):
+            yield from _of_sentence(self.text, block, sentence.start, sentence.end)
+        if block.kind == "prose":
+            self._waiting = _Waiting(block, scan.start, block.end)
+            return
+        self._header = []
+        if block.kind == "item":
+            yield from _of_sentence(self.text, block, scan.start, block.end)
+        elif scan.start > block.start:  # a paragraph above a rule, not a title
+            yield from _of_sentence(self.text, block, scan.start, self._last_line(block))
+        else:
+            self._headings.append(block)
+
+    def _decide(self, following: BlockKind | None) -> Iterator[Statement]:
+        """Read what was waiting for the kind of the next block: it may be the head of a table."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return
+        block, start, end = waiting
+        if following == "delimiter":
+            self._header = _cells(self.text, block)
+            if block.kind == "prose":
+                yield from _of_sentence(self.text, block, start, self._last_line(block))
+        elif block.kind == "row":
+            yield from _of_row(self.text, block, self._header)
+        else:
+            self._header = []
+            yield from _of_sentence(self.text, block, start, end)
+
+    def _last_line(self, block: Block) -> int:
+        """Where the last line of a block starts."""
+        return self.text.rfind("\n", block.start, _stripped(self.text, block.start, block.end)) + 1
 
 
-def _of_prose(answer: str, block: Block) -> Iterator[_Statement]:
+class _Waiting(NamedTuple):
+    block: Block
+    start: int
+    end: int
+
+
+_PROSE = ("prose", "item", "title")
+
+
+def _stripped(text: str, start: int, end: int) -> int:
+    return start + len(text[start:end].rstrip())
+
+
+def _of_sentence(answer: str, block: Block, start: int, end: int) -> Iterator[Statement]:
+    """Read characters `start` to `end` as one sentence."""
+    start = max(start, block.body)
+    end = max(start, _stripped(answer, start, end))
+    start = end - len(answer[start:end].lstrip())
+    text = plain_text(answer[start:end])
+    if any(map(str.isalnum, text)):
+        yield Statement(text, start, end)
+
+
+def _of_prose(answer: str, block: Block) -> Iterator[Statement]:
     for sentence in split_block(answer, block._replace(kind="prose")):
-        start = max(sentence.start, block.body)
-        text = plain_text(answer[start : sentence.end])
-        if any(map(str.isalnum, text)):
-            yield _Statement(text, start, sentence.end)
+        yield from _of_sentence(answer, block, sentence.start, sentence.end)
 
 
-def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[_Statement]:
+def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[Statement]:
     cells = _cells(answer, block)
     named = [*header, *[""] * max(0, len(cells) - len(header))]
     labelled = [
@@ -87,7 +241,7 @@ def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[_State
         text += f"{'; ' if label or place else ': '}{named_cell}"
     source = answer[block.start : block.end]
     start = block.start + len(source) - len(source.lstrip())
-    yield _Statement(text, start, block.start + len(source.rstrip()))
+    yield Statement(text, start, block.start + len(source.rstrip()))
 
 
 def _label(name: str, place: int) -> str:
@@ -101,20 +255,13 @@ def _cells(answer: str, block: Block) -> list[str]:
     return [plain_text(cell).replace("\\|", "|") for cell in _PIPE.split(row)]
 
 
-def _of_headings(answer: str, found: Sequence[Block]) -> Iterator[_Statement]:
-    """Read an answer that is nothing but a heading, such as a single word in bold."""
-    for block in found:
-        if block.kind in ("heading", "title"):
-            yield from _of_prose(answer, block)
-
-
 def _is_bold_sentence(answer: str, block: Block) -> bool:
     """Tell whether a line in bold is a statement, not a heading: it ends as a sentence does."""
     text = answer[block.body : block.end].strip()
     return block.kind == "heading" and text.startswith(("**", "__")) and text[-3] in ".!"
 
 
-def _parts(answer: str, statement: _Statement) -> Iterator[_Statement]:
+def _parts(answer: str, statement: Statement) -> Iterator[Statement]:
     source = answer[statement.start : statement.end]
     parts = split_statement(statement.text)
     places = [_place(part.own, source) for part in parts]
@@ -123,7 +270,7 @@ def _parts(answer: str, statement: _Statement) -> Iterator[_Statement]:
         return
     for part, place in zip(parts, places, strict=True):
         if place is not None:
-            yield _Statement(part.text, statement.start + place[0], statement.start + place[1])
+            yield Statement(part.text, statement.start + place[0], statement.start + place[1])
 
 
 def _place(words: str, source: str) -> tuple[int, int] | None:

@@ -1,8 +1,7 @@
 """The whole check as one runnable, to put behind any chain that answers from documents."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import aclosing
 from typing import Annotated, Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -19,10 +18,11 @@ from pydantic import (
 )
 from typing_extensions import override
 
-from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._check import Check
+from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._options import CheckedOptions
-from langchain_groundedness._steps import CheckState
-from langchain_groundedness._usage import UsageCounter, counted
+from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
+from langchain_groundedness._transform import atransformed, transformed
 from langchain_groundedness.claims import (
     ClaimExtractor,
     LLMClaimExtractor,
@@ -41,15 +41,6 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
 
 __all__ = ["GroundednessRunnable"]
-
-
-async def _outcome(
-    pipeline: Runnable[Any, CheckState], value: Any, config: RunnableConfig
-) -> CheckState | Exception:
-    try:
-        return await pipeline.ainvoke(value, config)
-    except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
-        return exc
 
 
 def _runnable(value: object) -> object:
@@ -190,9 +181,7 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         Yields:
             Chunks that add up with `+` to what `invoke` returns.
         """
-        yield from self._transform_stream_with_config(  # type: ignore[misc]  # chunks are results
-            iter([input]), self._grow, config, **kwargs
-        )
+        yield from self.transform(iter([input]), config, **kwargs)
 
     @override
     async def astream(
@@ -212,9 +201,50 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         async def inputs() -> AsyncIterator[Any]:
             yield input
 
-        chunks = self._atransform_stream_with_config(inputs(), self._agrow, config, **kwargs)
-        async for chunk in chunks:
-            yield chunk  # type: ignore[misc]  # chunks are results
+        async with aclosing(self.atransform(inputs(), config, **kwargs)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    @override
+    def transform(
+        self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Generator[GroundednessResultChunk]:
+        """Check an answer while it is written.
+
+        A sentence is checked as soon as its end is certain and documents have come, while later
+        ones are still being written. An extractor that needs the whole answer, such as
+        `LLMClaimExtractor`, gets it at the end.
+
+        Args:
+            input: Pieces that add up to an input of `invoke`: mappings with parts of it, as
+                retrieval chains stream them, texts, or message chunks.
+            config: As for `invoke`; `max_concurrency` bounds how many sentences are checked at
+                once (8 by default).
+            **kwargs: As for `invoke`.
+
+        Yields:
+            Chunks that add up with `+` to what `invoke` returns for the sum of the pieces, but
+            for the usage: a model that judges sentence by sentence is called more often.
+        """
+        yield from transformed(self, self._grow, input, config, **kwargs)
+
+    @override
+    async def atransform(
+        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[GroundednessResultChunk]:
+        """Check an answer while it is written.
+
+        Args:
+            input: As for `transform`.
+            config: As for `transform`.
+            **kwargs: As for `transform`.
+
+        Yields:
+            As `transform`.
+        """
+        async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     def warm_up(self) -> None:
         """Load what the verifier needs now, not at the first check; calling it again is free."""
@@ -256,15 +286,33 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
                 on_contradicted=self.on_contradicted,
                 on_unverifiable=self.on_unverifiable,
                 trust_threshold=self.trust_threshold,
-                policy=self.policy,
+                policy=self._policy(),
                 raise_on_failure=self.raise_on_failure,
             )
         return self._check
+
+    def live(self, *, removes: bool = False, **given: Any) -> LiveCheck:
+        """Start a check of an answer that is still to be written.
+
+        Args:
+            removes: Whether sentences may be removed, whatever the options say.
+            **given: `documents` and `question`, for inputs that carry none.
+
+        Returns:
+            The check, to be fed by a driver.
+        """
+        gather = self.context_extractor is not None
+        return LiveCheck(self.check, self._reader(**given), gather=gather, removes=removes)
 
     def _default_extractor(self) -> ClaimExtractor:
         if self.model is None:
             return SentenceClaimExtractor()
         return LLMClaimExtractor(model=self.model, examples=self.examples)
+
+    def _policy(self) -> DecisionPolicy:
+        if self.on_contradicted != "block":
+            return self.policy
+        return self.policy.model_copy(update={"contradicted": "block"})
 
     def _reader(self, **given: Any) -> Callable[[Any], CheckInput]:
         if unknown := set(given) - {"documents", "question"}:
@@ -280,6 +328,9 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
 
         return read
 
+    def _runs(self, given: dict[str, Any]) -> Runs:
+        return Runs(self.check, self._reader(**given))
+
     def _run(
         self,
         value: Any,
@@ -287,9 +338,7 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         config: RunnableConfig,
         **given: Any,
     ) -> GroundednessResult:
-        config, counter = counted(config)
-        state = self.check.pipeline(self._reader(**given)).invoke(value, config)
-        return self.check.result(state, counter.usage)
+        return self._runs(given).one(value, config)
 
     async def _arun(
         self,
@@ -298,9 +347,7 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         config: RunnableConfig,
         **given: Any,
     ) -> GroundednessResult:
-        config, counter = counted(config)
-        state = await self.check.pipeline(self._reader(**given)).ainvoke(value, config)
-        return self.check.result(state, counter.usage)
+        return await self._runs(given).aone(value, config)
 
     def _run_all(
         self,
@@ -309,10 +356,7 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         config: list[RunnableConfig],
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
-        configs, counters = zip(*map(counted, config), strict=True)
-        pipeline = self.check.pipeline(self._reader(**given))
-        states = pipeline.batch(values, list(configs), return_exceptions=True)
-        return self._results(states, counters)
+        return self._runs(given).many(values, config)
 
     async def _arun_all(
         self,
@@ -321,62 +365,24 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         config: list[RunnableConfig],
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
-        configs, counters = zip(*map(counted, config), strict=True)
-        read = self._reader(**given)
-        states: Sequence[CheckState | Exception]
-        if self.check.judges_together:
-            pipeline = self.check.pipeline(read)
-            states = await pipeline.abatch(values, list(configs), return_exceptions=True)
-        else:
-            # Each answer goes through its steps at its own pace; what is bounded is how many
-            # of the steps of all answers wait for a model.
-            limit = asyncio.Semaphore(config[0].get("max_concurrency") or len(values))
-            pipeline = self.check.pipeline(read, limit=limit)
-            async with asyncio.TaskGroup() as group:
-                runs = map(partial(_outcome, pipeline), values, configs)
-                tasks = list(map(group.create_task, runs))
-            states = [task.result() for task in tasks]
-        return self._results(states, counters)
-
-    def _results(
-        self, states: Sequence[CheckState | Exception], counters: Sequence[UsageCounter]
-    ) -> list[Exception | GroundednessResult]:
-        return [
-            state if isinstance(state, Exception) else self.check.result(state, counter.usage)
-            for state, counter in zip(states, counters, strict=True)
-        ]
+        return await self._runs(given).amany(values, config)
 
     def _grow(
         self,
-        values: Iterator[Any],
+        pieces: Iterator[Any],
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
         **given: Any,
     ) -> Iterator[GroundednessResultChunk]:
-        config, counter = counted(config)
-        maker = ChunkMaker()
-        pipeline = self.check.pipeline(self._reader(**given))
-        for value in values:
-            for state in pipeline.stream(value, config):
-                yield from maker.feed(state)
-        yield self._last(maker, counter)
+        yield from run_pieces(self.live(**given), pieces, config)
 
     async def _agrow(
         self,
-        values: AsyncIterator[Any],
+        pieces: AsyncIterator[Any],
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         **given: Any,
     ) -> AsyncIterator[GroundednessResultChunk]:
-        config, counter = counted(config)
-        maker = ChunkMaker()
-        pipeline = self.check.pipeline(self._reader(**given))
-        async for value in values:
-            async for state in pipeline.astream(value, config):
-                for chunk in maker.feed(state):
-                    yield chunk
-        yield self._last(maker, counter)
-
-    def _last(self, maker: ChunkMaker, counter: UsageCounter) -> GroundednessResultChunk:
-        assert maker.state is not None  # noqa: S101  (the pipeline yields at least one state)
-        return maker.close(self.check.result(maker.state, counter.usage))
+        async with aclosing(arun_pieces(self.live(**given), pieces, config)) as chunks:
+            async for chunk in chunks:
+                yield chunk

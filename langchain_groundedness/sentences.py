@@ -52,7 +52,7 @@ def split_block(text: str, block: Block) -> list[Sentence]:
     Returns:
         Its sentences, with offsets in the whole text.
     """
-    scan = _Scan(block)
+    scan = BlockScan(block)
     return [*scan.advance(text, block), *scan.finish(text, block)]
 
 
@@ -76,7 +76,7 @@ class SentenceSplitter:
     def __init__(self) -> None:
         """Start at the beginning of a text."""
         self._scanner = BlockScanner()
-        self._scan: _Scan | None = None
+        self._scan: BlockScan | None = None
         self._dropped = 0
 
     def feed(self, text: str) -> list[Sentence]:
@@ -90,7 +90,7 @@ class SentenceSplitter:
         """
         found = self._read(text, final=False)
         if (block := self._scanner.open) is not None:
-            self._scan = self._scan or _Scan(block)
+            self._scan = self._scan or BlockScan(block)
             found += self._scan.advance(self._scanner.text, block, closed=False)
         found = [self._placed(sentence) for sentence in found]
         self._forget()
@@ -109,7 +109,7 @@ class SentenceSplitter:
     def _read(self, text: str, *, final: bool) -> list[Sentence]:
         found: list[Sentence] = []
         for block in self._scanner.feed(text, final=final):
-            scan, self._scan = self._scan or _Scan(block), None
+            scan, self._scan = self._scan or BlockScan(block), None
             found += scan.advance(self._scanner.text, block)
             found += scan.finish(self._scanner.text, block)
         return found
@@ -133,7 +133,7 @@ _KEPT = 4096
 _LOOK_BACK = 80
 
 
-class _Scan:
+class BlockScan:
     """Where the reading of one block stands."""
 
     def __init__(self, block: Block) -> None:

@@ -7,6 +7,7 @@ from langchain_groundedness.correction import Corrector
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.verifiers import (
     CascadeVerifier,
     CrossEncoderVerifier,
@@ -46,6 +47,7 @@ def load_arguments(*classes: type) -> dict[str, Any]:
             EmbeddedVerifier,
             EmbeddingVerifier,
             EvidencePacker,
+            GroundednessGuard,
             GroundednessRunnable,
             LLMClaimExtractor,
             LLMVerifier,

@@ -45,8 +45,9 @@ AnswerVerdict = Literal[
 Action = Literal["pass", "flag", "block", "review"]
 """What the policy says should happen to an answer."""
 
-OnContradicted = Literal["annotate", "correct", "strip"]
-"""What happens to the text of a contradicted claim: nothing, replacement, or removal."""
+OnContradicted = Literal["annotate", "correct", "strip", "block"]
+"""What happens to the text of a contradicted claim: nothing, replacement, or removal. With `block`
+the decision is `block`, and a guard puts its message in the place of the rest of the answer."""
 
 OnUnverifiable = Literal["keep", "strip"]
 """What happens to the text of an unverifiable claim: nothing, or removal."""

@@ -1,0 +1,285 @@
+"""The check of an answer that is still being written, as a state that drivers feed.
+
+Pure: it says which jobs can start, takes what they find out, and gives the chunks that this adds.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import Runnable
+
+from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._edits import apply_edits, tail_end, without_overlaps
+from langchain_groundedness._statements import Sentence, StatementReader
+from langchain_groundedness._steps import CheckState
+from langchain_groundedness._upstream import Upstream
+from langchain_groundedness.claims import SentenceClaimExtractor
+from langchain_groundedness.correction import Corrector
+from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.types import (
+    Claim,
+    ClaimVerdict,
+    CorrectedAnswer,
+    Edit,
+    GroundednessResult,
+    GroundednessResultChunk,
+    Usage,
+)
+
+__all__ = ["Job", "LiveCheck", "Unit"]
+
+
+@dataclass
+class Unit:
+    """A sentence of the answer, its claims, and what is known about them."""
+
+    start: int
+    end: int
+    first: int
+    """Place of its first claim among all claims."""
+    claims: tuple[Claim, ...]
+    verdicts: tuple[ClaimVerdict, ...] = ()
+    """One per claim once it is `done`."""
+    edits: tuple[Edit, ...] = ()
+    done: bool = False
+
+
+@dataclass
+class Job:
+    """Something to run: states stream from `runnable` when it is given `value`."""
+
+    runnable: Runnable[Any, CheckState]
+    value: Any
+    unit: Unit | None = None
+    version: int = 0
+    state: CheckState | None = None
+    """The last one that came."""
+
+
+class LiveCheck:
+    """One check whose answer is read piece by piece.
+
+    The chunks add up to what the check of the whole answer gives. Each sentence is a job of its
+    own, and can start as soon as its end is certain and there are documents. If documents or
+    question change later, what was checked is checked again.
+    """
+
+    def __init__(
+        self,
+        check: Check,
+        read: Callable[[Any], CheckInput],
+        *,
+        gather: bool = False,
+        removes: bool = False,
+    ) -> None:
+        """Start with nothing read.
+
+        Args:
+            check: The steps and options.
+            read: Reads a whole input.
+            gather: Whether inputs make sense only as a whole.
+            removes: Whether sentences may be removed, whatever the options of the check say.
+        """
+        extractor = check.extractor
+        by_sentence = type(extractor) is SentenceClaimExtractor
+        self.jobs: deque[Job] = deque()
+        """What can start, in order."""
+        self.units: list[Unit] = []
+        self.closed = False
+        self.edits_by_sentence = not check.edits_answers or type(check.corrector) is Corrector
+        """Whether every edit is known as soon as its sentence is checked."""
+        self._check = check
+        self._read = read
+        self._verify = check.verifying(edit=self.edits_by_sentence)
+        self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
+        """Whether sentences may be removed, with the white space and markers around them."""
+        self._upstream = Upstream(read, gather=gather or not by_sentence)
+        self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
+        self._head = CheckInput(answer="")
+        self._version = 0
+        self._planned = 0
+        self._claims: list[Claim] = []
+        self._verdicts: dict[str, ClaimVerdict] = {}
+        self._corrected: CorrectedAnswer | None = None
+        self._last: Job | None = None
+        self._maker = ChunkMaker()
+        self._chunks: list[GroundednessResultChunk] = []
+
+    @property
+    def grows(self) -> bool:
+        """Whether the answer is checked while it is written; else only once it is whole."""
+        return self._upstream.grows
+
+    @property
+    def text(self) -> str:
+        """The answer so far, if it grows."""
+        return self._reader.text
+
+    @property
+    def certain(self) -> int:
+        """How much of the answer cannot become part of a sentence that is not among `units`."""
+        return len(self.text) if self.closed else self._reader.certain
+
+    def feed(self, piece: Any) -> None:
+        """Read on.
+
+        Args:
+            piece: What the upstream yielded.
+        """
+        text = self._upstream.feed(piece)
+        if self.grows:
+            self._look_at_head()
+            self._add(self._reader.feed(text))
+
+    def end(self) -> None:
+        """Take note that the upstream has ended."""
+        self.closed = True
+        if self.grows:
+            self._look_at_head()
+            self._add(self._reader.close())
+            self._go_on()
+        elif not self._upstream.empty:
+            self._last = Job(self._check.pipeline(self._read), self._upstream.whole())
+            self.jobs.append(self._last)
+
+    def grow(self, job: Job, state: CheckState) -> None:
+        """Take a state that a job has streamed.
+
+        Args:
+            job: The job.
+            state: Richer than the one before.
+        """
+        job.state = state
+        if job.unit is None:
+            if not self.grows:
+                self._chunks += self._maker.feed(state)
+        elif job.version == self._version:
+            self._judge(state.verdicts)
+
+    def finish(self, job: Job) -> None:
+        """Take note that a job has ended.
+
+        Args:
+            job: The job.
+        """
+        state, unit = job.state, job.unit
+        if unit is None:
+            self._corrected = state.corrected if state and self.grows else None
+        elif state is not None and job.version == self._version:
+            verdicts = self._check.outcome(state)
+            self._settle(unit, verdicts)
+            unit.edits = state.corrected.edits if state.corrected else ()
+            if unit.edits:
+                self._chunks.append(GroundednessResultChunk(edits=self._edits()))
+            self._go_on()
+
+    def take(self) -> list[GroundednessResultChunk]:
+        """Give the chunks that are new."""
+        chunks, self._chunks = self._chunks, []
+        return chunks
+
+    def conclude(self, usage: Usage) -> GroundednessResult | None:
+        """Sum up when all jobs have ended; the last chunk can then be taken.
+
+        Args:
+            usage: What the model calls cost.
+
+        Returns:
+            The result; `None` if nothing came.
+        """
+        if self._upstream.empty:
+            return None
+        state = self._state() if self.grows else self._maker.state
+        assert state is not None  # noqa: S101  (the pipeline yields at least one state)
+        result = self._check.result(state, usage)
+        self._chunks.append(self._maker.close(result))
+        return result
+
+    def _look_at_head(self) -> None:
+        head = self._upstream.head()
+        if head == self._head:
+            return
+        self._head = head
+        if self._planned:
+            self._version += 1
+            self._planned = 0
+            self.jobs.clear()
+            self._verdicts.clear()
+            for unit in self.units:
+                unit.done, unit.verdicts, unit.edits = False, (), ()
+
+    def _add(self, sentences: Sequence[Sentence]) -> None:
+        for start, end, statements in sentences:
+            first = len(self._claims)
+            claims = tuple(
+                Claim(id=f"c{number}", text=each.text, start=each.start, end=each.end)
+                for number, each in enumerate(statements, first + 1)
+            )
+            self._claims += claims
+            self.units.append(Unit(start, end, first, claims))
+        if sentences:
+            self._chunks += self._maker.feed(self._state())
+        while self._planned < len(self.units) and self._plan(self.units[self._planned]):
+            self._planned += 1
+
+    def _plan(self, unit: Unit) -> bool:
+        """Make a job of a unit; tell whether that could be done already."""
+        source = self._head
+        within = unit.claims
+        if self._check.max_claims is not None:
+            within = within[: max(0, self._check.max_claims - unit.first)]
+        if not within or (self.closed and not self._check.can_check(source)):
+            self._settle(unit, ())
+            return True
+        end: int | None = unit.end
+        if self.removes:
+            end = len(self.text) if self.closed else tail_end(self.text, unit.end)
+        if end is None or not self._check.can_check(source):
+            return False
+        source = source.model_copy(update={"answer": self.text[:end]})
+        state = CheckState(source=source, claims=within)
+        self.jobs.append(Job(self._verify, state, unit, self._version))
+        return True
+
+    def _settle(self, unit: Unit, verdicts: Sequence[ClaimVerdict]) -> None:
+        left = unit.claims[len(verdicts) :]
+        state = self._state()
+        unit.verdicts = (
+            *verdicts,
+            *(
+                ClaimVerdict.unchecked(claim, self._check.reason(state, place))
+                for place, claim in enumerate(left, unit.first + len(verdicts))
+            ),
+        )
+        unit.done = True
+        self._judge(unit.verdicts)
+
+    def _judge(self, verdicts: Sequence[ClaimVerdict]) -> None:
+        self._verdicts |= {verdict.claim.id: verdict for verdict in verdicts}
+        self._chunks += self._maker.feed(self._state())
+
+    def _go_on(self) -> None:
+        """Edit the text as a whole, once everything is checked, if sentences are not enough."""
+        if not self.closed or self.edits_by_sentence or self._last is not None:
+            return
+        if all(unit.done for unit in self.units):
+            self._last = Job(self._check.editing(), self._state())
+            self.jobs.append(self._last)
+
+    def _edits(self) -> tuple[Edit, ...]:
+        return without_overlaps(edit for unit in self.units for edit in unit.edits)
+
+    def _state(self) -> CheckState:
+        corrected = self._corrected
+        if corrected is None and self.closed and (edits := self._edits()):
+            corrected = CorrectedAnswer(text=apply_edits(self.text, edits), edits=edits)
+        return CheckState(
+            source=self._head.model_copy(update={"answer": self.text}),
+            claims=tuple(self._claims),
+            verdicts=tuple(
+                self._verdicts[claim.id] for claim in self._claims if claim.id in self._verdicts
+            ),
+            corrected=corrected,
+        )

@@ -1,0 +1,274 @@
+"""Which text of an answer may leave, and in what form, given the verdicts on its sentences.
+
+Pure: fed by a live check or by a finished result, read by whoever hands text on.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from langchain_groundedness._edits import apply_edits, head_start, removal, without_overlaps
+from langchain_groundedness._live import LiveCheck
+from langchain_groundedness._statements import StatementReader
+from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
+
+__all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
+
+OnUnchecked: TypeAlias = Literal["hold_back", "mark", "release"]
+"""What happens to a sentence that could not be checked: removal, a marker behind it, or nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRules:
+    """What happens to sentences beyond the edits of the check."""
+
+    on_unchecked: OnUnchecked
+    unchecked_marker: str
+    blocks: bool
+    """Whether a contradicted sentence ends the text."""
+    blocked_message: str
+
+    def block(self, verdicts: Sequence[ClaimVerdict]) -> bool:
+        """Tell whether a sentence with these verdicts ends the text."""
+        return self.blocks and any(v.verdict == "contradicted" for v in verdicts)
+
+    def edits(
+        self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
+    ) -> tuple[Edit, ...]:
+        """Give all edits of a sentence.
+
+        Args:
+            text: The answer, as far as it is known.
+            sentence: The sentence.
+            made: The edits that the check made in it.
+
+        Returns:
+            Those edits, and what its unchecked claims call for.
+        """
+        unchecked = [v.claim.id for v in sentence.verdicts if v.verdict == "unchecked"]
+        if not unchecked or self.on_unchecked == "release":
+            return tuple(made)
+        if self.on_unchecked == "hold_back":
+            start, end = removal(text, sentence.start, sentence.end)
+            return (_edit(text, unchecked[0], start, end, ""),)
+        place = _mark_place(text, sentence)
+        place = max([place, *(e.end for e in made if e.start <= place)])
+        return (*made, _edit(text, unchecked[0], place, place, self.unchecked_marker))
+
+
+class GuardedText(NamedTuple):
+    """A text that may leave, and how it comes from the answer."""
+
+    text: str
+    edits: tuple[Edit, ...]
+
+
+def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText:
+    """Give what may leave of an answer that has been checked as a whole.
+
+    Args:
+        result: The result.
+        rules: What happens to failed sentences.
+
+    Returns:
+        The text that all of `Release` adds up to.
+    """
+    answer = result.original_answer
+    placed = apply_edits(answer, result.edits) == result.answer
+    lost = [v for v in result.claims if not placed or v.claim.start is None]
+    unplaced = any(v.verdict == "unchecked" for v in lost)
+    if rules.block(lost) or (unplaced and rules.on_unchecked == "hold_back"):
+        # It cannot be told which sentence it is.
+        return _replaced(answer, rules.blocked_message)
+    suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
+    if not placed:
+        return _replaced(answer, result.answer + suffix)
+    edits: list[Edit] = []
+    for sentence in _sentences(answer, result.claims):
+        if rules.block(sentence.verdicts):
+            return _cut(answer, edits, sentence, rules)
+        ids = {v.claim.id for v in sentence.verdicts}
+        made = [edit for edit in result.edits if edit.claim_id in ids]
+        edits += rules.edits(answer, sentence, made)
+    if suffix:
+        edits.append(_edit(answer, lost[0].claim.id, len(answer), len(answer), suffix))
+    kept = without_overlaps(edits)
+    return GuardedText(apply_edits(answer, kept), kept)
+
+
+class Release:
+    """Lets text of a live check out as far as it is known to be final, in order."""
+
+    def __init__(self, live: LiveCheck, rules: ReleaseRules, *, immediate: bool = False) -> None:
+        """Start with nothing released.
+
+        Args:
+            live: The check; it must know of removals if the rules ask for them.
+            rules: What happens to failed sentences.
+            immediate: Whether text leaves before its verdict, and is retracted if it fails.
+        """
+        self.stopped = False
+        """Whether a contradicted sentence has ended the text."""
+        self._live = live
+        self._rules = rules
+        self._immediate = immediate
+        self._at = 0
+        self._judged = 0
+        self._edits: list[Edit] = []
+        self._made = 0
+        self._retracted: list[dict[str, Any]] = []
+
+    def take(self) -> str:
+        """Give the text that may leave now and has not left yet."""
+        live = self._live
+        if self.stopped or not live.grows:
+            return ""
+        if not live.edits_by_sentence:
+            return self._rest() if self._immediate else ""
+        blocked = self._judge()
+        limit = self._limit() if blocked is None else blocked.start
+        if self._immediate:
+            text = self._rest()
+            return text if blocked is None else text + self._block(blocked)
+        text = self._up_to(limit)
+        return text if blocked is None else text + self._block(blocked)
+
+    def finish(self, result: GroundednessResult | None) -> str:
+        """Give the rest when all is checked.
+
+        Args:
+            result: The result of the live check.
+        """
+        live = self._live
+        if self.stopped or result is None:
+            return ""
+        if live.grows and live.edits_by_sentence:
+            return self.take()
+        guarded = guarded_text(result, self._rules)
+        if not self._immediate:
+            return guarded.text
+        for edit in guarded.edits:
+            self._retract(edit)
+        return result.original_answer[self._at :]
+
+    def retracted(self) -> list[dict[str, Any]]:
+        """Give what must be replaced in text that has left, as plain values, once."""
+        retracted, self._retracted = self._retracted, []
+        return retracted
+
+    def _judge(self) -> "_Sentence | None":
+        """Take the sentences over that are judged; give the first that ends the text."""
+        for unit in self._live.units[self._judged :]:
+            if not unit.done:
+                break
+            sentence = _Sentence(unit.start, unit.end, unit.verdicts)
+            if self._rules.block(unit.verdicts):
+                return sentence
+            edits = self._rules.edits(self._live.text, sentence, unit.edits)
+            self._edits += edits
+            self._judged += 1
+            if self._immediate:
+                for edit in edits:
+                    self._retract(edit)
+        return None
+
+    def _limit(self) -> int:
+        """How far the text is final, but for the edits that are known."""
+        live = self._live
+        waiting = self._judged < len(live.units)
+        if live.closed and not waiting:
+            return len(live.text)
+        limit = live.units[self._judged].start if waiting else live.certain
+        return head_start(live.text, limit) if live.removes else limit
+
+    def _up_to(self, limit: int) -> str:
+        text, pieces = self._live.text, []
+        edits = without_overlaps(self._edits)
+        for edit in edits[self._made :]:
+            pieces += [text[self._at : edit.start], edit.replacement]
+            self._at = edit.end
+        self._made = len(edits)
+        if limit > self._at:
+            pieces.append(text[self._at : limit])
+            self._at = limit
+        return "".join(pieces)
+
+    def _rest(self) -> str:
+        text = self._live.text[self._at :]
+        self._at += len(text)
+        return text
+
+    def _block(self, sentence: "_Sentence") -> str:
+        self.stopped = True
+        if self._immediate:
+            text, message = self._live.text, self._rules.blocked_message
+            claim = sentence.verdicts[0].claim.id
+            self._retract(_edit(text, claim, sentence.start, len(text), message))
+        return self._rules.blocked_message
+
+    def _retract(self, edit: Edit) -> None:
+        self._retracted.append(edit.model_dump(mode="json", exclude={"correction"}))
+
+
+class _Sentence(NamedTuple):
+    start: int
+    end: int
+    verdicts: tuple[ClaimVerdict, ...]
+
+
+def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sentence]:
+    """Group verdicts by the sentence of the answer that their claims rest on."""
+    places = _Places(answer)
+    groups: dict[tuple[int, int], list[ClaimVerdict]] = {}
+    for verdict in verdicts:
+        start, end = verdict.claim.start, verdict.claim.end
+        if start is not None and end is not None:
+            groups.setdefault(places.around(start, end), []).append(verdict)
+    for start, end in sorted(groups):
+        yield _Sentence(start, end, tuple(groups[start, end]))
+
+
+class _Places:
+    """Where the sentences of an answer are."""
+
+    def __init__(self, answer: str) -> None:
+        self._spans: list[tuple[int, int]] = []
+        for only_checkable in (True, False):
+            reader = StatementReader(only_checkable=only_checkable)
+            found = [*reader.feed(answer), *reader.close()]
+            self._spans += [(sentence.start, sentence.end) for sentence in found]
+
+    def around(self, start: int, end: int) -> tuple[int, int]:
+        """Give the span from the sentence with `start` in it to that with `end`."""
+        first = next((s for s, e in self._spans if s <= start < e), start)
+        last = next((e for s, e in self._spans if s < end <= e), end)
+        return first, max(last, end)
+
+
+def _mark_place(text: str, sentence: _Sentence) -> int:
+    """Where a marker behind a sentence goes: into the last cell, if it is a table row."""
+    body = text[sentence.start : sentence.end]
+    if body.startswith("|") and body.endswith("|") and len(body) > 1:
+        body = body[:-1]
+    return sentence.start + len(body.rstrip())
+
+
+def _replaced(answer: str, text: str) -> GuardedText:
+    return GuardedText(text, (_edit(answer, "", 0, len(answer), text),))
+
+
+def _cut(
+    answer: str, edits: Sequence[Edit], sentence: _Sentence, rules: ReleaseRules
+) -> GuardedText:
+    message = rules.blocked_message
+    cut = _edit(answer, sentence.verdicts[0].claim.id, sentence.start, len(answer), message)
+    kept = without_overlaps(edits)
+    before = [edit for edit in kept if edit.start < sentence.start]
+    at = max([sentence.start, *(edit.end for edit in before)])
+    cut = _edit(answer, cut.claim_id, at, len(answer), message)
+    return GuardedText(apply_edits(answer, (*before, cut)), (*before, cut))
+
+
+def _edit(text: str, claim: str, start: int, end: int, replacement: str) -> Edit:
+    original = text[start:end]
+    return Edit(claim_id=claim, start=start, end=end, original=original, replacement=replacement)

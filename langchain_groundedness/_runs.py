@@ -1,0 +1,156 @@
+"""Runs a check on one input, on many at once, or on pieces, under a config that counts its cost."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, closing
+from functools import partial
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._events import EventStream
+from langchain_groundedness._live import LiveCheck
+from langchain_groundedness._live_drivers import arun_live, run_live
+from langchain_groundedness._steps import CheckState
+from langchain_groundedness._usage import UsageCounter, counted
+from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
+
+__all__ = ["Runs", "arun_pieces", "run_pieces"]
+
+
+class Runs:
+    """One check with one way to read inputs."""
+
+    def __init__(self, check: Check, read: Callable[[Any], CheckInput]) -> None:
+        """Bind the two.
+
+        Args:
+            check: The steps and options.
+            read: From any input to question, answer and documents.
+        """
+        self._check = check
+        self._read = read
+
+    def one(self, value: Any, config: RunnableConfig) -> GroundednessResult:
+        """Check one input."""
+        config, counter = counted(config)
+        state = self._check.pipeline(self._read).invoke(value, config)
+        result = self._check.result(state, counter.usage)
+        EventStream(config).publish(ChunkMaker().close(result))
+        return result
+
+    async def aone(self, value: Any, config: RunnableConfig) -> GroundednessResult:
+        """Check one input."""
+        config, counter = counted(config)
+        state = await self._check.pipeline(self._read).ainvoke(value, config)
+        result = self._check.result(state, counter.usage)
+        await EventStream(config).apublish(ChunkMaker().close(result))
+        return result
+
+    def many(
+        self, values: list[Any], config: list[RunnableConfig]
+    ) -> list[Exception | GroundednessResult]:
+        """Check many inputs at once; an error is the outcome of its input."""
+        configs, counters = zip(*map(counted, config), strict=True)
+        pipeline = self._check.pipeline(self._read)
+        states = pipeline.batch(values, list(configs), return_exceptions=True)
+        results = self._results(states, counters)
+        for result, each in zip(results, configs, strict=True):
+            if not isinstance(result, Exception):
+                EventStream(each).publish(ChunkMaker().close(result))
+        return results
+
+    async def amany(
+        self, values: list[Any], config: list[RunnableConfig]
+    ) -> list[Exception | GroundednessResult]:
+        """Check many inputs at once; an error is the outcome of its input."""
+        configs, counters = zip(*map(counted, config), strict=True)
+        states: Sequence[CheckState | Exception]
+        if self._check.judges_together:
+            pipeline = self._check.pipeline(self._read)
+            states = await pipeline.abatch(values, list(configs), return_exceptions=True)
+        else:
+            # Each answer goes through its steps at its own pace; what is bounded is how many
+            # of the steps of all answers wait for a model.
+            limit = asyncio.Semaphore(config[0].get("max_concurrency") or len(values))
+            pipeline = self._check.pipeline(self._read, limit=limit)
+            async with asyncio.TaskGroup() as group:
+                runs = map(partial(_outcome, pipeline), values, configs)
+                tasks = list(map(group.create_task, runs))
+            states = [task.result() for task in tasks]
+        results = self._results(states, counters)
+        for result, each in zip(results, configs, strict=True):
+            if not isinstance(result, Exception):
+                await EventStream(each).apublish(ChunkMaker().close(result))
+        return results
+
+    def _results(
+        self, states: Sequence[CheckState | Exception], counters: Sequence[UsageCounter]
+    ) -> list[Exception | GroundednessResult]:
+        return [
+            state if isinstance(state, Exception) else self._check.result(state, counter.usage)
+            for state, counter in zip(states, counters, strict=True)
+        ]
+
+
+def run_pieces(
+    live: LiveCheck, pieces: Iterator[Any], config: RunnableConfig
+) -> Iterator[GroundednessResultChunk]:
+    """Check an answer while it is written.
+
+    Args:
+        live: A check that has not begun.
+        pieces: The upstream.
+        config: Config of the children of the run.
+
+    Yields:
+        Chunks, the last with the sum of all.
+    """
+    config, counter = counted(config)
+    events = EventStream(config)
+    with closing(run_live(pieces, live, config)) as steps:
+        for _ in steps:
+            for chunk in live.take():
+                events.publish(chunk)
+                yield chunk
+    live.conclude(counter.usage)
+    for chunk in live.take():
+        events.publish(chunk)
+        yield chunk
+
+
+async def arun_pieces(
+    live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig
+) -> AsyncGenerator[GroundednessResultChunk]:
+    """Check an answer while it is written.
+
+    Args:
+        live: A check that has not begun.
+        pieces: The upstream.
+        config: Config of the children of the run.
+
+    Yields:
+        Chunks, the last with the sum of all.
+    """
+    config, counter = counted(config)
+    events = EventStream(config)
+    async with aclosing(arun_live(pieces, live, config)) as steps:
+        async for _ in steps:
+            for chunk in live.take():
+                await events.apublish(chunk)
+                yield chunk
+    live.conclude(counter.usage)
+    for chunk in live.take():
+        await events.apublish(chunk)
+        yield chunk
+
+
+async def _outcome(
+    pipeline: Runnable[Any, CheckState], value: Any, config: RunnableConfig
+) -> CheckState | Exception:
+    try:
+        return await pipeline.ainvoke(value, config)
+    except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+        return exc

@@ -1,0 +1,118 @@
+"""Reads what an upstream yields piece by piece, as far as it can be read before it is whole."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessageChunk
+from langchain_core.runnables.utils import AddableDict
+
+from langchain_groundedness.exceptions import InputFormatError
+from langchain_groundedness.inputs import CheckInput
+
+__all__ = ["Upstream"]
+
+_ANSWER = "answer"
+
+
+class Upstream:
+    """What came so far: the text of an answer that grows, or pieces that only make sense as one.
+
+    Read as they come are texts, message chunks, and mappings that hold the answer as one of these
+    under `answer`, from the second piece of the answer on: what comes in one piece is checked as
+    one. Everything else is gathered with `+`, as every runnable does.
+    """
+
+    def __init__(self, read: Callable[[Any], CheckInput], *, gather: bool = False) -> None:
+        """Start with nothing.
+
+        Args:
+            read: Reads a whole input.
+            gather: Whether to gather the pieces whatever they are.
+        """
+        self.grows = False
+        """Whether the answer is read piece by piece."""
+        self._read = read
+        self._gather = gather
+        self._forms: set[type] = set()
+        self._pieces: list[Any] = []
+        self._texts: list[str] = []
+        self._parts: dict[Any, Any] | None = None
+        self._head: CheckInput | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing came."""
+        return not self.grows and not self._pieces
+
+    def feed(self, piece: Any) -> str:
+        """Read on.
+
+        Args:
+            piece: What the upstream yielded.
+
+        Returns:
+            What is new of the answer; nothing while the pieces are only gathered.
+
+        Raises:
+            InputFormatError: The answer changed its form after its first pieces were read.
+        """
+        if self._gather:
+            self._pieces.append(piece)
+            return ""
+        text = self._take(piece)
+        if self.grows:
+            if text is None:
+                msg = "the pieces of a streamed answer must all be texts, or all message chunks"
+                raise InputFormatError(msg)
+            return text
+        self._pieces.append(piece)
+        if text is None:
+            self._gather = True
+        elif text:
+            self._texts.append(text)
+            if len(self._texts) > 1:
+                self.grows, self._pieces = True, []
+                return "".join(self._texts)
+        return ""
+
+    def head(self) -> CheckInput:
+        """Give question and documents as far as they came, with an empty answer.
+
+        Raises:
+            InputFormatError: They cannot be read.
+        """
+        if self._head is None:
+            value = "" if self._parts is None else {**self._parts, _ANSWER: ""}
+            self._head = self._read(value)
+        return self._head
+
+    def whole(self) -> Any:
+        """Give all pieces as one value."""
+        pieces = iter(self._pieces)
+        total = next(pieces)
+        total = AddableDict(total) if isinstance(total, Mapping) else total
+        for piece in pieces:
+            try:
+                total = total + piece
+            except TypeError:
+                total = piece
+        return total
+
+    def _take(self, piece: Any) -> str | None:
+        """Give the text of a piece, or `None` if it cannot be read by itself."""
+        answer = piece
+        if isinstance(piece, Mapping):
+            answer = piece.get(_ANSWER)
+            others = AddableDict({key: piece[key] for key in piece if key != _ANSWER})
+            if others or self._parts is None:
+                self._parts = AddableDict(self._parts or {}) + others
+                self._head = None
+            if answer is None:
+                return ""
+        form = AIMessageChunk if isinstance(answer, AIMessageChunk) else str
+        self._forms |= {form, Mapping if isinstance(piece, Mapping) else form}
+        if not isinstance(answer, form) or len(self._forms - {Mapping}) > 1:
+            return None
+        if (Mapping in self._forms) != isinstance(piece, Mapping):
+            return None
+        return str(answer.text) if isinstance(answer, AIMessageChunk) else str(answer)

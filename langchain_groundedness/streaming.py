@@ -1,0 +1,257 @@
+"""A guard between a model and its reader: text in, text out, and nothing unverified in between."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from contextlib import aclosing, closing
+from typing import Any, Literal
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import override
+
+from langchain_groundedness._events import EventStream
+from langchain_groundedness._live_drivers import arun_live, run_live
+from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._release import OnUnchecked, Release, ReleaseRules, guarded_text
+from langchain_groundedness._transform import atransformed, transformed
+from langchain_groundedness._usage import counted
+from langchain_groundedness.runnable import GroundednessRunnable
+
+__all__ = ["GroundednessGuard"]
+
+
+class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
+    """Lets the text of an answer through, sentence by sentence, as its verdicts allow.
+
+    Put it behind a chain with `chain.pipe(GroundednessGuard(checker))`: it reads what
+    `GroundednessRunnable` reads, and gives text. What happens to a sentence with a failed claim
+    is up to the checker's `on_contradicted` and `on_unverifiable`; every other character leaves
+    as it came. Custom events tell about claims, verdicts, corrections and the decision.
+
+    Example:
+        >>> checker = GroundednessRunnable(on_contradicted="correct")
+        >>> guard = GroundednessGuard(checker).bind(documents=["Revenue was $2.1B in Q3."])
+        >>> tokens = ["Revenue ", "was $2.4B", " in Q3. ", "Bye!"]
+        >>> "".join(guard.transform(iter(tokens)))
+        'Revenue was [CORRECTED: $2.1B] in Q3. Bye!'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    checker: GroundednessRunnable
+    """Checks the sentences, and says what happens to those that fail."""
+    release: Literal["verified", "immediate"] = "verified"
+    """`verified`: a sentence leaves only after its verdict. `immediate`: text leaves as it comes,
+    and a `groundedness.retract` event tells what to put in the place of which characters."""
+    on_unchecked: OnUnchecked = "mark"
+    """What happens to a sentence that could not be checked: it is left out, leaves with
+    `unchecked_marker` behind it, or leaves as it is."""
+    unchecked_marker: str = " [UNCHECKED]"
+    """Stands behind sentences that could not be checked."""
+    blocked_message: str = "The rest of this answer was withheld: the documents contradict it."
+    """With a checker that has `on_contradicted="block"`, stands in the place of the first
+    contradicted sentence and all that follows it."""
+
+    def __init__(self, checker: GroundednessRunnable, **options: Any) -> None:
+        """Guard with a checker.
+
+        Args:
+            checker: Checks the sentences.
+            **options: The other fields.
+
+        Raises:
+            ConfigurationError: An option is unknown or has a value that cannot work.
+        """
+        super().__init__(checker=checker, **options)
+
+    @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        return self.checker.get_input_schema(config)
+
+    @override
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+        """Check a whole answer, and give the text of it that may be shown.
+
+        Args:
+            input: As for the checker.
+            config: As for the checker.
+            **kwargs: As for the checker.
+
+        Returns:
+            The corrected answer; also with `release="immediate"`, since nothing has left yet.
+        """
+        return self._call_with_config(self._run, input, config, **kwargs)
+
+    @override
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+        """Check a whole answer, and give the text of it that may be shown.
+
+        Args:
+            input: As for the checker.
+            config: As for the checker.
+            **kwargs: As for the checker.
+
+        Returns:
+            As `invoke`.
+        """
+        return await self._acall_with_config(self._arun, input, config, **kwargs)
+
+    @override
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[str]:
+        yield from self.transform(iter([input]), config, **kwargs)
+
+    @override
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[str]:
+        async def inputs() -> AsyncIterator[Any]:
+            yield input
+
+        async with aclosing(self.atransform(inputs(), config, **kwargs)) as texts:
+            async for text in texts:
+                yield text
+
+    @override
+    def transform(
+        self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Generator[str]:
+        """Guard an answer while it is written.
+
+        Args:
+            input: As for the checker's `transform`.
+            config: As for the checker's `transform`.
+            **kwargs: As for the checker's `transform`.
+
+        Yields:
+            Text. With `release="verified"` it adds up to what `invoke` returns, with
+            `"immediate"` to the answer as it came.
+        """
+        yield from transformed(self, self._grow, input, config, **kwargs)
+
+    @override
+    async def atransform(
+        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[str]:
+        """Guard an answer while it is written.
+
+        Args:
+            input: As for the checker's `transform`.
+            config: As for the checker's `transform`.
+            **kwargs: As for the checker's `transform`.
+
+        Yields:
+            As `transform`.
+        """
+        async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as texts:
+            async for text in texts:
+                yield text
+
+    @property
+    def rules(self) -> ReleaseRules:
+        """What happens to sentences, beyond the edits of the checker."""
+        return ReleaseRules(
+            on_unchecked=self.on_unchecked,
+            unchecked_marker=self.unchecked_marker,
+            blocks=self.checker.on_contradicted == "block",
+            blocked_message=self.blocked_message,
+        )
+
+    def _run(
+        self,
+        value: Any,
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> str:
+        child = patch_config(config, callbacks=run_manager.get_child())
+        return guarded_text(self.checker.invoke(value, child, **given), self.rules).text
+
+    async def _arun(
+        self,
+        value: Any,
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> str:
+        child = patch_config(config, callbacks=run_manager.get_child())
+        return guarded_text(await self.checker.ainvoke(value, child, **given), self.rules).text
+
+    def _grow(
+        self,
+        pieces: Iterator[Any],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> Iterator[str]:
+        guarded = _Guarded(self, config, given)
+        with closing(run_live(pieces, guarded.live, guarded.config)) as steps:
+            for _ in steps:
+                text = guarded.go_on()
+                guarded.publish()
+                if text:
+                    yield text
+                if guarded.release.stopped:
+                    return
+        text = guarded.end()
+        guarded.publish()
+        if text:
+            yield text
+
+    async def _agrow(
+        self,
+        pieces: AsyncIterator[Any],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **given: Any,
+    ) -> AsyncIterator[str]:
+        guarded = _Guarded(self, config, given)
+        async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
+            async for _ in steps:
+                text = guarded.go_on()
+                await guarded.apublish()
+                if text:
+                    yield text
+                if guarded.release.stopped:
+                    return
+        text = guarded.end()
+        await guarded.apublish()
+        if text:
+            yield text
+
+
+class _Guarded:
+    """One answer on its way through a guard."""
+
+    def __init__(
+        self, guard: GroundednessGuard, config: RunnableConfig, given: dict[str, Any]
+    ) -> None:
+        self.config, self._counter = counted(config)
+        self.live = guard.checker.live(removes=guard.on_unchecked == "hold_back", **given)
+        immediate = guard.release == "immediate"
+        self.release = Release(self.live, guard.rules, immediate=immediate)
+        self._events = EventStream(self.config)
+
+    def go_on(self) -> str:
+        return self.release.take()
+
+    def end(self) -> str:
+        return self.release.finish(self.live.conclude(self._counter.usage))
+
+    def publish(self) -> None:
+        for chunk in self.live.take():
+            self._events.publish(chunk)
+        for data in self.release.retracted():
+            self._events.send("groundedness.retract", data)
+
+    async def apublish(self) -> None:
+        for chunk in self.live.take():
+            await self._events.apublish(chunk)
+        for data in self.release.retracted():
+            await self._events.asend("groundedness.retract", data)
