@@ -6,6 +6,8 @@ Only judging does I/O, and only judging has an asynchronous form; the rest is th
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -27,12 +29,16 @@ from langchain_groundedness._agent_record import (
 from langchain_groundedness._agent_review import Answered, decision_of, review_request
 from langchain_groundedness._agent_settle import Rules
 from langchain_groundedness._agent_turn import STATE_KEY, Turn, part, read_answer, read_turn
+from langchain_groundedness._held_model import Listening
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["Case", "Gate"]
+
+LIVE_KEY = "live"
+"""Where the record keeps what was found out while the answer was written, until it is judged."""
 
 _LOGGER = logging.getLogger(__name__)
 _ANSWER_KEYS = ("answer", "result", "output", "output_text", "response", "generation")
@@ -110,6 +116,8 @@ class Gate:
         except Exception as exc:  # noqa: BLE001  (a check that fails must not end the agent's run)
             text = str(turn.final.text) if turn.final else ""
             return Case(turn, result=_failed(text, "reading the state", exc), key=key)
+        if (heard := _heard(state, turn, source)) is not None:
+            return Case(turn, result=heard, key=key)
         if key is not None:
             stand_in = AIMessage(source.answer, id=str(uuid4()))
             turn = _asked_in(state, replace(turn, final=stand_in, structured=None), source)
@@ -129,7 +137,7 @@ class Gate:
         try:
             if self.rules.reviews:
                 return read_result(_kept(self.checker, case.source).result(), case.source)
-            return self.checker.invoke(case.source, _config())
+            return _result(self.checker, case.source)
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
             return self._failure(case.source, exc)
 
@@ -147,7 +155,7 @@ class Gate:
         try:
             if self.rules.reviews:
                 return read_result(await _akept(self.checker, case.source), case.source)
-            return await self.checker.ainvoke(case.source, _config())
+            return await _aresult(self.checker, case.source)
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
             return self._failure(case.source, exc)
 
@@ -170,6 +178,29 @@ class Gate:
             update = self.rules.settle(case.turn, result, action)
         return update if case.key is None else _into_key(update, case.key, result)
 
+    def listen(self, state: Any, *, hold: bool, structured: bool) -> Listening:
+        """Prepare to hear what a model writes.
+
+        Args:
+            state: The state that the model is called with.
+            hold: Whether text leaves only when it is verified.
+            structured: Whether the answer is no prose.
+
+        Returns:
+            What to listen with.
+        """
+        # An answer stands at the end, so that evidence is read as it will be then.
+        messages = [*(part(state, "messages") or ()), AIMessage("")]
+        try:
+            source = self._read({**state, "messages": messages, "structured_response": None})
+        except Exception as exc:  # noqa: BLE001  (without evidence, nothing counts as verified)
+            _failed("", "reading the state", exc)
+            source = CheckInput(answer="")
+        checker = self.checker
+        assert isinstance(checker, GroundednessRunnable)  # noqa: S101  (checked at construction)
+        silent = structured and hold
+        return Listening(checker, source, _config(), hold=hold, silent=silent)
+
     def _read(self, state: Any) -> CheckInput:
         if self._whole_state:
             return read_input(state, context_extractor=self._extractor)
@@ -188,6 +219,16 @@ class Gate:
         return _failed(source.answer, "the check", error)
 
 
+def _heard(state: Any, turn: Turn, source: CheckInput) -> GroundednessResult | None:
+    """Give the result of a check that was made while the answer was written."""
+    record = part(state, STATE_KEY)
+    live = record.get(LIVE_KEY) if isinstance(record, Mapping) else None
+    if not live or turn.final is None or live["message_id"] != turn.final.id:
+        return None
+    result = read_result(live["result"], source)
+    return result if result.original_answer == source.answer else None
+
+
 def _known(case: Case) -> GroundednessResult:
     assert case.result is not None  # noqa: S101  (a case has a source or a result)
     return case.result
@@ -203,11 +244,26 @@ def _failed(answer: str, what: str, error: Exception) -> GroundednessResult:
 
 
 def _check(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> dict[str, Any]:
-    return plain_result(checker.invoke(source, _config()))
+    return plain_result(_result(checker, source))
 
 
 async def _acheck(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> dict[str, Any]:
-    return plain_result(await checker.ainvoke(source, _config()))
+    return plain_result(await _aresult(checker, source))
+
+
+def _result(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> GroundednessResult:
+    if not isinstance(checker, GroundednessRunnable):
+        return checker.invoke(source, _config())
+    # Streamed, so that each verdict is heard of when it is known.
+    return reduce(add, checker.stream(source, _config()))
+
+
+async def _aresult(
+    checker: Runnable[Any, GroundednessResult], source: CheckInput
+) -> GroundednessResult:
+    if not isinstance(checker, GroundednessRunnable):
+        return await checker.ainvoke(source, _config())
+    return reduce(add, [chunk async for chunk in checker.astream(source, _config())])
 
 
 # A task's result is kept by the checkpointer: a run that a reviewer resumes does not check again.

@@ -165,11 +165,18 @@ def _again(
     turn: Turn, result: GroundednessResult, told: HumanMessage, outcome: Outcome
 ) -> dict[str, Any]:
     """Let the model answer once more; its refused answer stays only until then."""
-    told.id = str(uuid4())
-    ids = tuple(m.id for m in (*turn.own_messages, told) if m.id)
+    identity = str(uuid4())
+    ids = (*(m.id for m in turn.own_messages if m.id), identity)
     turn = replace(turn, drafts=(*turn.drafts, *ids))
     record = {**record_of(result, turn, outcome), "feedback": told.text}
-    return {"messages": [told], STATE_KEY: record, "jump_to": "model"}
+    # In this form, LangGraph does not take it for something to stream to the user.
+    said = {
+        "role": "user",
+        "content": told.text,
+        "id": identity,
+        "additional_kwargs": told.additional_kwargs,
+    }
+    return {"messages": [said], STATE_KEY: record, "jump_to": "model"}
 
 
 def _update(

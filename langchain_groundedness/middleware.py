@@ -8,14 +8,26 @@ from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
-from langchain.agents.middleware.types import ModelRequest, ModelResponse, OmitFromInput
+from langchain.agents.middleware.types import (
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    OmitFromInput,
+)
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
-from langchain_groundedness._agent_gate import Gate
+from langchain_groundedness._agent_gate import LIVE_KEY, Gate
 from langchain_groundedness._agent_messages import without_annotations
+from langchain_groundedness._agent_record import plain_result
 from langchain_groundedness._agent_settle import AfterRetries, OnUngrounded
 from langchain_groundedness._agent_stream import GroundednessTransformer
+from langchain_groundedness._agent_turn import STATE_KEY, part
+from langchain_groundedness._held_model import Listening, held_model
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["GroundednessMiddleware", "GroundednessState", "groundedness_node"]
@@ -79,6 +91,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         blocked_message: str = BLOCKED,
         context_extractor: Callable[[Any], Any] | None = None,
         hold_stream: bool = False,
+        live: bool = False,
     ) -> None:
         """Choose how to check, and what to do.
 
@@ -91,7 +104,14 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             blocked_message: What the user reads instead of an answer that is withheld.
             context_extractor: Reads answer, documents and question from the state instead;
                 called with the state, returns anything that `read_input` accepts.
-            hold_stream: Let only verified sentences into the token stream.
+            hold_stream: Let only verified sentences into the token stream
+                (`stream_mode="messages"`, event streams, callbacks). Sentences that failed,
+                reasoning, and structured answers stay out of it; the state holds what
+                `on_ungrounded` says. Put this middleware after others that exchange the model.
+            live: Check sentences while the answer is written, without holding them;
+                `run.extensions["groundedness"]` then tells each verdict when it is known, not
+                only after the last token. What a model writes before it calls a tool is checked,
+                too, if evidence is there. `hold_stream` implies it.
 
         Raises:
             ConfigurationError: An option has a value that cannot work.
@@ -105,6 +125,14 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             after_retries=after_retries,
             blocked_message=blocked_message,
         )
+        self._hold = hold_stream
+        self._live = live or hold_stream
+        if self._live and not isinstance(self._gate.checker, GroundednessRunnable):
+            msg = (
+                "hold_stream and live need a GroundednessRunnable as the checker, got "
+                f"{type(self._gate.checker).__name__}: only that can check unfinished answers"
+            )
+            raise ConfigurationError(msg)
 
     @hook_config(can_jump_to=["model"])
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -138,33 +166,43 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
-    ) -> ModelResponse[Any]:
-        """Show the model its earlier answers without our annotations.
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """Listen to the model if that was asked for.
 
         Args:
             request: The call of the model.
             handler: Calls it.
 
         Returns:
-            Its response.
+            Its response; the model has read its earlier answers without our annotations.
         """
-        return handler(_bare(request))
+        request, listening = self._prepared(request)
+        return _with_result(request, handler(request), listening)
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        """Show the model its earlier answers without our annotations.
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """Listen to the model if that was asked for.
 
         Args:
             request: The call of the model.
             handler: Calls it.
 
         Returns:
-            Its response.
+            Its response; the model has read its earlier answers without our annotations.
         """
-        return await handler(_bare(request))
+        request, listening = self._prepared(request)
+        return _with_result(request, await handler(request), listening)
+
+    def _prepared(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], Listening | None]:
+        request = request.override(messages=without_annotations(request.messages))
+        if not self._live:
+            return request, None
+        structured = request.response_format is not None
+        listening = self._gate.listen(request.state, hold=self._hold, structured=structured)
+        return request.override(model=held_model(request.model, listening)), listening
 
 
 def groundedness_node(  # noqa: PLR0913  (options by keyword)
@@ -226,5 +264,14 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
     return RunnableLambda(node, anode, name="groundedness")
 
 
-def _bare(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    return request.override(messages=without_annotations(request.messages))
+def _with_result(
+    request: ModelRequest[Any], response: ModelResponse[Any], listening: Listening | None
+) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    """Hand what was found out to `after_agent`, through the state: another process may run it."""
+    answer = response.result[-1] if response.result else None
+    result = listening.result if listening else None
+    if result is None or not isinstance(answer, AIMessage) or answer.tool_calls:
+        return response
+    found = {"message_id": answer.id, "result": plain_result(result)}
+    record = {**(part(request.state, STATE_KEY) or {}), LIVE_KEY: found}
+    return ExtendedModelResponse(response, Command(update={STATE_KEY: record}))
