@@ -3,7 +3,7 @@
 Pure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from langchain_groundedness._edits import apply_edits, removal
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
@@ -27,7 +27,7 @@ def mended(result: GroundednessResult, *, strip_unverifiable: bool) -> Groundedn
     left = [v for v in result.claims if v.verdict in must_go and v.claim.id not in mended_ids]
     if any(_span(verdict) is None for verdict in left):
         return None
-    cuts = _merged(_cut(result.original_answer, verdict) for verdict in left)
+    cuts = _merged(result.original_answer, left)
     kept = [e for e in result.edits if not any(e.start < c.end and c.start < e.end for c in cuts)]
     edits = tuple(sorted([*kept, *cuts], key=lambda edit: edit.start))
     text = apply_edits(result.original_answer, edits)
@@ -41,29 +41,20 @@ def _span(verdict: ClaimVerdict) -> tuple[int, int] | None:
     return None if start is None or end is None else (start, end)
 
 
-def _cut(text: str, verdict: ClaimVerdict) -> Edit:
-    start, end = removal(text, *(_span(verdict) or (0, 0)))
-    return _removing(text, verdict.claim.id, start, end)
+def _merged(text: str, verdicts: Sequence[ClaimVerdict]) -> list[Edit]:
+    """Cut claims out; cuts that touch are one."""
+    cuts: list[tuple[str, int, int]] = []
+    for verdict in sorted(verdicts, key=lambda v: _span(v) or (0, 0)):
+        start, end = removal(text, *(_span(verdict) or (0, 0)))
+        if cuts and start <= cuts[-1][2]:
+            claim_id, first, last = cuts.pop()
+            cuts.append((claim_id, first, max(end, last)))
+        else:
+            cuts.append((verdict.claim.id, start, end))
+    return [_removing(text, *cut) for cut in cuts]
 
 
 def _removing(text: str, claim_id: str, start: int, end: int) -> Edit:
+    if not text[end:].strip():
+        start, end = len(text[:start].rstrip()), len(text)
     return Edit(claim_id=claim_id, start=start, end=end, original=text[start:end], replacement="")
-
-
-def _merged(cuts: Iterable[Edit]) -> Sequence[Edit]:
-    whole: list[Edit] = []
-    for cut in sorted(cuts, key=lambda edit: edit.start):
-        if whole and cut.start < whole[-1].end:
-            last = whole.pop()
-            beyond = max(0, cut.end - last.end)
-            original = last.original + (cut.original[-beyond:] if beyond else "")
-            end = max(last.end, cut.end)
-            cut = Edit(  # noqa: PLW2901  (the two are one now)
-                claim_id=last.claim_id,
-                start=last.start,
-                end=end,
-                original=original,
-                replacement="",
-            )
-        whole.append(cut)
-    return whole

@@ -28,6 +28,7 @@ from langchain_groundedness._agent_record import (
 )
 from langchain_groundedness._agent_review import Answered, decision_of, review_request
 from langchain_groundedness._agent_settle import Rules
+from langchain_groundedness._agent_structured import in_paragraphs
 from langchain_groundedness._agent_turn import STATE_KEY, Turn, part, read_answer, read_turn
 from langchain_groundedness._held_model import Listening
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
@@ -204,7 +205,12 @@ class Gate:
     def _read(self, state: Any) -> CheckInput:
         if self._whole_state:
             return read_input(state, context_extractor=self._extractor)
-        return read_answer(state, self._extractor)
+        source = read_answer(state, self._extractor)
+        structured = part(state, "structured_response")
+        if structured is None or self._extractor is not None:
+            return source
+        text = in_paragraphs(structured, source.answer)
+        return source.model_copy(update={"answer": text})
 
     def _answer_key(self, state: Any) -> str | None:
         if not self._whole_state:

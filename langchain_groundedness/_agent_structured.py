@@ -11,13 +11,13 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from langchain_groundedness._agent_messages import with_text
 from langchain_groundedness._agent_record import plain
 from langchain_groundedness.types import Edit
 
-__all__ = ["edited_fields", "rewritten"]
+__all__ = ["edited_fields", "in_paragraphs", "rewritten"]
 
 
 class _Leaf(NamedTuple):
@@ -31,7 +31,7 @@ class _Leaf(NamedTuple):
 def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
     """Carry edits of the text of a structured answer back to its fields.
 
-    A field that an edit empties becomes an empty text. Corrections stand in the fields without
+    A text that an edit empties becomes an empty text, any other value `None`. Corrections stand in the fields without
     their markers, since programs read them.
 
     Args:
@@ -60,9 +60,26 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
         changes[leaf.path] = old[:at] + new + old[at + end - start :]
         shifts[leaf.path] = shifts.get(leaf.path, 0) + len(new) - (end - start)
     try:
-        return _rebuilt(value, {path: new.strip() for path, new in changes.items()})
+        return _rebuilt(value, {leaf.path: _new(leaf, changes) for leaf in leaves})
     except (ValidationError, TypeError, ValueError):
         return None
+
+
+def in_paragraphs(value: Any, text: str) -> str:
+    """Set the values of a structured answer apart, so that no two of them read as one sentence.
+
+    Args:
+        value: The structured answer.
+        text: How it was read: one line for each value.
+
+    Returns:
+        The text with empty lines between the values; the same text if it was read otherwise.
+    """
+    parts = [
+        f"{label}: {_shown(leaf)}" if label else _shown(leaf)
+        for _, label, leaf in _walk(value, (), "")
+    ]
+    return "\n\n".join(parts) if "\n".join(parts) == text else text
 
 
 def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[BaseMessage]:
@@ -108,28 +125,41 @@ def as_arguments(value: Any) -> dict[str, Any]:
     return {str(key): inner for key, inner in plain(fields).items()}
 
 
+def _new(leaf: _Leaf, changes: Mapping[tuple[Any, ...], str]) -> Any:
+    if leaf.path not in changes:
+        return leaf.value
+    text = changes[leaf.path].strip()
+    return text if text or isinstance(leaf.value, str) else None
+
+
 def _concerns(leaf: _Leaf, edit: Edit) -> bool:
     return edit.start < leaf.start + len(leaf.text) and leaf.start < edit.end
 
 
 def _leaves(value: Any, text: str) -> list[_Leaf]:
     """Find the values in the text; none if it was read in another way."""
-    found: list[_Leaf] = []
-    at = 0
-    for path, label, leaf in _walk(value, (), ""):
-        shown = _shown(leaf)
-        prefix = f"{label}: " if label else ""
-        found.append(_Leaf(path, at + len(prefix), leaf, shown))
-        at += len(prefix) + len(shown) + 1
-    lines = all(text[leaf.start : leaf.start + len(leaf.text)] == leaf.text for leaf in found)
-    if found and lines and at - 1 == len(text):
-        return found
+    for between in ("\n\n", "\n"):
+        found = _placed(value, between)
+        lines = all(text[leaf.start : leaf.start + len(leaf.text)] == leaf.text for leaf in found)
+        if found and lines and found[-1].start + len(found[-1].text) == len(text):
+            return found
     # The text is one of the fields.
     return [
         _Leaf(path, 0, leaf, text)
         for path, _, leaf in _walk(value, (), "")
         if isinstance(leaf, str) and leaf == text
     ][:1]
+
+
+def _placed(value: Any, between: str) -> list[_Leaf]:
+    found: list[_Leaf] = []
+    at = 0
+    for path, label, leaf in _walk(value, (), ""):
+        shown = _shown(leaf)
+        at += len(f"{label}: ") if label else 0
+        found.append(_Leaf(path, at, leaf, shown))
+        at += len(shown) + len(between)
+    return found
 
 
 def _walk(
@@ -161,11 +191,11 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
     return None
 
 
-def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], str]) -> Any:
+def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], Any]) -> Any:
     """Give a value with some of its leaves changed, checked by its own type."""
     if () in changes:
-        return TypeAdapter(type(value)).validate_python(changes[()])
-    below: dict[Any, dict[tuple[Any, ...], str]] = {}
+        return changes[()]
+    below: dict[Any, dict[tuple[Any, ...], Any]] = {}
     for path, new in changes.items():
         below.setdefault(path[0], {})[path[1:]] = new
     if isinstance(value, list | tuple):
