@@ -3,7 +3,7 @@
 Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from langchain_groundedness._edits import apply_edits, removal
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
@@ -27,8 +27,10 @@ def mended(result: GroundednessResult, *, strip_unverifiable: bool) -> Groundedn
     left = [v for v in result.claims if v.verdict in must_go and v.claim.id not in mended_ids]
     if any(_span(verdict) is None for verdict in left):
         return None
-    cuts = _merged(result.original_answer, left)
-    kept = [e for e in result.edits if not any(e.start < c.end and c.start < e.end for c in cuts)]
+    made = [(e.claim_id, e.start, e.end) for e in result.edits if not e.replacement]
+    cuts = _merged(result.original_answer, [*made, *_cuts(result.original_answer, left)])
+    changes = [edit for edit in result.edits if edit.replacement]
+    kept = [e for e in changes if not any(e.start < c.end and c.start < e.end for c in cuts)]
     edits = tuple(sorted([*kept, *cuts], key=lambda edit: edit.start))
     text = apply_edits(result.original_answer, edits)
     if result.original_answer.strip() and not text.strip():
@@ -41,17 +43,22 @@ def _span(verdict: ClaimVerdict) -> tuple[int, int] | None:
     return None if start is None or end is None else (start, end)
 
 
-def _merged(text: str, verdicts: Sequence[ClaimVerdict]) -> list[Edit]:
-    """Cut claims out; cuts that touch are one."""
-    cuts: list[tuple[str, int, int]] = []
-    for verdict in sorted(verdicts, key=lambda v: _span(v) or (0, 0)):
+def _cuts(text: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[tuple[str, int, int]]:
+    for verdict in verdicts:
         start, end = removal(text, *(_span(verdict) or (0, 0)))
-        if cuts and start <= cuts[-1][2]:
-            claim_id, first, last = cuts.pop()
-            cuts.append((claim_id, first, max(end, last)))
+        yield verdict.claim.id, start, end
+
+
+def _merged(text: str, cuts: Iterable[tuple[str, int, int]]) -> list[Edit]:
+    """Make one cut of those that touch."""
+    merged: list[tuple[str, int, int]] = []
+    for claim_id, start, end in sorted(cuts, key=lambda cut: cut[1:]):
+        if merged and start <= merged[-1][2]:
+            first_id, first, last = merged.pop()
+            merged.append((first_id, first, max(end, last)))
         else:
-            cuts.append((verdict.claim.id, start, end))
-    return [_removing(text, *cut) for cut in cuts]
+            merged.append((claim_id, start, end))
+    return [_removing(text, *cut) for cut in merged]
 
 
 def _removing(text: str, claim_id: str, start: int, end: int) -> Edit:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from langchain_core.messages import HumanMessage
 
 from langchain_groundedness._agent_turn import marked_as_ours
+from langchain_groundedness._check import NO_DOCUMENTS
 from langchain_groundedness.prompts import fence, fold_space
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
 
@@ -39,7 +40,7 @@ def can_do_better(result: GroundednessResult) -> bool:
         True if a claim failed, or if there was no evidence; false if only the check failed.
     """
     failed = any(v.verdict in ("contradicted", "unverifiable") for v in result.claims)
-    return failed or (bool(result.claims) and not _has_text(result))
+    return failed or _lacks_evidence(result)
 
 
 def feedback(result: GroundednessResult) -> HumanMessage:
@@ -51,7 +52,7 @@ def feedback(result: GroundednessResult) -> HumanMessage:
     Returns:
         A message that is marked as not from the user.
     """
-    if not _has_text(result):
+    if _lacks_evidence(result):
         return _said(_NO_EVIDENCE)
     lines = "\n".join(_lines(result.claims))
     return _said(f"{_HEAD}\n{fence('statements', lines)}\n{_TAIL}")
@@ -78,8 +79,8 @@ def _said(text: str) -> HumanMessage:
     return message
 
 
-def _has_text(result: GroundednessResult) -> bool:
-    return any(document.page_content.strip() for document in result.documents)
+def _lacks_evidence(result: GroundednessResult) -> bool:
+    return any(verdict.reason == NO_DOCUMENTS for verdict in result.claims)
 
 
 def _lines(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:

@@ -115,13 +115,13 @@ class Gate:
         try:
             source = self._read(state)
         except Exception as exc:  # noqa: BLE001  (a check that fails must not end the agent's run)
-            text = str(turn.final.text) if turn.final else ""
+            text = str(part(state, key)) if key else str(turn.final.text) if turn.final else ""
+            turn = turn if key is None else _standing_in(turn, text)
             return Case(turn, result=_failed(text, "reading the state", exc), key=key)
         if (heard := _heard(state, turn, source)) is not None:
             return Case(turn, result=heard, key=key)
         if key is not None:
-            stand_in = AIMessage(source.answer, id=str(uuid4()))
-            turn = _asked_in(state, replace(turn, final=stand_in, structured=None), source)
+            turn = _asked_in(state, _standing_in(turn, source.answer), source)
         return Case(turn, source, key=key)
 
     def judge(self, case: Case) -> GroundednessResult:
@@ -290,6 +290,11 @@ def _decision(turn: Turn, result: GroundednessResult) -> Any:
     record = record_of(result, turn, "annotated")
     request = review_request(result.original_answer, record, suggestion)
     return decision_of(interrupt(request, response_schema=Answered))  # type: ignore[call-overload]
+
+
+def _standing_in(turn: Turn, answer: str) -> Turn:
+    """Let a message stand in for an answer that is none."""
+    return replace(turn, final=AIMessage(answer, id=str(uuid4())), call=None, structured=None)
 
 
 def _asked_in(state: Any, turn: Turn, source: CheckInput) -> Turn:

@@ -44,9 +44,12 @@ def annotated(message: AIMessage, result: GroundednessResult) -> AIMessage:
         if block["type"] != "text":
             continue
         end = start + len(block["text"])
-        kept = [a for a in block.get("annotations") or () if not _is_ours(a)]
-        block["annotations"] = [*kept, *_annotations(result, start, end)]
+        if new := list(_annotations(result, start, end)):
+            kept = [a for a in block.get("annotations") or () if not _is_ours(a)]
+            block["annotations"] = [*kept, *new]
         start = end
+    if not any(map(_has_ours, blocks)):
+        return message
     # With this mark, integrations read the blocks as LangChain's own and not as the provider's.
     marked = {**message.response_metadata, "output_version": "v1"}
     return message.model_copy(update={"content": blocks, "response_metadata": marked})

@@ -31,8 +31,8 @@ class _Leaf(NamedTuple):
 def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
     """Carry edits of the text of a structured answer back to its fields.
 
-    A text that an edit empties becomes an empty text, any other value `None`. Corrections stand in the fields without
-    their markers, since programs read them.
+    A text that an edit empties becomes an empty text, any other value `None`. Corrections stand in
+    the fields without their markers, since programs read them.
 
     Args:
         value: The structured answer: a mapping, a pydantic object or a dataclass.

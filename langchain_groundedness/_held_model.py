@@ -28,7 +28,12 @@ from langchain_groundedness._usage import counted
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
+from langchain_groundedness.types import (
+    ClaimVerdict,
+    Edit,
+    GroundednessResult,
+    GroundednessResultChunk,
+)
 
 __all__ = ["Listening", "held_model"]
 
@@ -258,6 +263,7 @@ class _Ear:
         self._error: BaseException | None = None
         self._lost = heard.silent
         self._first = True
+        self._untold: list[GroundednessResultChunk] = []
 
     def pieces(self, chunks: Iterator[ChatGenerationChunk]) -> Iterator[str]:
         try:
@@ -289,22 +295,27 @@ class _Ear:
             return
         result = self.live.conclude(self._counter.usage)
         rest = self._release.finish(result) if self.listening.hold else ""
-        if self._calls_tools:
-            self.live.take()
-        else:
-            self.listening.result = result
+        self.listening.result = None if self._calls_tools else result
         if rest:
             yield self._said(rest)
 
     def publish(self) -> None:
-        for chunk in self.live.take():
-            if not self.listening.silent:
-                self._events.publish(chunk)
+        for chunk in self._news():
+            self._events.publish(chunk)
 
     async def apublish(self) -> None:
-        for chunk in self.live.take():
-            if not self.listening.silent:
-                await self._events.apublish(chunk)
+        for chunk in self._news():
+            await self._events.apublish(chunk)
+
+    def _news(self) -> list[GroundednessResultChunk]:
+        """Give what can be told: what is said before a tool is called is no answer."""
+        self._untold += self.live.take()
+        if self._calls_tools or self.listening.silent:
+            self._untold.clear()
+        if not self.listening.source.documents and not self.live.closed:
+            return []
+        news, self._untold = self._untold, []
+        return news
 
     def give_up(self, error: Exception) -> None:
         """Let nothing more leave after an error of the check; raise any other."""

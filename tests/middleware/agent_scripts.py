@@ -1,4 +1,4 @@
-"""Agents without a model: what they say, what their tools return, and how their answers are judged."""
+"""Agents without a model: what they say, what their tools return, how they are judged."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import PrivateAttr
 
@@ -65,12 +65,12 @@ class Writer(BaseChatModel):
         if not self.words:
             raise AssertionError
         for word in re.findall(r"\s*\S+\s*?(?=\s|$)", message.text):
-            yield ChatGenerationChunk(message=AIMessageChunk(word))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
         for index, call in enumerate(message.tool_calls):
             arguments = re.sub("'", '"', str(call["args"]))
             chunk = {"name": call["name"], "args": arguments, "id": call["id"], "index": index}
             calls: Any = [{**chunk, "type": "tool_call_chunk"}]
-            yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=calls))
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=calls))
 
     async def _astream(
         self, messages: Any, *args: Any, **kwargs: Any
@@ -96,23 +96,21 @@ def call(name: str = "search", text: str = "", **arguments: Any) -> AIMessage:
 def search_tool(*documents: Document, **options: Any) -> BaseTool:
     """Make a tool that returns documents, with a text that does not hold them."""
 
-    @tool(response_format="content_and_artifact", **options)
     def search(query: str) -> tuple[str, list[Document]]:
         """Search."""
-        return "found some documents", list(documents or (REPORT,))
+        return f"found some documents on {query}", list(documents or (REPORT,))
 
-    return search
+    return StructuredTool.from_function(search, response_format="content_and_artifact", **options)
 
 
 def text_tool(text: str, **options: Any) -> BaseTool:
     """Make a tool that returns a text."""
 
-    @tool(**options)
     def lookup(query: str) -> str:
         """Look up."""
-        return text
+        return text if query else ""
 
-    return lookup
+    return StructuredTool.from_function(lookup, **options)
 
 
 def judged(claim: Claim) -> Scripted:
@@ -130,7 +128,7 @@ def checker(**options: Any) -> tuple[GroundednessRunnable, ScriptedVerifier]:
     return GroundednessRunnable(verifier=judge, **options), judge
 
 
-def agent_of(  # noqa: PLR0913  (by keyword)
+def agent_of(
     *replies: Any,
     middleware: GroundednessMiddleware,
     tools: Sequence[BaseTool] | None = None,

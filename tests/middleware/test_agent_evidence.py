@@ -3,7 +3,14 @@
 from typing import Any
 
 import pytest
-from agent_scripts import (
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
+
+from langchain_groundedness import GroundednessMiddleware
+from middleware.agent_scripts import (
     QUESTION,
     REPORT,
     TRUE,
@@ -15,13 +22,6 @@ from agent_scripts import (
     search_tool,
     text_tool,
 )
-from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
-from langchain_core.documents import Document
-from langchain_core.messages import AIMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import BaseModel
-
-from langchain_groundedness import GroundednessMiddleware
 
 
 class Figures(BaseModel):
@@ -130,7 +130,7 @@ def test_a_tool_that_answers_itself_from_documents_is_judged(how: How) -> None:
     tools = [search_tool(Document("Nothing."), return_direct=True)]
     state = run(agent_of(call(), middleware=middleware, tools=tools), QUESTION, how)
     assert texts(judge.tasks[0].documents) == ["Nothing."]
-    assert state["messages"][-1].text == "found some documents"
+    assert state["messages"][-1].text == "found some documents on Q3"
 
 
 @pytest.mark.parametrize("strategy", [ToolStrategy(Figures), Figures])

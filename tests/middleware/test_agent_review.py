@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_scripts import FALSE, QUESTION, TRUE, How, Writer, agent_of, call, checker, run
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -16,6 +15,17 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from langchain_groundedness import GroundednessMiddleware, GroundednessRunnable
+from middleware.agent_scripts import (
+    FALSE,
+    QUESTION,
+    TRUE,
+    How,
+    Writer,
+    agent_of,
+    call,
+    checker,
+    run,
+)
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 BLOCKED = "I cannot give an answer that the sources support."
@@ -159,7 +169,8 @@ def new_agent(checkpointer: Any) -> tuple[Any, Any]:
 
 
 def test_another_process_resumes_a_run_from_its_database(database: Path) -> None:
-    for value in (QUESTION, Command(resume={"type": "approve"})):
+    values: list[Any] = [QUESTION, Command(resume={"type": "approve"})]
+    for value in values:
         connection = sqlite3.connect(database, check_same_thread=False)
         agent, judge = new_agent(SqliteSaver(connection))
         state = agent.invoke(value, THREAD)
