@@ -83,7 +83,7 @@ class LiveCheck:
             removes: Whether sentences may be removed, whatever the options of the check say.
         """
         extractor = check.extractor
-        by_sentence = type(extractor) is SentenceClaimExtractor
+        self._by_sentence = type(extractor) is SentenceClaimExtractor
         self.jobs: deque[Job] = deque()
         """What can start, in order."""
         self.units: list[Unit] = []
@@ -95,7 +95,8 @@ class LiveCheck:
         self._verify = check.verifying(edit=self.edits_by_sentence)
         self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
         """Whether sentences may be removed, with the white space and markers around them."""
-        self._upstream = Upstream(read, gather=gather or not by_sentence)
+        self._upstream = Upstream(read, gather=gather, keep=not self._by_sentence)
+        self._text = ""
         self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
         self._head = CheckInput(answer="")
         self._version = 0
@@ -110,12 +111,12 @@ class LiveCheck:
     @property
     def grows(self) -> bool:
         """Whether the answer is checked while it is written; else only once it is whole."""
-        return self._upstream.grows
+        return self._by_sentence and self._upstream.grows
 
     @property
     def text(self) -> str:
-        """The answer so far, if it grows."""
-        return self._reader.text
+        """The answer so far, if it can be read piece by piece."""
+        return self._text
 
     @property
     def certain(self) -> int:
@@ -129,6 +130,7 @@ class LiveCheck:
             piece: What the upstream yielded.
         """
         text = self._upstream.feed(piece)
+        self._text += text
         if self.grows:
             self._look_at_head()
             self._add(self._reader.feed(text))

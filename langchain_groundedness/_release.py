@@ -61,6 +61,8 @@ class GuardedText(NamedTuple):
 
     text: str
     edits: tuple[Edit, ...]
+    blocked: bool = False
+    """Whether the message stands in the place of its end."""
 
 
 def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText:
@@ -77,9 +79,10 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     placed = apply_edits(answer, result.edits) == result.answer
     lost = [v for v in result.claims if not placed or v.claim.start is None]
     unplaced = any(v.verdict == "unchecked" for v in lost)
-    if rules.block(lost) or (unplaced and rules.on_unchecked == "hold_back"):
+    blocked = rules.block(lost)
+    if blocked or (unplaced and rules.on_unchecked == "hold_back"):
         # It cannot be told which sentence it is.
-        return _replaced(answer, rules.blocked_message)
+        return _replaced(answer, rules.blocked_message, blocked=blocked)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
     if not placed:
         return _replaced(answer, result.answer + suffix)
@@ -115,20 +118,23 @@ class Release:
         self._at = 0
         self._judged = 0
         self._edits: list[Edit] = []
+        self._seen = 0
         self._made = 0
         self._retracted: list[dict[str, Any]] = []
 
     def take(self) -> str:
         """Give the text that may leave now and has not left yet."""
         live = self._live
-        if self.stopped or not live.grows:
+        if self.stopped:
             return ""
-        if not live.edits_by_sentence:
+        if not live.grows or not live.edits_by_sentence:
             return self._rest() if self._immediate else ""
         blocked = self._judge()
         limit = self._limit() if blocked is None else blocked.start
         if self._immediate:
             text = self._rest()
+            for edit in self._new_edits():
+                self._retract(edit)
             return text if blocked is None else text + self._block(blocked)
         text = self._up_to(limit)
         return text if blocked is None else text + self._block(blocked)
@@ -149,7 +155,8 @@ class Release:
             return guarded.text
         for edit in guarded.edits:
             self._retract(edit)
-        return result.original_answer[self._at :]
+        message = self._rules.blocked_message if guarded.blocked else ""
+        return result.original_answer[self._at :] + message
 
     def retracted(self) -> list[dict[str, Any]]:
         """Give what must be replaced in text that has left, as plain values, once."""
@@ -164,13 +171,17 @@ class Release:
             sentence = _Sentence(unit.start, unit.end, unit.verdicts)
             if self._rules.block(unit.verdicts):
                 return sentence
-            edits = self._rules.edits(self._live.text, sentence, unit.edits)
-            self._edits += edits
+            self._edits += self._rules.edits(self._live.text, sentence, unit.edits)
             self._judged += 1
-            if self._immediate:
-                for edit in edits:
-                    self._retract(edit)
         return None
+
+    def _new_edits(self) -> tuple[Edit, ...]:
+        """Give the edits that are new; those of later sentences do not change earlier ones."""
+        if self._seen == len(self._edits):
+            return ()
+        edits, self._seen = without_overlaps(self._edits), len(self._edits)
+        new, self._made = edits[self._made :], len(edits)
+        return new
 
     def _limit(self) -> int:
         """How far the text is final, but for the edits that are known."""
@@ -183,11 +194,9 @@ class Release:
 
     def _up_to(self, limit: int) -> str:
         text, pieces = self._live.text, []
-        edits = without_overlaps(self._edits)
-        for edit in edits[self._made :]:
+        for edit in self._new_edits():
             pieces += [text[self._at : edit.start], edit.replacement]
             self._at = edit.end
-        self._made = len(edits)
         if limit > self._at:
             pieces.append(text[self._at : limit])
             self._at = limit
@@ -253,20 +262,19 @@ def _mark_place(text: str, sentence: _Sentence) -> int:
     return sentence.start + len(body.rstrip())
 
 
-def _replaced(answer: str, text: str) -> GuardedText:
-    return GuardedText(text, (_edit(answer, "", 0, len(answer), text),))
+def _replaced(answer: str, text: str, *, blocked: bool = False) -> GuardedText:
+    return GuardedText(text, (_edit(answer, "", 0, len(answer), text),), blocked)
 
 
 def _cut(
     answer: str, edits: Sequence[Edit], sentence: _Sentence, rules: ReleaseRules
 ) -> GuardedText:
-    message = rules.blocked_message
-    cut = _edit(answer, sentence.verdicts[0].claim.id, sentence.start, len(answer), message)
-    kept = without_overlaps(edits)
-    before = [edit for edit in kept if edit.start < sentence.start]
-    at = max([sentence.start, *(edit.end for edit in before)])
-    cut = _edit(answer, cut.claim_id, at, len(answer), message)
-    return GuardedText(apply_edits(answer, (*before, cut)), (*before, cut))
+    """End the text where a sentence begins, after all edits before it."""
+    made = without_overlaps(edits)
+    at = max([sentence.start, *(edit.end for edit in made)])
+    claim = sentence.verdicts[0].claim.id
+    kept = (*made, _edit(answer, claim, at, len(answer), rules.blocked_message))
+    return GuardedText(apply_edits(answer, kept), kept, blocked=True)
 
 
 def _edit(text: str, claim: str, start: int, end: int, replacement: str) -> Edit:

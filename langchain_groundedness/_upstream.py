@@ -22,17 +22,21 @@ class Upstream:
     one. Everything else is gathered with `+`, as every runnable does.
     """
 
-    def __init__(self, read: Callable[[Any], CheckInput], *, gather: bool = False) -> None:
+    def __init__(
+        self, read: Callable[[Any], CheckInput], *, gather: bool = False, keep: bool = False
+    ) -> None:
         """Start with nothing.
 
         Args:
             read: Reads a whole input.
-            gather: Whether to gather the pieces whatever they are.
+            gather: Whether to only gather the pieces, whatever they are.
+            keep: Whether `whole` is wanted also if the answer could be read piece by piece.
         """
         self.grows = False
         """Whether the answer is read piece by piece."""
         self._read = read
         self._gather = gather
+        self._keep = keep
         self._forms: set[type] = set()
         self._pieces: list[Any] = []
         self._texts: list[str] = []
@@ -64,6 +68,8 @@ class Upstream:
             if text is None:
                 msg = "the pieces of a streamed answer must all be texts, or all message chunks"
                 raise InputFormatError(msg)
+            if self._keep:
+                self._pieces.append(piece)
             return text
         self._pieces.append(piece)
         if text is None:
@@ -71,7 +77,7 @@ class Upstream:
         elif text:
             self._texts.append(text)
             if len(self._texts) > 1:
-                self.grows, self._pieces = True, []
+                self.grows, self._pieces = True, self._pieces if self._keep else []
                 return "".join(self._texts)
         return ""
 

@@ -1,13 +1,13 @@
 """Correction: edits an answer where claims were contradicted, and nowhere else."""
 
 import logging
-import re
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, SkipValidation, field_validator, model_validator
 from typing_extensions import override
 
@@ -19,6 +19,7 @@ from langchain_groundedness._edits import (
     without_overlaps,
 )
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._replies import numbered_line, numbered_lines
 from langchain_groundedness.prompts import (
     CORRECTION_PROMPT,
     CorrectionLines,
@@ -41,12 +42,11 @@ from langchain_groundedness.verifiers._quantities import comparable, find_quanti
 __all__ = ["Corrector"]
 
 _PLACE = "{correction}"
-_NUMBERED = re.compile(r"\W*(\d{1,4})\s*[:.)]\s*(\S.*)", re.DOTALL)
-_NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 _LONGEST_VALUE = 4
 _LOGGER = logging.getLogger(__name__)
 
 Span: TypeAlias = tuple[int, int]
+_Found: TypeAlias = tuple[list[Edit], list[tuple[ClaimVerdict, Span]]]
 
 
 class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAnswer]):
@@ -113,7 +113,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> CorrectedAnswer:
-        return drive(self._flow(task), config)
+        return drive(self._flow(task, self._found(task)), config)
 
     async def _acorrect(
         self,
@@ -121,9 +121,11 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> CorrectedAnswer:
-        return await adrive(self._flow(task), config)
+        found = await run_in_executor(None, self._found, task)
+        return await adrive(self._flow(task, found), config)
 
-    def _flow(self, task: CorrectionTask) -> Flow[CorrectedAnswer]:
+    def _found(self, task: CorrectionTask) -> _Found:
+        """Find the edits that need no model, and the statements that do."""
         spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
         edits: list[Edit] = []
         coarse: list[tuple[ClaimVerdict, Span]] = []
@@ -136,6 +138,10 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
                     coarse.append((verdict, span))
                 else:
                     edits.append(self._edit(task.answer, verdict, span, change))
+        return edits, coarse
+
+    def _flow(self, task: CorrectionTask, found: _Found) -> Flow[CorrectedAnswer]:
+        edits, coarse = found
         written: dict[str, str] = {}
         if self.model is not None and coarse:
             written = yield from self._rewritten(task, coarse)
@@ -170,8 +176,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         except Exception as exc:  # noqa: BLE001  (any failure leaves the extractive correction)
             _LOGGER.warning("correction fell back to the evidence: %s", type(exc).__name__)
             return {}
-        lines = (found for line in reply.lines if (found := _NUMBERED.fullmatch(line.strip())))
-        by_number = {int(found[1]): found[2].strip() for found in lines}
+        by_number = dict(filter(None, map(numbered_line, reply.lines)))
         return {
             verdict.claim.id: by_number[number]
             for number, (verdict, _) in enumerate(coarse, 1)
@@ -195,8 +200,8 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
 
 def _read_text(text: str) -> CorrectionLines | None:
     """Read a plain reply: numbered lines, or the word for no line at all."""
-    lines = [line for line in text.splitlines() if _NUMBERED.fullmatch(line.strip())]
-    return CorrectionLines(lines=lines) if lines or _NONE.fullmatch(text) else None
+    lines = numbered_lines(text)
+    return None if lines is None else CorrectionLines(lines=lines)
 
 
 def _action(task: CorrectionTask, verdict: ClaimVerdict) -> OnContradicted | OnUnverifiable:

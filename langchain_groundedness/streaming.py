@@ -210,7 +210,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         **given: Any,
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str]:
         guarded = _Guarded(self, config, given)
         async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
             async for _ in steps:
