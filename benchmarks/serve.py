@@ -24,6 +24,7 @@ def main() -> int:
         "n_ctx": args.context,
         "n_threads": os.cpu_count() or 1,
         "logits_all": "true",  # without it the server gives no log-probabilities
+        "verbose": "false",
     }
     flags = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     server = subprocess.Popen(

@@ -9,9 +9,20 @@ import json_repair
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["complete_lines", "declined", "parse_json", "refused", "reply_text", "salvaged"]
+__all__ = [
+    "complete_lines",
+    "declined",
+    "numbered_line",
+    "numbered_lines",
+    "parse_json",
+    "refused",
+    "reply_text",
+    "salvaged",
+]
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
+_NUMBERED = re.compile(r"\W*(\d{1,4})\b\W*?[\s:.)]\s*(\S.*)", re.DOTALL)
+_NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 
 
 def reply_text(raw: Any) -> str:
@@ -81,6 +92,32 @@ def complete_lines(raw: Any) -> str:
     metadata = getattr(_message(raw), "response_metadata", {})
     ended = {metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason")}
     return text.rpartition("\n")[0] if ended & {"length", "max_tokens"} else text
+
+
+def numbered_line(line: str) -> tuple[int, str] | None:
+    """Read a line such as `2: text`, `- 2. text` or `2) text`.
+
+    Args:
+        line: One line of a reply.
+
+    Returns:
+        The number and the text, or `None` if the line has another form.
+    """
+    found = _NUMBERED.fullmatch(line.strip())
+    return (int(found[1]), found[2].strip()) if found else None
+
+
+def numbered_lines(text: str) -> list[str] | None:
+    """Read a plain reply that consists of numbered lines, or of the word `none`.
+
+    Args:
+        text: The reply.
+
+    Returns:
+        The lines that have a number, or `None` if the reply is neither.
+    """
+    lines = [line for line in text.splitlines() if numbered_line(line)]
+    return lines if lines or _NONE.fullmatch(text) else None
 
 
 def declined(exc: Exception) -> bool:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validat
 from typing_extensions import override
 
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._replies import numbered_line, numbered_lines
 from langchain_groundedness._statements import sentence_claims
 from langchain_groundedness.evidence import locate_quote
 from langchain_groundedness.prompts import (
@@ -32,8 +33,6 @@ __all__ = ["ClaimExtractor", "ExtractionExample", "LLMClaimExtractor", "Sentence
 ClaimExtractor: TypeAlias = Runnable[ExtractionTask | str, list[Claim]]
 """Anything that finds the claims of an answer: ours, a chain of yours, a `RunnableLambda`."""
 
-_NUMBERED = re.compile(r"\W*(\d{1,4})\b\W*?[\s:.)]\s*(\S.*)", re.DOTALL)
-_NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 _SKIP = re.compile(r"skip\W*", re.IGNORECASE)
 _COVERED = 0.5
 _LOGGER = logging.getLogger(__name__)
@@ -219,22 +218,19 @@ def _values(answer: str, question: str | None) -> dict[str, Any]:
 
 def _read_text(text: str) -> ClaimLines | None:
     """Read a plain reply: numbered lines, or the word for no line at all."""
-    lines = [line for line in text.splitlines() if _NUMBERED.fullmatch(line.strip())]
-    return ClaimLines(lines=lines) if lines or _NONE.fullmatch(text) else None
+    lines = numbered_lines(text)
+    return None if lines is None else ClaimLines(lines=lines)
 
 
 def _claims(sentences: Sequence[Claim], lines: Iterable[str]) -> list[Claim]:
     """Apply the lines of a reply to the sentences."""
     skipped: set[int] = set()
     rewritten: dict[int, list[str]] = {}
-    for line in lines:
-        numbered = _NUMBERED.fullmatch(line.strip())
-        if numbered is None:
-            continue
-        if _SKIP.fullmatch(numbered[2]):
-            skipped.add(int(numbered[1]))
+    for number, text in filter(None, map(numbered_line, lines)):
+        if _SKIP.fullmatch(text):
+            skipped.add(number)
         else:
-            rewritten.setdefault(int(numbered[1]), []).append(numbered[2].strip())
+            rewritten.setdefault(number, []).append(text)
     claims: list[Claim] = []
     for number, sentence in enumerate(sentences, 1):
         if number in rewritten:

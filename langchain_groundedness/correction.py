@@ -1,7 +1,6 @@
 """Correction: edits an answer where claims were contradicted, and nowhere else."""
 
 import logging
-import re
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
@@ -20,6 +19,7 @@ from langchain_groundedness._edits import (
     without_overlaps,
 )
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._replies import numbered_line, numbered_lines
 from langchain_groundedness.prompts import (
     CORRECTION_PROMPT,
     CorrectionLines,
@@ -42,8 +42,6 @@ from langchain_groundedness.verifiers._quantities import comparable, find_quanti
 __all__ = ["Corrector"]
 
 _PLACE = "{correction}"
-_NUMBERED = re.compile(r"\W*(\d{1,4})\s*[:.)]\s*(\S.*)", re.DOTALL)
-_NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 _LONGEST_VALUE = 4
 _LOGGER = logging.getLogger(__name__)
 
@@ -178,8 +176,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         except Exception as exc:  # noqa: BLE001  (any failure leaves the extractive correction)
             _LOGGER.warning("correction fell back to the evidence: %s", type(exc).__name__)
             return {}
-        lines = (found for line in reply.lines if (found := _NUMBERED.fullmatch(line.strip())))
-        by_number = {int(found[1]): found[2].strip() for found in lines}
+        by_number = dict(filter(None, map(numbered_line, reply.lines)))
         return {
             verdict.claim.id: by_number[number]
             for number, (verdict, _) in enumerate(coarse, 1)
@@ -203,8 +200,8 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
 
 def _read_text(text: str) -> CorrectionLines | None:
     """Read a plain reply: numbered lines, or the word for no line at all."""
-    lines = [line for line in text.splitlines() if _NUMBERED.fullmatch(line.strip())]
-    return CorrectionLines(lines=lines) if lines or _NONE.fullmatch(text) else None
+    lines = numbered_lines(text)
+    return None if lines is None else CorrectionLines(lines=lines)
 
 
 def _action(task: CorrectionTask, verdict: ClaimVerdict) -> OnContradicted | OnUnverifiable:

@@ -28,6 +28,10 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     is up to the checker's `on_contradicted` and `on_unverifiable`; every other character leaves
     as it came. Custom events tell about claims, verdicts, corrections and the decision.
 
+    Text leaves while the answer is written if the checker's extractor is a
+    `SentenceClaimExtractor`, as it is without a model; give `extractor=` beside `model=` for that.
+    One that needs the whole answer gets it, and all text leaves then.
+
     Example:
         >>> checker = GroundednessRunnable(on_contradicted="correct")
         >>> guard = GroundednessGuard(checker).bind(documents=["Revenue was $2.1B in Q3."])
@@ -210,7 +214,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         **given: Any,
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str]:
         guarded = _Guarded(self, config, given)
         async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
             async for _ in steps:

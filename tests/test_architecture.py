@@ -29,7 +29,6 @@ LAYERS = (
         "middleware",
         "audit",
         "report",
-        "serialization",
         "evals",
     ),
     ("testing", "terminal", "demo", "cli", "__main__"),

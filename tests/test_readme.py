@@ -23,6 +23,7 @@ def snippet_below(heading: str) -> str:
 
 OFFLINE, OPENAI = snippet_below("Offline"), snippet_below("OpenAI")
 ANY_MODEL = snippet_below("Any other chat model")
+STREAMING = snippet_below("While the answer is written")
 UNCHANGED = snippet_below("On a chain that nobody changed")
 
 JUDGED = {
@@ -84,6 +85,11 @@ def test_each_way_to_begin_takes_about_ten_lines(snippet: str) -> None:
 def test_offline_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     run(OFFLINE)
     assert capsys.readouterr().out.splitlines() == promised(OFFLINE) != []
+
+
+def test_streaming_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    run(STREAMING)
+    assert capsys.readouterr().out.splitlines() == promised(STREAMING) != []
 
 
 @pytest.mark.enable_socket

@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from claim_sets import CLAIM_SETS, read_set
@@ -20,12 +20,15 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
+from langchain_groundedness.verifiers._contradictions import DifferenceKind
+
 __all__ = ["AGAINST", "Fitted", "fit", "load_sets", "out_of_set"]
 
 AGAINST = frozenset({"negation_differs", "denied", "opposites", "stronger", "superlative_new"})
 """Signals that speak against a claim, beside those of what is missing; the others speak for it."""
 LEARNT_BESIDE = ("halueval_qa", "fool_me_twice")
 _PENALTY = 0.6
+_PRIOR_CLAIMS = 2
 _OUT = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
 
 Floats = NDArray[np.float64]
@@ -181,13 +184,21 @@ def _calibration_error(chances: Floats, labels: NDArray[np.bool_], counts: Float
 
 
 def _support_despite(sets: Sequence[Measured]) -> dict[str, float]:
-    """Share of the claims with a decisive difference that people called supported, by kind."""
-    shares = {}
-    for kind in ("quantity", "date", "name", "polarity"):
-        supported = sum(int(s.supported[s.differences == kind].sum()) for s in sets)
-        total = sum(int((s.differences == kind).sum()) for s in sets)
-        shares[kind] = round((supported + 1) / (total + 2), 3)
-        print(f"{kind}: {supported} of {total} supported")
+    """Share of the claims with a decisive difference that people called supported, by kind.
+
+    Of a kind that the sets hardly have, the share over all kinds is the best guess (empirical
+    Bayes: each share is drawn towards it as by `_PRIOR_CLAIMS` claims).
+    """
+    kinds = np.concatenate([s.differences for s in sets])
+    supported = np.concatenate([s.supported for s in sets])
+    shares: dict[str, float] = {}
+    overall = float(supported[np.isin(kinds, get_args(DifferenceKind))].mean())
+    for kind in get_args(DifferenceKind):
+        of_kind = supported[kinds == kind]
+        shares[kind] = round(
+            float((of_kind.sum() + _PRIOR_CLAIMS * overall) / (len(of_kind) + _PRIOR_CLAIMS)), 3
+        )
+        print(f"{kind}: {of_kind.sum()} of {len(of_kind)} supported")
     return shares
 
 

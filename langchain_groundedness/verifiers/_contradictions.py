@@ -1,10 +1,14 @@
 """What a claim says differently from a quote that speaks about the same thing."""
 
 import re
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from langchain_groundedness.verifiers._polarity import negation_differs, opposite_words
+from langchain_groundedness.verifiers._polarity import (
+    differing_extent,
+    negation_differs,
+    opposite_words,
+)
 from langchain_groundedness.verifiers._quantities import (
     Quantity,
     comparable,
@@ -17,7 +21,7 @@ from langchain_groundedness.words import STOP_WORDS, Word, find_words
 
 __all__ = ["Difference", "DifferenceKind", "differing_value"]
 
-DifferenceKind = Literal["quantity", "date", "name", "polarity"]
+DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity"]
 
 _SAME_SUBJECT = 0.5
 """Share of the claim's other words, weighed by rarity, that the quote must say too."""
@@ -26,6 +30,7 @@ _SAME_STATEMENT = 0.85
 _FEWEST_WORDS = 3
 _LONGEST_QUOTE = 4
 _NEAR = 4
+_LITTLE_ELSE = 2
 _NAME = re.compile(
     r"[^\W\d_a-z][\w'\u2019-]*(?:(?:[ -]| (?:van|von|de|der|den|da|di|du|la|le|el|al|bin|of|the) )"
     r"[^\W\d_a-z][\w'\u2019-]*)*"
@@ -51,13 +56,23 @@ class Difference(NamedTuple):
     if the claim is nothing but its value."""
 
 
-class _Span(NamedTuple):
+class _Span(Protocol):
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+_Side: TypeAlias = tuple[str, int, int]
+
+
+class _Part(NamedTuple):
     start: int
     end: int
 
 
 def differing_value(claim_text: str, quote: str) -> Difference | None:
-    """Find the value, date, name or polarity in which a claim differs from a quote.
+    """Find the value, date, name, extent or polarity in which a claim differs from a quote.
 
     Args:
         claim_text: The claim.
@@ -80,7 +95,9 @@ def differing_value(claim_text: str, quote: str) -> Difference | None:
     ]
     if options:
         return max(options, key=lambda option: option[0])[1]
-    return _polarity(claim_text, claim_words, quote, quote_words)
+    return _extent(claim, claim_words, quote, quote_words) or _polarity(
+        claim_text, claim_words, quote, quote_words
+    )
 
 
 def _quantities(
@@ -89,10 +106,12 @@ def _quantities(
     mine, theirs = find_quantities(claim), find_quantities(quote)
     unmatched = [q for q in mine if not any(same_quantity(q, given) for given in theirs)]
     free = [q for q in theirs if not any(same_quantity(claimed, q) for claimed in mine)]
-    agreement = _agreement(claim_words, quote_words, [_Span(q.start, q.end) for q in mine])
+    agreement = _agreement(claim_words, quote_words, mine)
     if agreement < _SAME_SUBJECT:
         return
-    alone = all(w.stem in STOP_WORDS or _inside(w, mine) for w in claim_words)
+    rest = [w for w in claim_words if w.stem not in STOP_WORDS and not _inside(w, mine)]
+    # A value and little else, all of which the quote says too: there is no other place for it.
+    alone = not rest or (len(rest) <= _LITTLE_ELSE and agreement == 1 and len(mine) == 1)
     for claimed in unmatched:
         for given in free:
             context = _context(claim_words, claimed, quote_words, given)
@@ -101,17 +120,12 @@ def _quantities(
             kind: DifferenceKind = "date" if claimed.kind == "date" else "quantity"
             yield (
                 context + agreement,
-                Difference(
-                    kind,
-                    claim[claimed.start : claimed.end],
-                    claimed.start,
-                    claimed.end,
-                    quote[given.start : given.end],
-                    given.start,
-                    given.end,
-                    agreement,
-                ),
+                Difference(kind, *_side(claim, claimed), *_side(quote, given), agreement),
             )
+
+
+def _side(text: str, span: _Span) -> _Side:
+    return text[span.start : span.end], span.start, span.end
 
 
 def _inside(word: Word, quantities: list[Quantity]) -> bool:
@@ -129,9 +143,9 @@ def _alike(claimed: Quantity, given: Quantity, context: float, *, alone: bool) -
 
 def _context(
     claim_words: list[Word],
-    claimed: Quantity | _Span,
+    claimed: _Span,
     quote_words: list[Word],
-    given: Quantity | _Span,
+    given: _Span,
 ) -> float:
     """Count the content words near both values, the nearest for most."""
     before, after = _around(claim_words, claimed)
@@ -143,7 +157,7 @@ def _context(
     return score
 
 
-def _around(words: list[Word], span: Quantity | _Span) -> tuple[list[str], list[str]]:
+def _around(words: list[Word], span: _Span) -> tuple[list[str], list[str]]:
     before = [w.stem for w in words if w.end <= span.start and w.stem not in STOP_WORDS]
     after = [w.stem for w in words if w.start >= span.end and w.stem not in STOP_WORDS]
     return before[::-1][:_NEAR], after[:_NEAR]
@@ -164,20 +178,11 @@ def _names(
             context = _context(claim_words, claimed, quote_words, given)
             yield (
                 context + agreement,
-                Difference(
-                    "name",
-                    claim[claimed.start : claimed.end],
-                    claimed.start,
-                    claimed.end,
-                    quote[given.start : given.end],
-                    given.start,
-                    given.end,
-                    agreement,
-                ),
+                Difference("name", *_side(claim, claimed), *_side(quote, given), agreement),
             )
 
 
-def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[_Span]:
+def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[_Part]:
     """Give the names of a text that share no word with the other text."""
     common = rarity()
     for match in _NAME.finditer(text):
@@ -190,7 +195,7 @@ def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[_Span
             continue
         if opens and lone and inside[0].stem not in common.names:
             continue
-        yield _Span(match.start(), match.end())
+        yield _Part(match.start(), match.end())
 
 
 def _same_place(
@@ -206,6 +211,19 @@ def _same_place(
     return content_mine is not None and content_mine == content_theirs
 
 
+def _extent(
+    claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
+) -> Difference | None:
+    found = differing_extent(claim_words, quote_words)
+    if found is None:
+        return None
+    mine, theirs = found
+    agreement = _agreement(claim_words, quote_words, [mine])
+    if agreement < _SAME_STATEMENT:
+        return None
+    return Difference("extent", *_side(claim, mine), *_side(quote, theirs), agreement)
+
+
 def _polarity(
     claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
 ) -> Difference | None:
@@ -215,14 +233,14 @@ def _polarity(
     opposite = opposite_words(claim_words, quote_words)
     if negation_differs(claim, quote) == (opposite is not None):
         return None  # neither differs, or both do and cancel out
-    skipped = [_Span(w.start, w.end) for w in claim_words if opposite and w.stem == opposite.claim]
+    skipped = [_Part(w.start, w.end) for w in claim_words if opposite and w.stem == opposite.claim]
     agreement = _agreement(claim_words, quote_words, skipped)
     if agreement < _SAME_STATEMENT:
         return None
     return Difference("polarity", claim, 0, len(claim), quote, 0, len(quote), agreement)
 
 
-def _agreement(claim_words: list[Word], quote_words: list[Word], without: list[_Span]) -> float:
+def _agreement(claim_words: list[Word], quote_words: list[Word], without: Sequence[_Span]) -> float:
     table = rarity()
     theirs = {word.stem for word in quote_words}
     rest = {

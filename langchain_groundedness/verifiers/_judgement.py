@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._contradictions import Difference, differing_value
 from langchain_groundedness.verifiers._index import EvidenceIndex
+from langchain_groundedness.verifiers._polarity import find_extents
 from langchain_groundedness.verifiers._signals import signals
 from langchain_groundedness.verifiers._statement import Statement, read_statement
 from langchain_groundedness.verifiers._support_model import SupportModel
 from langchain_groundedness.verifiers._windows import Match, Window, match_statement
+from langchain_groundedness.words import find_words
 
 __all__ = ["VERIFIER", "Finding", "decides", "find_difference", "judge", "own_words_found"]
 
@@ -118,13 +120,25 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
     Returns:
         The clearest difference in the claim's own words, or `None`.
     """
+    texts = [index.text(window.first, window.last) for window in match.sentences]
     found = [
         Finding(difference, window)
-        for window in match.sentences
-        if (difference := differing_value(statement.text, index.text(window.first, window.last)))
+        for window, text in zip(match.sentences, texts, strict=True)
+        if (difference := differing_value(statement.text, text))
         and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
+        and not (difference.kind == "extent" and _says_extent(statement, difference, texts))
     ]
     return max(found, key=lambda finding: finding.difference.agreement, default=None)
+
+
+def _says_extent(statement: Statement, difference: Difference, texts: Sequence[str]) -> bool:
+    """Tell whether any sentence gives the claim's own extent: "all members"."""
+    mine = next(e for e in find_extents(statement.words) if e.start == difference.claim_start)
+    return any(
+        (each.degree, each.of) == (mine.degree, mine.of)
+        for text in texts
+        for each in find_extents(find_words(text))
+    )
 
 
 def decides(finding: Finding, statement: Statement, match: Match) -> bool:
@@ -142,7 +156,7 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
     difference = finding.difference
     if difference.agreement < _CLEAR:
         return False
-    if difference.kind == "polarity":
+    if difference.kind in ("extent", "polarity"):
         return finding.window == match.sentences[0]
     words = statement.words
     return not any(

@@ -21,6 +21,7 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verifiers._batched import why_unchecked
 from langchain_groundedness.verifiers._lines import Label
+from langchain_groundedness.verifiers._statement import is_short_answer
 
 __all__ = ["LabelModel", "PlainEvidence", "judge_alone", "label_probabilities"]
 
@@ -69,7 +70,8 @@ def judge_alone(
     for claim in task.claims:
         messages = ask.prompt.format_messages(
             evidence=evidence.shown,
-            question=question_part(task.question),
+            # Small models judge whether a statement answers the question, if they see one.
+            question=question_part(task.question if is_short_answer(claim.text) else None),
             claim=fence("statement", fold_space(claim.text)),
         )
         try:

@@ -7,7 +7,14 @@ from typing import NamedTuple
 from langchain_groundedness.verifiers._statement import Statement
 from langchain_groundedness.words import STOP_WORDS, Word, find_words, stem
 
-__all__ = ["negation_differs", "opposite_words", "polarity_signals"]
+__all__ = [
+    "Extent",
+    "differing_extent",
+    "find_extents",
+    "negation_differs",
+    "opposite_words",
+    "polarity_signals",
+]
 
 _NEGATION = re.compile(
     r"\b(?:not?(?! (?:only|just|merely|matter|but)\b)|never|none|neither|nor|nobody|nothing|without"
@@ -117,6 +124,21 @@ _EXTENT = {
     )
     for word in words.split()
 }
+_QUANTIFIERS = {
+    stem(word): degree
+    for degree, words in enumerate(
+        (
+            "all every each always",
+            "most usually mostly",
+            "some several sometimes occasionally",
+            "few rarely seldom hardly",
+        )
+    )
+    for word in words.split()
+}
+_EXCLUDED_BY = {0: (1, 2, 3), 1: (3,), 3: (0, 1)}
+"""Which extents a quote must not give where the claim gives another: of "some" a reader takes that
+it is not "all", but "all" bears out "some"."""
 _SUPERLATIVES = frozenset("most least best worst first only last".split())  # noqa: SIM905
 _SUPERLATIVE_LENGTH = 6
 
@@ -126,6 +148,16 @@ class Opposites(NamedTuple):
 
     claim: str
     evidence: str
+
+
+class Extent(NamedTuple):
+    """A quantifier, and the content word that it speaks about."""
+
+    degree: int
+    """0: all; 1: most; 2: some; 3: few."""
+    of: str
+    start: int
+    end: int
 
 
 def _says_no(text: str) -> bool:
@@ -178,6 +210,48 @@ def opposite_words(claim: Sequence[Word], evidence: Sequence[Word]) -> Opposites
                 continue
             if _neighbours(mine, place) & _neighbours(theirs, theirs.index(other)):
                 return Opposites(word, other)
+    return None
+
+
+def find_extents(words: Sequence[Word]) -> list[Extent]:
+    """Find the quantifiers of a text, each with the next content word.
+
+    Args:
+        words: Words of the text.
+
+    Returns:
+        Extents in order of position.
+    """
+    found = []
+    for place, word in enumerate(words):
+        if (degree := _QUANTIFIERS.get(word.stem)) is None:
+            continue
+        content = (w.stem for w in words[place + 1 :] if w.stem not in STOP_WORDS)
+        if of := next(content, ""):
+            found.append(Extent(degree, of, word.start, word.end))
+    return found
+
+
+def differing_extent(
+    claim: Sequence[Word], evidence: Sequence[Word]
+) -> tuple[Extent, Extent] | None:
+    """Find where a claim says "all" of what the evidence says only "some", and the like.
+
+    Args:
+        claim: Words of the claim.
+        evidence: Words of the evidence.
+
+    Returns:
+        The extents in the claim and in the evidence, or `None`.
+    """
+    given = find_extents(evidence)
+    for mine in find_extents(claim):
+        theirs = [each for each in given if each.of == mine.of]
+        if any(each.degree == mine.degree for each in theirs):
+            continue
+        for each in theirs:
+            if each.degree in _EXCLUDED_BY.get(mine.degree, ()):
+                return mine, each
     return None
 
 

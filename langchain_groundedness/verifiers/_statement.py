@@ -8,7 +8,7 @@ from langchain_groundedness.verifiers._rarity import rarity
 from langchain_groundedness.verifiers._references import blank_references
 from langchain_groundedness.words import STOP_WORDS, Word, find_words
 
-__all__ = ["Item", "Statement", "read_statement"]
+__all__ = ["Item", "Statement", "is_short_answer", "read_statement"]
 
 _QUANTITY_WEIGHT = 7.0
 _QUESTION_SHARE = 0.5
@@ -68,7 +68,7 @@ def read_statement(claim: str, question: str | None = None) -> Statement:
     else:
         if bare:
             text = " " * bare.end() + text[bare.end() :]
-        if question and _is_short(text):
+        if question and is_short_answer(text):
             text, own_start = f"{question} {text}", len(question) + 1
     words = find_words(text)
     quantities = find_quantities(text)
@@ -82,7 +82,15 @@ def read_statement(claim: str, question: str | None = None) -> Statement:
     )
 
 
-def _is_short(claim: str) -> bool:
+def is_short_answer(claim: str) -> bool:
+    """Tell whether a claim says so little that it can only be read with the question it answers.
+
+    Args:
+        claim: The claim.
+
+    Returns:
+        True for "Paris", "Yes.", "In May 2019".
+    """
     return sum(word.stem not in STOP_WORDS for word in find_words(claim)) <= _SHORT_ANSWER
 
 

@@ -43,6 +43,16 @@ def reply(**logprobs: float) -> ScriptedResponse:
 
 
 @pytest.mark.parametrize(
+    ("claim", "shown"), [("Three.", True), ("Rome has three metro lines in all.", False)]
+)
+def test_only_a_short_answer_is_judged_with_its_question(claim: str, *, shown: bool) -> None:
+    model = ScriptedChatModel(replies=["yes"])
+    asked = task(claim).model_copy(update={"question": "How many lines are there?"})
+    LLMVerifier(model=model, strategy="per_claim").invoke(asked)
+    assert ("How many lines" in str(model.requests[0])) is shown
+
+
+@pytest.mark.parametrize(
     ("text", "label"),
     [
         ("yes", "supported"),
