@@ -142,7 +142,8 @@ class Checks:
                 self._channel.keep(abandoned(work.root))
                 raise
         elif self._answers.add(partial(self._check, work)) is None:
-            await _task_apart(self._ahand_out(work, self._too_much(work)))
+            result = await run_in_executor(None, self._too_much, work)
+            await _task_apart(self._ahand_out(work, result))
 
     def _check(self, work: Work) -> None:
         report, source = Report(work.root.run_id), None
@@ -175,7 +176,7 @@ class Checks:
             result = report.close()
         except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
             await run_in_executor(None, self._settle, work, None)
-            result = report.fail(exc, source, self._policy)
+            result = await run_in_executor(None, report.fail, exc, source, self._policy)
         await self._ahand_out(work, result)
 
     def _settle(self, work: Work, source: CheckInput | None) -> Draft | None:

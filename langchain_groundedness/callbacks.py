@@ -8,17 +8,18 @@ checks, and hands out verdicts one by one.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, run_in_executor
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
+from langchain_groundedness._boundaries import is_loaded, load
 from langchain_groundedness._channel import GroundednessEvent
 from langchain_groundedness._context import collecting
 from langchain_groundedness._handler import Handler
@@ -221,13 +222,11 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_llm_new_token(
         self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
     ) -> None:
-        loop = asyncio.get_running_loop()
-        self._watch.read(run_id, _text(token, chunk), source="token", loop=loop)
+        await self._read(run_id, _text(token, chunk), "token")
 
     @override
     async def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
-        loop = asyncio.get_running_loop()
-        self._watch.read(run_id, _delta(event), source="event", loop=loop)
+        await self._read(run_id, _delta(event), "event")
 
     @override
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
@@ -236,6 +235,12 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     @override
     async def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
         await self._checks.ago(self._watch.fail(run_id, error))
+
+    async def _read(self, run_id: UUID, text: str, source: Literal["token", "event"]) -> None:
+        if not is_loaded():
+            await run_in_executor(None, load)
+        loop = asyncio.get_running_loop()
+        self._watch.read(run_id, text, source=source, loop=loop)
 
 
 class _Collection:

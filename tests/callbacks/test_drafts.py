@@ -8,8 +8,10 @@ from uuid import uuid4
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.language_models import FakeStreamingListLLM
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import create_retriever_tool
 from langchain_core.tracers.context import collect_runs
@@ -35,6 +37,7 @@ from langchain_groundedness import (
     LLMVerifier,
     SentenceClaimExtractor,
 )
+from langchain_groundedness.callbacks import _text
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 
 HANDLERS = pytest.mark.parametrize(
@@ -307,3 +310,31 @@ def test_a_traced_check_is_one_trace_of_its_own(mode: str, kind: Any) -> None:
     assert check.name == "groundedness_check"
     assert check.extra["metadata"]["checked_run_id"] == str(run_id)
     assert check.error is None
+
+
+@HANDLERS
+@pytest.mark.parametrize("mode", ["stream", "astream"])
+def test_a_model_that_is_no_chat_model_is_read_too(mode: str, kind: Any) -> None:
+    verifier = ScriptedVerifier(lambda _: "supported")
+    handler = kind(GroundednessRunnable(verifier=verifier))
+    chain = lcel_chain(FakeStreamingListLLM(responses=[answer("Land1")]))
+    config = RunnableConfig(callbacks=[handler])
+
+    async def read() -> None:
+        async for _ in chain.astream(question("Land1"), config):
+            pass
+
+    if mode == "astream":
+        asyncio.run(read())
+    else:
+        list(chain.stream(question("Land1"), config))
+    [result] = handler.results.values()
+    assert (result.answer, result.verdict) == (answer("Land1"), "grounded")
+
+
+def test_content_blocks_are_read_for_their_text() -> None:
+    blocks: Any = [{"type": "text", "text": "A"}, {"type": "reasoning", "reasoning": "B"}]
+    chunk = ChatGenerationChunk(message=AIMessageChunk(content=blocks))
+    assert _text("A", chunk) == "A"
+    assert _text(blocks, None) == ""
+    assert _text("A", GenerationChunk(text="A")) == "A"

@@ -1,6 +1,7 @@
 """However a run ends, its state is freed, the next is checked, and nothing reaches the chain."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import threading
@@ -9,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from langchain.tools import tool
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableGenerator, RunnableLambda
 from watched_chains import (
@@ -180,6 +182,42 @@ async def test_leaving_an_awaited_stream_early_lets_the_run_go(kind: Any) -> Non
     assert read[-1].kind == "abandoned"
     assert handler._watch.size == 0
     assert not handler.results
+
+
+class Away(Atlas):
+    """A retriever that fails."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+        raise ConnectionError
+
+
+@HANDLERS
+@pytest.mark.parametrize("mode", ["invoke", "ainvoke"])
+def test_what_retrievers_and_tools_that_fail_have_found_is_no_evidence(
+    mode: str, kind: Any
+) -> None:
+    @tool
+    def look_up(query: str) -> str:
+        """Look something up, and fail."""
+        Atlas().invoke(query)
+        raise ConnectionError
+
+    def gather(asked: str) -> str:
+        for each in (Away(), look_up):
+            with contextlib.suppress(ConnectionError):
+                each.invoke(asked)
+        return answer("Land1")
+
+    async def awaited() -> None:
+        await RunnableLambda(gather).ainvoke(question("Land1"), {"callbacks": [handler]})
+
+    handler = kind()
+    if mode == "ainvoke":
+        asyncio.run(awaited())
+    else:
+        RunnableLambda(gather).invoke(question("Land1"), {"callbacks": [handler]})
+    [result] = handler.results.values()
+    assert (result.documents, result.verdict) == ((), "unchecked")
 
 
 @HANDLERS
