@@ -304,14 +304,34 @@ class ChunkMaker:
         known = None if self.state is None else self.state.claims
         self.state = state
         if state.claims is not None and (known is None or len(known) < len(state.claims)):
-            yield GroundednessResultChunk(
-                question=state.source.question,
-                answer=state.source.answer,
-                original_answer=state.source.answer,
-                documents=state.source.documents,
-                extracted=state.claims[len(known or ()) :],
-            )
-        if new := self._new(state.verdicts):
+            yield self.claims(state.source, state.claims[len(known or ()) :])
+        yield from self.verdicts(state.verdicts)
+
+    def claims(self, source: CheckInput, claims: Sequence[Claim]) -> GroundednessResultChunk:
+        """Give the chunk that says which claims were found.
+
+        Args:
+            source: What was read so far.
+            claims: The claims that are new.
+        """
+        return GroundednessResultChunk(
+            question=source.question,
+            answer=source.answer,
+            original_answer=source.answer,
+            documents=source.documents,
+            extracted=tuple(claims),
+        )
+
+    def verdicts(self, verdicts: Sequence[ClaimVerdict]) -> Iterator[GroundednessResultChunk]:
+        """Give the chunk that says what was found out, if it is new.
+
+        Args:
+            verdicts: Any that are known.
+
+        Yields:
+            At most one chunk.
+        """
+        if new := self._new(verdicts):
             yield GroundednessResultChunk(claims=new)
 
     def close(self, result: GroundednessResult) -> GroundednessResultChunk:

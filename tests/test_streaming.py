@@ -161,6 +161,16 @@ def test_block_puts_the_message_in_the_place_of_the_first_contradicted_sentence(
     assert blocking.invoke(whole) == f"Costs fell by 4%. {MESSAGE}"
 
 
+def test_block_tells_its_decision() -> None:
+    heard = Heard()
+    blocking = guard({"on_contradicted": "block"})
+    pieces = pieces_of("Revenue was $2.4B. Costs fell by 4%. And so on.", EVERY_CHARACTER)
+    list(blocking.transform(iter(pieces), {"callbacks": [heard]}))
+    (decision,) = heard.of("decision")
+    assert decision["decision"]["action"] == "block"
+    assert not decision["is_trusted"]
+
+
 def test_block_stops_the_upstream() -> None:
     read = 0
 
@@ -357,6 +367,13 @@ def test_custom_events_tell_everything_once() -> None:
     (decision,) = heard.of("decision")
     assert decision["decision"]["action"] == result.decision.action
     assert decision["trust_score"] == result.trust_score
+
+
+def test_events_carry_metadata_of_any_kind() -> None:
+    heard, anything = Heard(), object()
+    page = REPORT.model_copy(update={"metadata": {"anything": anything}})
+    checker().invoke({**INPUT, "documents": [page]}, {"callbacks": [heard]})
+    assert heard.of("verdict")[0]["citations"][0]["metadata"]["anything"] is anything
 
 
 def test_whole_checks_and_batches_tell_the_same() -> None:
