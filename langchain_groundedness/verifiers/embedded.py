@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field
 
+from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._index import EvidenceIndex
@@ -24,7 +25,7 @@ _LARGEST_KEPT = 50_000
 """Characters of documents whose index is kept: all that is kept stays below some 50 MB."""
 
 
-class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+class EmbeddedVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
     """Judges each claim by the sentences of the documents that speak most about it.
 
     All text of all documents is searched. How well the best one to three neighbouring sentences
@@ -138,9 +139,12 @@ class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]
         results: list[Exception | list[ClaimVerdict]] = []
         for task in tasks:
             key = tuple(document.page_content for document in task.documents)
-            if key not in indexes:
-                indexes[key] = _index(task.documents)
-            results.append(self._judge_task(task, indexes[key]))
+            try:
+                if key not in indexes:
+                    indexes[key] = _index(task.documents)
+                results.append(self._judge_task(task, indexes[key]))
+            except Exception as exc:  # noqa: BLE001  (one task must not cost the others theirs)
+                results.append(exc)
         return results
 
     def _judge_task(self, task: VerificationTask, index: EvidenceIndex) -> list[ClaimVerdict]:
