@@ -10,7 +10,8 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 
-from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._check import Check
+from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._edits import apply_edits, tail_end, without_overlaps
 from langchain_groundedness._statements import Sentence, StatementReader
 from langchain_groundedness._steps import CheckState
