@@ -51,7 +51,14 @@ OPTIONAL = (
 )
 """What only extras, tests or training bring."""
 
-EDGE_FILES = {"cli": {"typer", "rich"}, "terminal": {"rich"}, "middleware": {"langchain"}}
+AGENTS = {"langchain", "langgraph"}
+EDGE_FILES = {
+    "cli": {"typer", "rich"},
+    "terminal": {"rich"},
+    "middleware": AGENTS,
+    "_agent_gate": AGENTS,
+    "_agent_stream": AGENTS,
+}
 """Modules that belong to one extra as a whole, and are loaded behind a guard."""
 
 
