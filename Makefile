@@ -38,6 +38,7 @@ test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles i
 
 bench: $(VENV)/.test ## print accuracy on the claim sets under DATA=, and the overhead of the package
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/accuracy.py --data $(DATA)
 
 bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=

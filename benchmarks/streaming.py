@@ -39,10 +39,6 @@ from langchain_groundedness import (
 
 STALL_TARGET_MS = 5.0
 SENTENCE = "The reading of station {} was {} millimetres on the first day of the month."
-DOCUMENTS = [
-    Document(" ".join(SENTENCE.format(station, 7 * station + day) for station in range(70)))
-    for day in range(5)
-]
 
 
 @dataclass
@@ -63,11 +59,18 @@ class Stream:
             for place in range(self.sentences)
         ]
         self.answer = " ".join(said)
+        self.documents = [
+            Document(
+                f"Report {self.number}. "
+                + " ".join(SENTENCE.format(station, 7 * station + day) for station in range(70))
+            )
+            for day in range(5)
+        ]
         self.ends = [len(" ".join(said[: place + 1])) for place in range(self.sentences)]
 
     async def tokens(self, pause: float) -> AsyncIterator[Any]:
         """Write at a steady pace."""
-        yield {"documents": DOCUMENTS}
+        yield {"documents": self.documents}
         end = 0
         for word in self.answer.split(" "):
             token = word if not end else f" {word}"
@@ -141,7 +144,7 @@ def timed_steps() -> Iterator[tuple[list[float], list[float]]]:
         else:
             passes[-1] = now - passes[-1]
 
-    Handle._run = timed  # type: ignore[method-assign]  # noqa: SLF001
+    Handle._run = timed  # type: ignore[assignment,method-assign]  # noqa: SLF001
     gc.callbacks.append(note)
     try:
         yield steps, passes

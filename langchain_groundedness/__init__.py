@@ -5,6 +5,12 @@ Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_groundedness.callbacks import (
+    AsyncGroundednessCallbackHandler,
+    GroundednessCallbackHandler,
+    GroundednessEvent,
+    collect_groundedness,
+)
 from langchain_groundedness.claims import (
     ClaimExtractor,
     ExtractionExample,
@@ -68,6 +74,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Action",
     "AnswerVerdict",
+    "AsyncGroundednessCallbackHandler",
     "CascadeVerifier",
     "CheckInput",
     "Citation",
@@ -88,7 +95,9 @@ __all__ = [
     "EvidencePacker",
     "ExtractionExample",
     "ExtractionTask",
+    "GroundednessCallbackHandler",
     "GroundednessError",
+    "GroundednessEvent",
     "GroundednessGuard",
     "GroundednessMiddleware",
     "GroundednessResult",
@@ -110,6 +119,7 @@ __all__ = [
     "VerificationError",
     "VerificationTask",
     "Verifier",
+    "collect_groundedness",
     "groundedness_node",
     "load_arguments",
     "read_input",

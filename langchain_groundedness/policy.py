@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict
 
+from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
 
 __all__ = ["DecisionPolicy"]
@@ -12,7 +13,7 @@ __all__ = ["DecisionPolicy"]
 _SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
 
 
-class DecisionPolicy(Serializable):
+class DecisionPolicy(CheckedOptions, Serializable):
     """Which action each finding about an answer leads to; the most severe one wins.
 
     Severity rises from `pass` over `flag` and `review` to `block`. The defaults block nothing,

@@ -213,8 +213,8 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         """Check an answer while it is written.
 
         A sentence is checked as soon as its end is certain and documents have come, while later
-        ones are still being written. An extractor that needs the whole answer, such as
-        `LLMClaimExtractor`, gets it at the end.
+        ones are still being written. That needs a `SentenceClaimExtractor`, which is the default
+        without a model; any other extractor gets the whole answer, at the end.
 
         Args:
             input: Pieces that add up to an input of `invoke`: mappings with parts of it, as

@@ -24,7 +24,6 @@ def test_a_notebook_is_made_from_its_script(script: Path) -> None:
     assert cells == cells_of(script.read_text(encoding="utf-8"))
 
 
-@pytest.mark.enable_socket
 @pytest.mark.timeout(180)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:(jupyter_client|zmq|nbclient|traitlets)")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -36,12 +36,15 @@ from langchain_groundedness import (
     Claim,
     ClaimVerdict,
     ConfigurationError,
+    CorrectedAnswer,
+    CorrectionTask,
     GroundednessGuard,
     GroundednessRunnable,
+    SentenceClaimExtractor,
     VerificationTask,
     load_arguments,
 )
-from langchain_groundedness.testing import ScriptedClaimExtractor
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedClaimExtractor
 
 EVERY_CHARACTER = list(range(1, len(ANSWER)))
 RELEASES: list[Any] = ["mark", "hold_back", "release"]
@@ -160,6 +163,16 @@ def test_block_puts_the_message_in_the_place_of_the_first_contradicted_sentence(
     assert blocking.invoke(whole) == f"Costs fell by 4%. {MESSAGE}"
 
 
+def test_block_tells_its_decision() -> None:
+    heard = Heard()
+    blocking = guard({"on_contradicted": "block"})
+    pieces = pieces_of("Revenue was $2.4B. Costs fell by 4%. And so on.", EVERY_CHARACTER)
+    list(blocking.transform(iter(pieces), {"callbacks": [heard]}))
+    (decision,) = heard.of("decision")
+    assert decision["decision"]["action"] == "block"
+    assert not decision["is_trusted"]
+
+
 def test_block_stops_the_upstream() -> None:
     read = 0
 
@@ -245,12 +258,54 @@ async def test_a_sentence_leaves_while_the_upstream_waits() -> None:
     assert text == "Costs fell by 4%. And then it rained."
 
 
+async def test_a_whole_answer_may_be_streamed_too() -> None:
+    value = {"answer": "Costs fell by 4%. The board met.", "documents": [REPORT]}
+    expected = "Costs fell by 4%. The board met. [UNCHECKED]"
+    for release in ("verified", "immediate"):
+        guarding = guard(release=release)
+        text = "".join(guarding.stream(value))
+        assert text == "".join([piece async for piece in guarding.astream(value)])
+        assert text == (expected if release == "verified" else value["answer"])
+
+
+def test_nothing_in_gives_nothing_out() -> None:
+    assert list(guard().transform(iter([]))) == []
+
+
+def test_a_corrector_that_says_not_what_it_changed_has_the_last_word() -> None:
+    def rewrite(_: CorrectionTask) -> CorrectedAnswer:
+        return CorrectedAnswer(text="Revenue was fine.")
+
+    options = {"on_contradicted": "correct", "corrector": rewrite}
+    pieces = pieces_of("Revenue was $2.4B. Costs fell by 4%.", EVERY_CHARACTER)
+    assert joined(guard(options), pieces) == "Revenue was fine."
+    marked = pieces_of("Revenue was $2.4B. The board met.", EVERY_CHARACTER)
+    assert joined(guard(options), marked) == "Revenue was fine. [UNCHECKED]"
+
+
 def test_a_chain_of_guard_and_parser_streams() -> None:
     chain = guard().bind(documents=[REPORT]) | StrOutputParser()
     model = FakeListChatModel(responses=["Costs fell by 4%. The CEO resigned."] * 2)
     texts = list((model | chain).stream("Q3?"))
     assert "".join(texts) == "Costs fell by 4%. The CEO resigned."
     assert len(texts) > 1
+
+
+def test_a_model_judges_sentence_by_sentence_beside_a_sentence_extractor() -> None:
+    asked: list[str] = []
+
+    def reply(messages: list[Any]) -> str:
+        asked.append("\n".join(message.text for message in messages))
+        return "C1: [1] supported"
+
+    check = GroundednessRunnable(
+        model=ScriptedChatModel(replies=reply), extractor=SentenceClaimExtractor()
+    )
+    pieces = pieces_of("Revenue was $2.1B in Q3. Costs fell by 4%.", EVERY_CHARACTER)
+    texts = list(GroundednessGuard(check).transform(iter(pieces), {"max_concurrency": 1}))
+    assert "".join(texts) == "Revenue was $2.1B in Q3. Costs fell by 4%."
+    assert len(texts) > 1
+    assert len(asked) == 2
 
 
 class Heard(BaseCallbackHandler):
@@ -339,6 +394,13 @@ def test_custom_events_tell_everything_once() -> None:
     (decision,) = heard.of("decision")
     assert decision["decision"]["action"] == result.decision.action
     assert decision["trust_score"] == result.trust_score
+
+
+def test_events_carry_metadata_of_any_kind() -> None:
+    heard, anything = Heard(), object()
+    page = REPORT.model_copy(update={"metadata": {"anything": anything}})
+    checker().invoke({**INPUT, "documents": [page]}, {"callbacks": [heard]})
+    assert heard.of("verdict")[0]["citations"][0]["metadata"]["anything"] is anything
 
 
 def test_whole_checks_and_batches_tell_the_same() -> None:
@@ -455,6 +517,27 @@ async def test_closing_early_ends_all_tasks() -> None:
                 assert text.startswith("Costs")
                 await started.wait()
                 break
+
+
+async def test_cancellation_ends_all_tasks() -> None:
+    started = asyncio.Event()
+
+    async def wait(_: VerificationTask) -> list[ClaimVerdict]:
+        started.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def read() -> None:
+        guarding = guard({"verifier": RunnableLambda(wait)})
+        async for _ in guarding.atransform(slowly(pieces_of(ANSWER, EVERY_CHARACTER))):
+            pass
+
+    with nothing_left():
+        task = asyncio.create_task(read())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 def test_an_upstream_error_lets_nothing_unverified_out() -> None:

@@ -57,8 +57,9 @@ def judge_together(
             break
         except OutputParsingError as exc:
             reason = why_unchecked(exc)
-            # Small models leave out the number when there is only one claim to judge.
-            reply = VerdictLines(lines=[f"C1: {line}" for line in exc.raw.splitlines()])
+            # Small models leave out the number when there is only one claim to judge. Only the
+            # first line can be a verdict then: a further one may be the end of a sentence.
+            reply = VerdictLines(lines=[f"C1: {line}" for line in exc.raw.splitlines()[:1]])
             if len(group) > 1:
                 continue
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)

@@ -160,7 +160,9 @@ class EvidenceIndex:
             if year is not None and month is None and day is None:
                 near |= numbers == year
         else:
-            near = abs(numbers - claimed.value) <= max(claimed.precision, abs(claimed.value) * 1e-9)
+            low, high = claimed.range
+            slack = abs(claimed.value) * 1e-9
+            near = (numbers >= low - slack) & (numbers <= high + slack)
             near |= years == claimed.value
         hits = {
             unit

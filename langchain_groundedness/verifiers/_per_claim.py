@@ -2,6 +2,8 @@
 
 import math
 import re
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -32,7 +34,13 @@ _LABELS: dict[str, Label] = {
     "supported": "supported",
     "contradicted": "contradicted",
     "unverifiable": "unverifiable",
+    "unsupported": "unverifiable",
 }
+_WORD = re.compile(r"[^\W_]+")
+_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
+_BEGINNING = 3
+"""Words: "yes and no" and "supported? no" are no verdict."""
+_THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
 _TOP_LOGPROBS = 10
 _ANSWER_TOKENS = 16
 _SHORTEST_PIECE = 2
@@ -143,16 +151,23 @@ def _call(model: Runnable[Any, Any], messages: list[BaseMessage]) -> Flow[Any]:
 def _read(raw: Any, threshold: float) -> _Answer:
     if refused(raw):
         return _Answer(None, None, refused=True)
-    probabilities = label_probabilities(raw)
-    if probabilities:
-        support = probabilities.pop("supported", 0.0)
-        if support >= threshold:
-            return _Answer("supported", support)
-        against = probabilities.get("contradicted", 0.0) > probabilities.get("unverifiable", 0.0)
-        return _Answer("contradicted" if against else "unverifiable", support)
-    words = re.findall(r"[a-z]+", reply_text(raw).lower())
-    label = next((label for word in words if (label := _LABELS.get(word))), None)
-    return _Answer(label, None)
+    label = _label(reply_text(raw))
+    probabilities = label_probabilities(raw) if label else {}
+    if not probabilities:
+        return _Answer(label, None)
+    support = probabilities.pop("supported", 0.0)
+    if support >= threshold:
+        return _Answer("supported", support)
+    against = probabilities.get("contradicted", 0.0) > probabilities.get("unverifiable", 0.0)
+    return _Answer("contradicted" if against else "unverifiable", support)
+
+
+def _label(text: str) -> Label | None:
+    """Read the label that a reply begins with: further on, "supported" may be denied."""
+    words = [match[0] for match in islice(_WORD.finditer(text.lower()), _BEGINNING)]
+    label = _LABELS.get(words[0]) if words else None
+    others = {_LABELS[word] for word in words if word in _LABELS} - {label}
+    return None if others else label
 
 
 def label_probabilities(raw: Any) -> dict[Label, float]:
@@ -164,24 +179,39 @@ def label_probabilities(raw: Any) -> dict[Label, float]:
             its protocol put them.
 
     Returns:
-        The share of each label seen at the first token that begins one, out of all labels seen
-        there; empty if there is none.
+        The share of each label seen at the first token of the answer, out of all labels seen
+        there; empty if that token begins no label. Thoughts, white space and markup may precede.
     """
     logprobs = getattr(raw, "response_metadata", {}).get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    for position in content or ():
-        seen: dict[Label, float] = {}
-        for option in position.get("top_logprobs") or [position]:
-            label = _label_begun(option["token"])
-            if label is not None:
-                seen[label] = seen.get(label, 0.0) + math.exp(option["logprob"])
-        if _label_begun(position["token"]) is not None and (total := sum(seen.values())):
-            return {label: share / total for label, share in seen.items()}
-    return {}
+    first = _first_of_answer(content or ())
+    if first is None or _label_begun(first["token"]) is None:
+        return {}
+    seen: dict[Label, float] = {}
+    for option in first.get("top_logprobs") or [first]:
+        label = _label_begun(option["token"])
+        if label is not None:
+            seen[label] = seen.get(label, 0.0) + math.exp(option["logprob"])
+    total = sum(seen.values())
+    return {label: share / total for label, share in seen.items()} if total else {}
+
+
+def _first_of_answer(content: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    text = "".join(position["token"] for position in content)
+    ended = text.rfind(_THOUGHTS_END)
+    if ended < 0 and _THOUGHTS in text:
+        return None
+    answer = ended + len(_THOUGHTS_END) if ended >= 0 else 0
+    at = 0
+    for position in content:
+        if at >= answer and _AROUND.sub("", position["token"]):
+            return position
+        at += len(position["token"])
+    return None
 
 
 def _label_begun(token: str) -> Label | None:
-    piece = token.strip().lower()
+    piece = _AROUND.sub("", token).lower()
     if len(piece) < _SHORTEST_PIECE:
         return None
     return next((label for word, label in _LABELS.items() if word.startswith(piece)), None)

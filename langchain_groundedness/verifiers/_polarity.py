@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from langchain_groundedness.verifiers._parallel import Part
 from langchain_groundedness.verifiers._statement import Statement
 from langchain_groundedness.words import STOP_WORDS, Word, find_words, stem
 
@@ -12,14 +13,18 @@ __all__ = [
     "differing_extent",
     "find_extents",
     "negation_differs",
+    "negations",
     "opposite_words",
     "polarity_signals",
+    "turned_round",
 ]
 
 _NEGATION = re.compile(
-    r"\b(?:not?(?! (?:only|just|merely|matter|but)\b)|never|none|neither|nor|nobody|nothing|without"
-    r"|cannot|hardly|unable to|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to"
-    r"|den(?:y|ies|ied))\b|n['\u2019]t\b",
+    r"\b(?:(?:there (?:is|was) )?no evidence (?:that|of|for)|(?:it is )?(?:a )?myth that"
+    r"|rumou?rs? that|(?:no|any) longer|not?(?! (?:only|just|merely|matter|but)\b)"
+    r"|never|none|neither|nor|nobody|nothing|without|except(?: for)?|cannot|hardly|unable to"
+    r"|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to|den(?:y|ies|ied))\b"
+    r"|n['\u2019]t\b",
     re.IGNORECASE,
 )
 _PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
@@ -162,6 +167,45 @@ class Extent(NamedTuple):
 
 def _says_no(text: str) -> bool:
     return _NEGATION.search(text) is not None
+
+
+def negations(text: str) -> list[Part]:
+    """Find what negates in a text.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Where the negations stand: "not", "no evidence that", "n't".
+    """
+    return [Part(*match.span()) for match in _NEGATION.finditer(text)]
+
+
+def turned_round(claim: Sequence[Word], evidence: Sequence[Word], opposite: Opposites) -> bool:
+    """Tell whether opposite comparatives mean the same: "A is older than B", "B is younger than A".
+
+    Args:
+        claim: Words of the claim.
+        evidence: Words of the evidence.
+        opposite: The opposites.
+
+    Returns:
+        True if what stands before and behind them has changed places.
+    """
+    if "than" not in {w.stem for w in claim} & {w.stem for w in evidence}:
+        return False
+    mine = _sides(claim, opposite.claim)
+    theirs = _sides(evidence, opposite.evidence)
+    return bool(mine[0] & theirs[1]) and bool(mine[1] & theirs[0])
+
+
+def _sides(words: Sequence[Word], middle: str) -> tuple[set[str], set[str]]:
+    place = next(place for place, word in enumerate(words) if word.stem == middle)
+    before, after = (
+        {w.stem for w in part if w.stem not in STOP_WORDS}
+        for part in (words[:place], words[place + 1 :])
+    )
+    return before - after, after - before
 
 
 def negation_differs(claim: str, evidence: str) -> bool:

@@ -60,12 +60,35 @@ def test_only_a_short_answer_is_judged_with_its_question(claim: str, *, shown: b
         ("No, it says otherwise.", "contradicted"),
         ("**Unknown**", "unverifiable"),
         ("<think>yes or no?</think>\nunknown", "unverifiable"),
+        ("Yes. The evidence names no other.", "supported"),
+        ("- `Supported`", "supported"),
+        ("unsupported", "unverifiable"),
     ],
 )
 def test_a_word_is_a_verdict(text: str, label: str) -> None:
     (verdict,) = verify(FakeListChatModel(responses=[text]))
     assert verdict.verdict == label
     assert verdict.support_probability is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Not supported.",
+        "The statement is not supported by the evidence.",
+        "It isn't supported",
+        "I cannot say yes",
+        "Neither yes nor no",
+        "not contradicted",
+        "Supported? No.",
+        "Yes and no",
+        "<think>yes",
+        "Нет: yes",
+    ],
+)
+def test_a_label_further_on_in_a_sentence_is_no_verdict(text: str) -> None:
+    (verdict,) = verify(FakeListChatModel(responses=[text]))
+    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is no label")
 
 
 def test_the_citation_is_the_sentence_that_fits_the_claim_best() -> None:
@@ -123,9 +146,30 @@ def test_spellings_and_beginnings_of_a_label_add_up() -> None:
     assert found == pytest.approx({"supported": 0.6, "unverifiable": 0.2, "contradicted": 0.2})
 
 
-def test_the_first_position_that_begins_a_label_counts() -> None:
+def test_markup_before_a_label_is_passed_over() -> None:
     raw = message(position("**", yes=0.5), position("yes", yes=0.8, no=0.2), position("!", no=0.9))
     assert label_probabilities(raw) == pytest.approx({"supported": 0.8, "contradicted": 0.2})
+
+
+def test_a_label_may_be_made_of_several_tokens() -> None:
+    raw = message(position(" un", **{" un": 0.8, "yes": 0.2}), position("supported", supported=1))
+    assert label_probabilities(raw) == pytest.approx({"unverifiable": 0.8, "supported": 0.2})
+
+
+def test_thoughts_hold_no_label() -> None:
+    thought = [position("<think>", x=0.5), position("yes", yes=0.9), position("</think>", x=0.5)]
+    raw = message(*thought, position("\n\n", x=0.5), position("no", no=0.8, yes=0.2))
+    assert label_probabilities(raw) == pytest.approx({"supported": 0.2, "contradicted": 0.8})
+    assert label_probabilities(message(*thought[:2])) == {}
+
+
+def test_log_probabilities_of_a_label_further_on_are_no_verdict() -> None:
+    positions = [position("Not", Not=0.9, no=0.01), position(" supported", supported=0.99)]
+    metadata = {"logprobs": {"content": positions}}
+    raw = AIMessage("Not supported", response_metadata=metadata)
+    assert label_probabilities(raw) == {}
+    (verdict,) = verify(ScriptedChatModel(replies=[raw, raw]))
+    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is no label")
 
 
 @pytest.mark.parametrize(
