@@ -125,13 +125,18 @@ __all__ = [
     "read_input",
 ]
 
-_AGENTS = {"GroundednessMiddleware", "GroundednessState", "groundedness_node"}
+_WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
 
 
 def __getattr__(name: str) -> Any:
     """Load what needs an extra when it is asked for."""
-    if name not in _AGENTS:
+    if name not in _WITH_EXTRA_AGENTS:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     require("langchain.agents", extra="agents")
     return getattr(require(f"{__name__}.middleware", extra="agents"), name)
+
+
+def __dir__() -> list[str]:
+    """Name what needs an extra, too."""
+    return sorted({*globals(), *_WITH_EXTRA_AGENTS})

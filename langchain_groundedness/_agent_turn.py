@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_groundedness.inputs import CheckInput, read_input
@@ -44,7 +45,7 @@ class Turn:
         return (
             isinstance(self.final, ToolMessage)
             and self.structured is None
-            and not self.final.artifact
+            and not _holds_documents(self.final.artifact)
         )
 
     @property
@@ -137,6 +138,14 @@ def _final(
         return None, None
     calls = (m for m in reversed(messages) if isinstance(m, AIMessage))
     return last, next((m for m in calls if _calls(m, last.tool_call_id)), None)
+
+
+def _holds_documents(artifact: Any) -> bool:
+    listed = artifact if isinstance(artifact, list | tuple) else [artifact]
+    return any(
+        isinstance(item, Document) or (isinstance(item, Mapping) and "page_content" in item)
+        for item in listed
+    )
 
 
 def _calls(message: AIMessage, call_id: str) -> bool:

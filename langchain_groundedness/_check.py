@@ -3,7 +3,7 @@
 Pure apart from the pipeline that binds the steps to their runnables.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +25,6 @@ from langchain_groundedness.types import (
     Edit,
     ExtractionTask,
     GroundednessResult,
-    GroundednessResultChunk,
     OnContradicted,
     OnUnverifiable,
     Usage,
@@ -33,7 +32,7 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verifiers import Verifier
 
-__all__ = ["Check", "ChunkMaker"]
+__all__ = ["Check"]
 
 NO_DOCUMENTS = "no documents to check against"
 _EDITS = frozenset({"correct", "strip"})
@@ -282,56 +281,6 @@ class Check:
             edits=() if corrected is None else corrected.edits,
             usage=usage,
         )
-
-
-class ChunkMaker:
-    """Turns the growing states of one check into chunks that add up to its result."""
-
-    def __init__(self) -> None:
-        """Start with nothing said."""
-        self.state: CheckState | None = None
-        self._said: dict[str, ClaimVerdict] = {}
-
-    def feed(self, state: CheckState) -> Iterator[GroundednessResultChunk]:
-        """Give what a state adds to the one before.
-
-        Args:
-            state: The next state.
-
-        Yields:
-            At most one chunk with the claims that are new, and one with the verdicts.
-        """
-        known = None if self.state is None else self.state.claims
-        self.state = state
-        if state.claims is not None and (known is None or len(known) < len(state.claims)):
-            yield GroundednessResultChunk(
-                question=state.source.question,
-                answer=state.source.answer,
-                original_answer=state.source.answer,
-                documents=state.source.documents,
-                extracted=state.claims[len(known or ()) :],
-            )
-        if new := self._new(state.verdicts):
-            yield GroundednessResultChunk(claims=new)
-
-    def close(self, result: GroundednessResult) -> GroundednessResultChunk:
-        """Give what the result adds to all states.
-
-        Args:
-            result: The result of the check.
-
-        Returns:
-            The last chunk.
-        """
-        fields = {name: getattr(result, name) for name in GroundednessResult.model_fields}
-        fields["claims"] = self._new(result.claims)
-        fields["extracted"] = tuple(verdict.claim for verdict in result.claims)
-        return GroundednessResultChunk(**fields)
-
-    def _new(self, verdicts: Sequence[ClaimVerdict]) -> tuple[ClaimVerdict, ...]:
-        new = tuple(v for v in verdicts if self._said.get(v.claim.id) != v)
-        self._said.update({v.claim.id: v for v in new})
-        return new
 
 
 def _task(state: CheckState, claims: Sequence[Claim]) -> VerificationTask:

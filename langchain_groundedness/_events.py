@@ -72,10 +72,10 @@ class EventStream:
                 key = f"{kind} {_claim_id(value)}"
                 if self._said.get(key) != value:
                     self._said[key] = value
-                    yield f"groundedness.{kind}", value.model_dump(mode="json")
+                    yield f"groundedness.{kind}", value.model_dump()
         if "decision" in chunk.model_fields_set:
             fields = {"decision", "verdict", "trust_score", "is_trusted"}
-            yield "groundedness.decision", chunk.model_dump(mode="json", include=fields)
+            yield "groundedness.decision", chunk.model_dump(include=fields)
 
 
 def _claim_id(value: Claim | ClaimVerdict | Edit) -> str:

@@ -8,7 +8,7 @@ message gets all of it, since it is checked again before it leaves.
 
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -123,43 +123,42 @@ class _Held:
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         ear = _Ear(self._listening)
-        chunks = _chunks(self._original, messages, stop, kwargs)
-        pieces = ear.pieces(chunks)
-        try:
-            with closing(run_live(pieces, ear.live, ear.config)) as steps:
-                for _ in steps:
+        with closing(ear.pieces(_chunks(self._original, messages, stop, kwargs))) as pieces:
+            try:
+                with closing(run_live(pieces, ear.live, ear.config)) as steps:
+                    for _ in steps:
+                        yield from ear.take()
+                        ear.publish()
+                yield from ear.end()
+                ear.publish()
+            except Exception as exc:  # noqa: BLE001  (`give_up` raises it again if it must)
+                ear.give_up(exc)
+                for _ in pieces:
                     yield from ear.take()
-                    ear.publish()
-            yield from ear.end()
-            ear.publish()
-        except Exception as exc:  # noqa: BLE001  (`give_up` raises it again if it must)
-            ear.give_up(exc)
-            for _ in pieces:
                 yield from ear.take()
-            yield from ear.take()
 
     async def _astream(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         ear = _Ear(self._listening)
         chunks = _achunks(self._original, messages, stop, kwargs)
-        pieces = ear.apieces(chunks)
-        try:
-            async with aclosing(arun_live(pieces, ear.live, ear.config)) as steps:
-                async for _ in steps:
+        async with aclosing(chunks), aclosing(ear.apieces(chunks)) as pieces:
+            try:
+                async with aclosing(arun_live(pieces, ear.live, ear.config)) as steps:
+                    async for _ in steps:
+                        for chunk in ear.take():
+                            yield chunk
+                        await ear.apublish()
+                for chunk in ear.end():
+                    yield chunk
+                await ear.apublish()
+            except Exception as exc:  # noqa: BLE001  (`give_up` raises it again if it must)
+                ear.give_up(exc)
+                async for _ in pieces:
                     for chunk in ear.take():
                         yield chunk
-                    await ear.apublish()
-            for chunk in ear.end():
-                yield chunk
-            await ear.apublish()
-        except Exception as exc:  # noqa: BLE001  (`give_up` raises it again if it must)
-            ear.give_up(exc)
-            async for _ in pieces:
                 for chunk in ear.take():
                     yield chunk
-            for chunk in ear.take():
-                yield chunk
 
 
 @lru_cache(maxsize=64)
@@ -199,7 +198,7 @@ def _chunks(
 
 async def _achunks(
     model: BaseChatModel, messages: Any, stop: Any, kwargs: dict[str, Any]
-) -> AsyncIterator[ChatGenerationChunk]:
+) -> AsyncGenerator[ChatGenerationChunk]:
     if _streams(model):
         async for chunk in model._astream(messages, stop=stop, **kwargs):  # noqa: SLF001
             yield chunk
@@ -265,7 +264,7 @@ class _Ear:
         self._first = True
         self._untold: list[GroundednessResultChunk] = []
 
-    def pieces(self, chunks: Iterator[ChatGenerationChunk]) -> Iterator[str]:
+    def pieces(self, chunks: Iterator[ChatGenerationChunk]) -> Generator[str]:
         try:
             for chunk in chunks:
                 yield self._hear(chunk)
@@ -273,7 +272,7 @@ class _Ear:
             self._error = exc
             raise
 
-    async def apieces(self, chunks: AsyncIterator[ChatGenerationChunk]) -> AsyncIterator[str]:
+    async def apieces(self, chunks: AsyncIterator[ChatGenerationChunk]) -> AsyncGenerator[str]:
         try:
             async for chunk in chunks:
                 yield self._hear(chunk)

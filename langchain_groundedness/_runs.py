@@ -8,7 +8,8 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._check import Check
+from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._events import EventStream
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._live_drivers import arun_live, run_live

@@ -257,7 +257,7 @@ import sys, json
 opened = []
 sys.addaudithook(lambda event, args: event == "open" and opened.append(str(args[0])))
 import {PACKAGE}
-for name in {PACKAGE}.__all__:
+for name in set({PACKAGE}.__all__) - set({PACKAGE}._WITH_EXTRA_AGENTS):
     getattr({PACKAGE}, name)
 print(json.dumps([opened, sorted(sys.modules)]))
 """

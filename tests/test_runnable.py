@@ -312,13 +312,15 @@ async def test_one_bad_input_of_an_async_batch_does_not_lose_the_others() -> Non
 
 
 async def test_max_concurrency_reaches_the_verifier() -> None:
-    running, peak = 0, 0
+    running, peak, full = 0, 0, asyncio.Event()
 
     async def slow(task: VerificationTask) -> list[ClaimVerdict]:
         nonlocal running, peak
         running += 1
         peak = max(peak, running)
-        await asyncio.sleep(0)
+        if running == 2:
+            full.set()
+        await full.wait()
         await asyncio.sleep(0)
         running -= 1
         return judge_all(task)

@@ -36,6 +36,8 @@ from langchain_groundedness import (
     Claim,
     ClaimVerdict,
     ConfigurationError,
+    CorrectedAnswer,
+    CorrectionTask,
     GroundednessGuard,
     GroundednessRunnable,
     SentenceClaimExtractor,
@@ -161,6 +163,16 @@ def test_block_puts_the_message_in_the_place_of_the_first_contradicted_sentence(
     assert blocking.invoke(whole) == f"Costs fell by 4%. {MESSAGE}"
 
 
+def test_block_tells_its_decision() -> None:
+    heard = Heard()
+    blocking = guard({"on_contradicted": "block"})
+    pieces = pieces_of("Revenue was $2.4B. Costs fell by 4%. And so on.", EVERY_CHARACTER)
+    list(blocking.transform(iter(pieces), {"callbacks": [heard]}))
+    (decision,) = heard.of("decision")
+    assert decision["decision"]["action"] == "block"
+    assert not decision["is_trusted"]
+
+
 def test_block_stops_the_upstream() -> None:
     read = 0
 
@@ -244,6 +256,31 @@ async def test_a_sentence_leaves_while_the_upstream_waits() -> None:
         if "4%." in text:
             seen.set()
     assert text == "Costs fell by 4%. And then it rained."
+
+
+async def test_a_whole_answer_may_be_streamed_too() -> None:
+    value = {"answer": "Costs fell by 4%. The board met.", "documents": [REPORT]}
+    expected = "Costs fell by 4%. The board met. [UNCHECKED]"
+    for release in ("verified", "immediate"):
+        guarding = guard(release=release)
+        text = "".join(guarding.stream(value))
+        assert text == "".join([piece async for piece in guarding.astream(value)])
+        assert text == (expected if release == "verified" else value["answer"])
+
+
+def test_nothing_in_gives_nothing_out() -> None:
+    assert list(guard().transform(iter([]))) == []
+
+
+def test_a_corrector_that_says_not_what_it_changed_has_the_last_word() -> None:
+    def rewrite(_: CorrectionTask) -> CorrectedAnswer:
+        return CorrectedAnswer(text="Revenue was fine.")
+
+    options = {"on_contradicted": "correct", "corrector": rewrite}
+    pieces = pieces_of("Revenue was $2.4B. Costs fell by 4%.", EVERY_CHARACTER)
+    assert joined(guard(options), pieces) == "Revenue was fine."
+    marked = pieces_of("Revenue was $2.4B. The board met.", EVERY_CHARACTER)
+    assert joined(guard(options), marked) == "Revenue was fine. [UNCHECKED]"
 
 
 def test_a_chain_of_guard_and_parser_streams() -> None:
@@ -357,6 +394,13 @@ def test_custom_events_tell_everything_once() -> None:
     (decision,) = heard.of("decision")
     assert decision["decision"]["action"] == result.decision.action
     assert decision["trust_score"] == result.trust_score
+
+
+def test_events_carry_metadata_of_any_kind() -> None:
+    heard, anything = Heard(), object()
+    page = REPORT.model_copy(update={"metadata": {"anything": anything}})
+    checker().invoke({**INPUT, "documents": [page]}, {"callbacks": [heard]})
+    assert heard.of("verdict")[0]["citations"][0]["metadata"]["anything"] is anything
 
 
 def test_whole_checks_and_batches_tell_the_same() -> None:

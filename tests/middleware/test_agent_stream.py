@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from typing import Any
 from unittest.mock import Mock
 
@@ -408,3 +409,65 @@ async def test_the_event_loop_is_free_while_an_answer_is_held() -> None:
 
 def _never(task: VerificationTask) -> Sequence[ClaimVerdict]:
     raise AssertionError(task)
+
+
+class Endless(Writer):
+    """Writes on and on, and notes when it is stopped."""
+
+    _stopped: list[bool] = PrivateAttr(default_factory=list)
+
+    def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        yield from super()._stream(messages)
+        try:
+            while len(self.requests) > 1:
+                yield ChatGenerationChunk(message=AIMessageChunk(content=f" {TRUE}"))
+        finally:
+            self._stopped.append(True)
+
+
+@pytest.mark.parametrize("option", ["live", "hold_stream"])
+async def test_who_stops_reading_stops_the_model_and_leaves_nothing_running(option: str) -> None:
+    # Without a loop, LangGraph waits for the thread of a node to end, whatever runs in it.
+    check, _ = checker()
+    model = Endless(replies=[call(), TRUE])
+    middleware = GroundednessMiddleware(check, **only(option))
+    agent = agent_of(middleware=middleware, model=model)
+    async with aclosing(agent.astream(QUESTION, stream_mode="messages")) as stream:
+        async for message, _ in stream:
+            if TRUE[-3:] in message.text and message.type != "tool":
+                break
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert len(model._stopped) == 2
+
+
+@pytest.mark.parametrize("option", ["live", "hold_stream"])
+def test_many_agents_at_once_do_not_mix(option: str) -> None:
+    async def one(number: int) -> tuple[str, Any]:
+        sentence = f"Revenue was ${number}B in Q3."
+        check, _ = checker()
+        middleware = GroundednessMiddleware(check, **only(option))
+        agent = agent_of(call(), f"Hello. {sentence} {FALSE}", middleware=middleware)
+        texts, state = [], {}
+        async for mode, data in agent.astream(QUESTION, stream_mode=["messages", "values"]):
+            if mode == "values":
+                state = data
+            elif data[0].type != "tool":
+                texts.append(data[0].text)
+        assert [c["claim"]["text"] for c in state["groundedness"]["claims"]] == [sentence, FALSE]
+        return "".join(texts).strip(), state["messages"][-1].text
+
+    async def many() -> list[tuple[str, Any]]:
+        return await asyncio.gather(*map(one, range(100, 130)))
+
+    for number, (said, kept) in enumerate(asyncio.run(many()), 100):
+        verified = f"Hello. Revenue was ${number}B in Q3."
+        assert kept == f"{verified} {FALSE}"
+        assert said == (verified if option == "hold_stream" else kept)
+
+
+def test_without_an_extractor_that_works_nothing_is_let_out(how: How) -> None:
+    middleware = GroundednessMiddleware(
+        context_extractor=Mock(side_effect=KeyError), hold_stream=True
+    )
+    agent = agent_of(call(), f"Hello! {TRUE}", middleware=middleware)
+    assert "".join(tokens(agent, QUESTION, how)).strip() == "Hello!"
