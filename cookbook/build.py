@@ -4,13 +4,13 @@
 `agents.ipynb`. Needs the dependency group `test`.
 """
 
+import argparse
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
 __all__ = ["cells_of", "executed"]
@@ -55,25 +55,27 @@ def executed(script: str) -> Any:
         cell = make[kind](text)
         cell["id"] = f"cell-{number}"
         notebook.cells.append(cell)
-    # Unix sockets: nobody else on the machine can listen in or run code.
-    manager = AsyncKernelManager(transport="ipc", kernel_name="python3")
-    NotebookClient(
-        notebook, km=manager, timeout=120, record_timing=False, coalesce_streams=True
-    ).execute(cwd=str(HERE))
+    client = NotebookClient(notebook, timeout=120, record_timing=False, coalesce_streams=True)
+    client.execute(cwd=str(HERE))
     notebook.metadata.pop("language_info", None)
     return notebook
 
 
-def main(names: list[str]) -> None:
-    """Build the named notebooks.
+def main(arguments: list[str]) -> None:
+    """Build notebooks.
 
     Args:
-        names: Names of scripts beside this file, without `.py`.
+        arguments: Names of scripts beside this file, without `.py`; `--into FOLDER` puts the
+            notebooks there and not beside the scripts.
     """
-    for name in names:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--into", type=Path, default=HERE)
+    options = parser.parse_args(arguments)
+    for name in options.names:
         script = (HERE / f"{name}.py").read_text(encoding="utf-8")
         write: Any = nbformat.write
-        write(executed(script), HERE / f"{name}.ipynb")
+        write(executed(script), options.into / f"{name}.ipynb")
 
 
 if __name__ == "__main__":
