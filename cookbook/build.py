@@ -7,6 +7,7 @@
 import re
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
@@ -55,11 +56,13 @@ def executed(script: str) -> Any:
         cell = make[kind](text)
         cell["id"] = f"cell-{number}"
         notebook.cells.append(cell)
-    # Unix sockets: nobody else on the machine can listen in or run code.
-    manager = AsyncKernelManager(transport="ipc", kernel_name="python3")
-    NotebookClient(
-        notebook, km=manager, timeout=120, record_timing=False, coalesce_streams=True
-    ).execute(cwd=str(HERE))
+    with TemporaryDirectory() as folder:
+        # Unix sockets: nobody else on the machine can listen in or run code.
+        sockets = {"transport": "ipc", "ip": str(Path(folder) / "kernel")}
+        manager = AsyncKernelManager(kernel_name="python3", **sockets)
+        NotebookClient(
+            notebook, km=manager, timeout=120, record_timing=False, coalesce_streams=True
+        ).execute(cwd=str(HERE))
     notebook.metadata.pop("language_info", None)
     return notebook
 
