@@ -216,7 +216,7 @@ class Release:
         return self._rules.blocked_message
 
     def _retract(self, edit: Edit) -> None:
-        self._retracted.append(edit.model_dump(exclude={"correction"}))
+        self._retracted.append(edit.model_dump(mode="json", exclude={"correction"}))
 
 
 class _Sentence(NamedTuple):

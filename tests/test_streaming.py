@@ -1,6 +1,7 @@
 """The guard: text in, text out, and nothing in between that was not verified."""
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -396,11 +397,12 @@ def test_custom_events_tell_everything_once() -> None:
     assert decision["trust_score"] == result.trust_score
 
 
-def test_events_carry_metadata_of_any_kind() -> None:
-    heard, anything = Heard(), object()
-    page = REPORT.model_copy(update={"metadata": {"anything": anything}})
+def test_events_can_be_written_as_json_whatever_the_metadata() -> None:
+    heard = Heard()
+    page = REPORT.model_copy(update={"metadata": {"any": {1, 2}, "raw": b"\xff", "own": object()}})
     checker().invoke({**INPUT, "documents": [page]}, {"callbacks": [heard]})
-    assert heard.of("verdict")[0]["citations"][0]["metadata"]["anything"] is anything
+    assert json.loads(json.dumps(heard.events[-2][1])) == heard.events[-2][1]
+    assert "object" in heard.of("verdict")[0]["citations"][0]["metadata"]["own"]
 
 
 def test_whole_checks_and_batches_tell_the_same() -> None:
