@@ -25,6 +25,8 @@ _CLEAR = 0.8
 _ENOUGH = 0.95
 """Share of the widest window's recall from which a shorter window is cited instead."""
 _HALF = 0.5
+_LONGEST_CLAIM = 1_000
+"""Words. No sentence is as long; comparing each of them with each would take too long."""
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +74,9 @@ def judge(
         The verdict.
     """
     statement = read_statement(claim.text, task.question)
+    if len(statement.words) > _LONGEST_CLAIM:
+        reason = f"the claim has more than {_LONGEST_CLAIM:,} words, too many to be judged as one"
+        return ClaimVerdict.unchecked(claim, reason, verifier=VERIFIER)
     match = match_statement(statement, index) if statement.items else None
     if match is None:
         chance = 0.0 if statement.items else None

@@ -1,6 +1,7 @@
 """Polarity and extent: negation, opposites, quantifiers in which claim and evidence differ."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -184,11 +185,17 @@ def negation_differs(claim: str, evidence: str) -> bool:
 
 def _negated(text: str) -> set[str]:
     """Give the content word behind each negation, up to the next punctuation."""
+    ends = [match.end() for match in _NEGATION.finditer(text)]
+    if not ends:
+        return set()
+    content = [word for word in find_words(text) if word.stem not in STOP_WORDS]
+    starts = [word.start for word in content]
+    stops = [match.start() for match in _PUNCTUATION.finditer(text)]
     negated: set[str] = set()
-    for match in _NEGATION.finditer(text):
-        clause = _PUNCTUATION.split(text[match.end() :], maxsplit=1)[0]
-        content = (word.stem for word in find_words(clause) if word.stem not in STOP_WORDS)
-        negated.add(next(content, ""))
+    for end in ends:
+        word, stop = bisect_left(starts, end), bisect_left(stops, end)
+        found = word < len(content) and (stop == len(stops) or starts[word] < stops[stop])
+        negated.add(content[word].stem if found else "")
     return negated
 
 
