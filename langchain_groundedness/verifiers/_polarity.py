@@ -15,6 +15,7 @@ __all__ = [
     "negation_differs",
     "opposite_words",
     "polarity_signals",
+    "says_no",
 ]
 
 _NEGATION = re.compile(
@@ -161,7 +162,15 @@ class Extent(NamedTuple):
     end: int
 
 
-def _says_no(text: str) -> bool:
+def says_no(text: str) -> bool:
+    """Tell whether a text negates anything, in English.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        True if a word of negation stands in it, that of "not only" aside.
+    """
     return _NEGATION.search(text) is not None
 
 
@@ -281,7 +290,7 @@ def polarity_signals(statement: Statement, evidence: str) -> dict[str, float]:
     evidence_words = find_words(evidence)
     theirs = {word.stem for word in evidence_words}
     own = [word for word in statement.words if word.start >= statement.own_start]
-    no_claim, no_evidence = _says_no(claim), _says_no(evidence)
+    no_claim, no_evidence = says_no(claim), says_no(evidence)
     degrees = [_EXTENT[w] for w in mine if w in _EXTENT and w not in theirs]
     return {
         "negation_differs": float(no_claim) - float(no_evidence),
