@@ -5,17 +5,15 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
-from langchain_groundedness.evidence import shares_content_word
+from langchain_groundedness.evidence import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError
 from langchain_groundedness.prompts import VerdictLines, fence, fold_space, question_part
-from langchain_groundedness.sentences import split_sentences
 from langchain_groundedness.structured import Flow, ModelCall, ModelRefusedError, StructuredModel
 from langchain_groundedness.types import (
     Citation,
     Claim,
     ClaimVerdict,
     EvidenceBatch,
-    Passage,
     VerificationTask,
 )
 from langchain_groundedness.verifiers._lines import VerdictLine, read_lines
@@ -134,9 +132,9 @@ class NumberedEvidence(NamedTuple):
             Its sentences in order.
         """
         sentences = tuple(
-            sentence
+            _Sentence(place, sentence.document, sentence.start, sentence.end, sentence.text)
             for place, passage in enumerate(batch.passages)
-            for sentence in _sentences(place, passage)
+            for sentence in passage_sentences(passage)
         )
         return cls(sentences, fence("evidence", _text(sentences)))
 
@@ -184,12 +182,6 @@ class NumberedEvidence(NamedTuple):
                 spans.append(sentence)
             previous = number
         return tuple(Citation.from_document(documents, s.document, s.start, s.end) for s in spans)
-
-
-def _sentences(place: int, passage: Passage) -> Iterable[_Sentence]:
-    for sentence in split_sentences(passage.text):
-        start, end = passage.start + sentence.start, passage.start + sentence.end
-        yield _Sentence(place, passage.document, start, end, sentence.text)
 
 
 def _text(sentences: Sequence[_Sentence]) -> str:

@@ -27,6 +27,8 @@ _ENOUGH = 0.95
 _HALF = 0.5
 _MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
+_LONGEST_CLAIM = 1_000
+"""Words. No sentence is as long; comparing each of them with each would take too long."""
 
 Floats = NDArray[np.float64]
 
@@ -74,6 +76,9 @@ def judge(
         The verdict.
     """
     statement = read_statement(claim.text, task.question)
+    if len(statement.words) > _LONGEST_CLAIM:
+        reason = f"the claim has more than {_LONGEST_CLAIM:,} words, too many to be judged as one"
+        return ClaimVerdict.unchecked(claim, reason, verifier=VERIFIER)
     match = match_statement(statement, index) if statement.items else None
     if match is None:
         chance = 0.0 if statement.items else None

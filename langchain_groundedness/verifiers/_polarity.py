@@ -1,6 +1,7 @@
 """Polarity and extent: negation, opposites, quantifiers in which claim and evidence differ."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ __all__ = [
     "negations",
     "opposite_words",
     "polarity_signals",
+    "says_no",
     "turned_round",
 ]
 
@@ -165,7 +167,15 @@ class Extent(NamedTuple):
     end: int
 
 
-def _says_no(text: str) -> bool:
+def says_no(text: str) -> bool:
+    """Tell whether a text negates anything, in English.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        True if a word of negation stands in it, that of "not only" aside.
+    """
     return _NEGATION.search(text) is not None
 
 
@@ -228,11 +238,17 @@ def negation_differs(claim: str, evidence: str) -> bool:
 
 def _negated(text: str) -> set[str]:
     """Give the content word behind each negation, up to the next punctuation."""
+    ends = [match.end() for match in _NEGATION.finditer(text)]
+    if not ends:
+        return set()
+    content = [word for word in find_words(text) if word.stem not in STOP_WORDS]
+    starts = [word.start for word in content]
+    stops = [match.start() for match in _PUNCTUATION.finditer(text)]
     negated: set[str] = set()
-    for match in _NEGATION.finditer(text):
-        clause = _PUNCTUATION.split(text[match.end() :], maxsplit=1)[0]
-        content = (word.stem for word in find_words(clause) if word.stem not in STOP_WORDS)
-        negated.add(next(content, ""))
+    for end in ends:
+        word, stop = bisect_left(starts, end), bisect_left(stops, end)
+        found = word < len(content) and (stop == len(stops) or starts[word] < stops[stop])
+        negated.add(content[word].stem if found else "")
     return negated
 
 
@@ -318,7 +334,7 @@ def polarity_signals(statement: Statement, evidence: str) -> dict[str, float]:
     evidence_words = find_words(evidence)
     theirs = {word.stem for word in evidence_words}
     own = [word for word in statement.words if word.start >= statement.own_start]
-    no_claim, no_evidence = _says_no(claim), _says_no(evidence)
+    no_claim, no_evidence = says_no(claim), says_no(evidence)
     degrees = [_EXTENT[w] for w in mine if w in _EXTENT and w not in theirs]
     return {
         "negation_differs": float(no_claim) - float(no_evidence),
