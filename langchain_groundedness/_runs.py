@@ -71,9 +71,8 @@ class Runs:
         states: Sequence[CheckState | Exception]
         if self._check.judges_together:
             pipeline = self._check.pipeline(self._read)
-            states = exceptions_at_most(
-                await pipeline.abatch(values, list(configs), return_exceptions=True)
-            )
+            outcomes = await pipeline.abatch(values, list(configs), return_exceptions=True)
+            states = exceptions_at_most(outcomes)
         else:
             # Each answer goes through its steps at its own pace; what is bounded is how many
             # of the steps of all answers wait for a model.

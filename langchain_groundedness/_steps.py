@@ -9,7 +9,7 @@ traces, honours the caller's config, batches across inputs and streams states as
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -20,7 +20,9 @@ from langchain_groundedness.exceptions import VerificationError
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer
 
-__all__ = ["Absorb", "CheckState", "Step"]
+__all__ = ["Absorb", "CheckState", "Step", "UnexpectedReplyError", "replies_of"]
+
+_Reply = TypeVar("_Reply")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,35 @@ class _Ask:
     index: int
     state: CheckState
     request: Any
+
+
+class UnexpectedReplyError(TypeError):
+    """A runnable of the user's replied with something that the step cannot use."""
+
+
+def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:
+    """Read the reply of a runnable that has to be a list of one kind.
+
+    Args:
+        kind: What it has to hold.
+        reply: What came; `None` for nothing.
+        source: What to call the runnable in an error.
+
+    Returns:
+        The items.
+
+    Raises:
+        UnexpectedReplyError: It is no list, or holds something else.
+    """
+    if reply is None:
+        return ()
+    items = reply if isinstance(reply, list | tuple) else [reply]
+    wrong = [type(item).__name__ for item in items if not isinstance(item, kind)]
+    if wrong or items is not reply:
+        given = wrong[0] if wrong else kind.__name__
+        msg = f"the {source} gave {given} where a list of {kind.__name__} is needed"
+        raise UnexpectedReplyError(msg)
+    return tuple(items)
 
 
 class Step(Runnable[CheckState, CheckState]):

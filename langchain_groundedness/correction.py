@@ -12,6 +12,8 @@ from pydantic import ConfigDict, SkipValidation, field_validator, model_validato
 from typing_extensions import override
 
 from langchain_groundedness._edits import (
+    MARKER,
+    PLACE,
     Replacement,
     apply_edits,
     differing_part,
@@ -41,7 +43,6 @@ from langchain_groundedness.verifiers._quantities import comparable, find_quanti
 
 __all__ = ["Corrector"]
 
-_PLACE = "{correction}"
 _LONGEST_VALUE = 4
 _LOGGER = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    marker: str | None = "[CORRECTED: {correction}]"
+    marker: str | None = MARKER
     """How a correction is shown, with the place `{correction}`; `None` for clean text."""
     model: SkipValidation[Runnable[Any, Any]] | None = None
     """Chat model that rewords statements in which no differing part can be told; without one,
@@ -80,8 +81,8 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
     @field_validator("marker")
     @classmethod
     def _has_place(cls, marker: str | None) -> str | None:
-        if marker is not None and marker.count(_PLACE) != 1:
-            msg = f"marker must be None or hold {_PLACE!r} once, got {marker!r}"
+        if marker is not None and marker.count(PLACE) != 1:
+            msg = f"marker must be None or hold {PLACE!r} once, got {marker!r}"
             raise ValueError(msg)
         return marker
 
@@ -195,7 +196,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         )
 
     def _mark(self, correction: str) -> str:
-        return correction if self.marker is None else self.marker.replace(_PLACE, correction)
+        return correction if self.marker is None else self.marker.replace(PLACE, correction)
 
 
 def _read_text(text: str) -> CorrectionLines | None:
