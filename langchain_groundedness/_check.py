@@ -249,12 +249,15 @@ class Check:
     def recheck(self, state: CheckState) -> VerificationTask | None:
         """Ask whether the documents support what the edits make the claims say."""
         answer, known = state.source.answer, {v.claim.id: v.claim for v in state.verdicts}
-        made = state.corrected.edits if state.corrected else ()
         changed = [
             Claim(id=name, text=edited_claim(answer, known[name], edits))
-            for name, edits in rewordings(made, getattr(self.corrector, "marker", None)).items()
+            for name, edits in self._doubtful(state).items()
         ]
         return _task(state, changed) if changed else None
+
+    def _doubtful(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
+        edits = state.corrected.edits if state.corrected else ()
+        return rewordings(edits, state.verdicts, getattr(self.corrector, "marker", None))
 
     def with_recheck(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
@@ -274,7 +277,8 @@ class Check:
             raise VerificationError(msg) from error
         if state.corrected is None:
             return state
-        return _with_edits(state, [e for e in state.corrected.edits if not e.replacement])
+        failed = self._doubtful(state)
+        return _with_edits(state, [e for e in state.corrected.edits if e.claim_id not in failed])
 
     def outcome(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
         """Give one verdict per claim, with the reason where it is unchecked."""

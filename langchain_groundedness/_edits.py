@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from langchain_groundedness.types import Claim, Edit
+from langchain_groundedness.types import Claim, ClaimVerdict, Edit
 from langchain_groundedness.words import fold
 
 __all__ = [
@@ -210,26 +210,33 @@ def refuse_unfit(edits: Sequence[Edit], answer: str, claim_ids: Container[str]) 
         reached = edit.end
 
 
-def rewordings(edits: Iterable[Edit], marker: str | None) -> dict[str, list[tuple[Edit, str]]]:
-    """Gather, by claim, the edits that put in text, each with what this text says.
+def rewordings(
+    edits: Iterable[Edit], verdicts: Iterable[ClaimVerdict], marker: object
+) -> dict[str, list[tuple[Edit, str]]]:
+    """Gather, by claim, the edits that put in something new, each with what it says.
 
     Args:
         edits: Edits in order of position.
+        verdicts: What is known about the answer: what it says itself is not new.
         marker: How the corrector shows a correction, if it has a way of its own.
 
     Returns:
         For each edit that is no removal, the correction without its marker, if nothing else is in
         the replacement; else the replacement as it stands.
     """
+    known = {v.claim.text.rstrip(".") for v in verdicts if v.verdict != "contradicted"}
+    forms = {PLACE, MARKER, marker if isinstance(marker, str) else MARKER}
     found: dict[str, list[tuple[Edit, str]]] = {}
     for edit in edits:
-        marked = {
-            (form or PLACE).replace(PLACE, edit.correction) for form in (marker, MARKER, None)
-        }
+        marked = {form.replace(PLACE, edit.correction) for form in forms}
         says = edit.correction if edit.replacement in marked else edit.replacement
         if edit.replacement:
             found.setdefault(edit.claim_id, []).append((edit, says))
-    return found
+    return {
+        name: of_claim
+        for name, of_claim in found.items()
+        if not all(says.rstrip(".") in known for _, says in of_claim)
+    }
 
 
 def edited_claim(answer: str, claim: Claim, edits: Sequence[tuple[Edit, str]]) -> str:

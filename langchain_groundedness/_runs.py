@@ -72,7 +72,8 @@ class Runs:
         if self._check.judges_together:
             pipeline = self._check.pipeline(self._read)
             outcomes = await pipeline.abatch(values, list(configs), return_exceptions=True)
-            states = exceptions_at_most(outcomes)
+            exceptions_at_most(outcomes)
+            states = outcomes
         else:
             # Each answer goes through its steps at its own pace; what is bounded is how many
             # of the steps of all answers wait for a model.
