@@ -10,10 +10,10 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from langchain_groundedness._edits import apply_edits
-from langchain_groundedness._steps import CheckState, Step
+from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
+from langchain_groundedness._steps import CheckState, Step, UnexpectedReplyError, replies_of
 from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
-from langchain_groundedness.exceptions import GroundednessError, VerificationError
+from langchain_groundedness.exceptions import VerificationError
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.scoring import answer_verdict, reconcile, trust_score
@@ -128,15 +128,15 @@ class Check:
             "correct_answer",
             self.corrector,
             prepare=self.correction,
-            absorb=_with_correction,
+            absorb=self.with_correction,
             recover=self.without_correction,
             limit=limit,
         )
         recheck = Step(
             "recheck_edits",
             self.verifier,
-            prepare=_recheck,
-            absorb=_with_recheck,
+            prepare=self.recheck,
+            absorb=self.with_recheck,
             recover=self.without_recheck,
             limit=limit,
         )
@@ -155,7 +155,7 @@ class Check:
         del complete
         taken: set[str] = set()
         claims = []
-        for claim in reply or ():
+        for claim in replies_of(Claim, reply, source="extractor"):
             name, number = claim.id, 1
             while name in taken:
                 number += 1
@@ -166,9 +166,9 @@ class Check:
 
     def without_claims(self, state: CheckState, error: Exception) -> CheckState:
         """Fall back to sentences, all unchecked: the reader sees what was not checked."""
-        reason = f"claim extraction failed ({type(error).__name__})"
+        reason = f"claim extraction failed ({_cause(error)})"
         if self.raise_on_failure:
-            raise _failure(reason, ()) from error
+            raise VerificationError(reason) from error
         answer = state.source.answer
         whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
         claims = SentenceClaimExtractor().invoke(self.extraction(state) or answer) or whole
@@ -186,23 +186,24 @@ class Check:
     ) -> CheckState:
         """Match verdicts to claims; what a complete reply leaves out is unchecked."""
         task = _task(state, (state.claims or ())[: self.max_claims])
-        answered = {verdict.claim.id for verdict in reply or ()}
+        given = replies_of(ClaimVerdict, reply, source="verifier")
+        answered = {verdict.claim.id for verdict in given}
         if not complete:
             task = task.only(c for c in task.claims if c.id in answered)
-        verdicts = reconcile(task, reply or ())
+        verdicts = reconcile(task, given)
         unchecked = tuple(v.claim.id for v in verdicts if v.verdict == "unchecked")
         if self.raise_on_failure and unchecked and complete:
             msg = f"{len(unchecked)} of {len(verdicts)} claims could not be checked"
-            raise _failure(msg, unchecked)
+            raise VerificationError(msg, claim_ids=unchecked)
         return replace(state, verdicts=tuple(verdicts))
 
     def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
         """Leave the claims without a verdict unchecked, and say why."""
-        reason = f"verification failed ({type(error).__name__})"
+        reason = f"verification failed ({_cause(error)})"
         if self.raise_on_failure:
             known = {v.claim.id for v in state.verdicts}
             missing = tuple(c.id for c in state.claims or () if c.id not in known)
-            raise _failure(reason, missing) from error
+            raise VerificationError(reason, claim_ids=missing) from error
         return replace(state, failure=reason)
 
     def correction(self, state: CheckState) -> CorrectionTask | None:
@@ -227,16 +228,56 @@ class Check:
     def without_correction(self, state: CheckState, error: Exception) -> CheckState:
         """Leave the answer as it is: the verdicts say what is wrong with it."""
         if self.raise_on_failure:
-            msg = f"correction failed ({type(error).__name__})"
-            raise _failure(msg, ()) from error
+            msg = f"correction failed ({_cause(error)})"
+            raise VerificationError(msg) from error
         return state
+
+    def with_correction(
+        self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
+    ) -> CheckState:
+        """Take the edits over; the text is made from them, so that it holds nothing else."""
+        if not complete:
+            return state
+        if not isinstance(reply, CorrectedAnswer):
+            msg = f"the corrector gave {type(reply).__name__} where a CorrectedAnswer is needed"
+            raise UnexpectedReplyError(msg)
+        edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
+        refuse_unfit(edits, state.source.answer, {v.claim.id for v in state.verdicts})
+        return _with_edits(state, edits)
+
+    def recheck(self, state: CheckState) -> VerificationTask | None:
+        """Ask whether the documents support what the edits make the claims say."""
+        answer, known = state.source.answer, {v.claim.id: v.claim for v in state.verdicts}
+        changed = [
+            Claim(id=name, text=edited_claim(answer, known[name], edits))
+            for name, edits in self._doubtful(state).items()
+        ]
+        return _task(state, changed) if changed else None
+
+    def _doubtful(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
+        edits = state.corrected.edits if state.corrected else ()
+        return rewordings(edits, state.verdicts, getattr(self.corrector, "marker", None))
+
+    def with_recheck(
+        self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+    ) -> CheckState:
+        """Undo the edits of every claim that the documents do not support as it was edited."""
+        task = self.recheck(state)
+        if not complete or task is None or state.corrected is None:
+            return state
+        verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
+        failed = {v.claim.id for v in verdicts if v.verdict != "supported" or v.conflicting}
+        return _with_edits(state, [e for e in state.corrected.edits if e.claim_id not in failed])
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
         """Undo the corrections, since nothing supports them."""
         if self.raise_on_failure:
-            msg = f"checking the edits failed ({type(error).__name__})"
-            raise _failure(msg, ()) from error
-        return _with_recheck(state, (), complete=True)
+            msg = f"checking the edits failed ({_cause(error)})"
+            raise VerificationError(msg) from error
+        if state.corrected is None:
+            return state
+        failed = self._doubtful(state)
+        return _with_edits(state, [e for e in state.corrected.edits if e.claim_id not in failed])
 
     def outcome(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
         """Give one verdict per claim, with the reason where it is unchecked."""
@@ -296,43 +337,10 @@ def _has_text(source: CheckInput) -> bool:
     return any(document.page_content.strip() for document in source.documents)
 
 
-def _failure(message: str, claim_ids: tuple[str, ...]) -> GroundednessError:
-    return VerificationError(message, claim_ids=claim_ids)
+def _with_edits(state: CheckState, edits: Sequence[Edit]) -> CheckState:
+    text = apply_edits(state.source.answer, edits)
+    return replace(state, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
 
 
-def _with_correction(state: CheckState, reply: CorrectedAnswer, *, complete: bool) -> CheckState:
-    # Until the edits are checked again, the answer stays as it came.
-    return replace(state, corrected=reply) if complete else state
-
-
-def _recheck(state: CheckState) -> VerificationTask | None:
-    edits = state.corrected.edits if state.corrected else ()
-    claims = {v.claim.id: v.claim for v in state.verdicts}
-    changed = [
-        Claim(id=edit.claim_id, text=_corrected_text(state, claims[edit.claim_id], edit))
-        for edit in edits
-        if edit.correction and edit.claim_id in claims
-    ]
-    return _task(state, changed) if changed else None
-
-
-def _corrected_text(state: CheckState, claim: Claim, edit: Edit) -> str:
-    """The claim as the edit makes it say, in the claim's own self-contained words if possible."""
-    if edit.original in claim.text:
-        return claim.text.replace(edit.original, edit.correction, 1)
-    start, end = min(claim.start or 0, edit.start), max(claim.end or 0, edit.end)
-    text = state.source.answer
-    return f"{text[start : edit.start]}{edit.correction}{text[edit.end : end]}"
-
-
-def _with_recheck(
-    state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
-) -> CheckState:
-    if not complete or state.corrected is None:
-        return state
-    task = _recheck(state)
-    verdicts = reconcile(task, reply or ()) if task else []
-    held = {v.claim.id for v in verdicts if v.verdict == "supported" and not v.conflicting}
-    edits = tuple(e for e in state.corrected.edits if not e.correction or e.claim_id in held)
-    corrected = CorrectedAnswer(text=apply_edits(state.source.answer, edits), edits=edits)
-    return replace(state, corrected=corrected)
+def _cause(error: Exception) -> str:
+    return str(error) if isinstance(error, UnexpectedReplyError) else type(error).__name__

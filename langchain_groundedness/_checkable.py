@@ -6,111 +6,13 @@ one that is wrongly dropped is never checked.
 
 import re
 
-__all__ = ["is_checkable", "refuses", "without_interjection"]
+from langchain_groundedness._refusals import DOCUMENTS, adds_to, any_of, refuses
+
+__all__ = ["declines", "is_checkable", "refuses", "without_interjection"]
 
 
-def _any(*patterns: str) -> str:
-    return f"(?:{'|'.join(patterns)})"
-
-
-_DOCUMENTS = (
-    r"(?:(?:provided|given|available|retrieved|supplied|above|attached|current|following) )*"
-    + _any(
-        "documents?", "context", "passages?", "sources?", "texts?", "excerpts?", "articles?",
-        "materials?", "search results", "knowledge base", "documentation",
-        "information(?: provided| given| available| above)?",
-    )
-    + r"(?: \d{1,2})?(?: (?:provided|given|available|above|i have|you (?:provided|gave|shared)))?"
-)  # fmt: skip
-_THE = "(?:the |this |these |those |your |any of the )?"
-_TELL = _any(
-    "say", "mention", "contain", "include", "provide", "specify", "state", "discuss", "address",
-    "cover", "give", "indicate", "answer", "have", "offer", "describe", "explain", "list", "tell",
-    "reveal", "disclose", "support", "appear", "seem", "refer",
-)  # fmt: skip
-_TOLD = _any(
-    "mentioned", "specified", "stated", "provided", "discussed", "given", "included", "covered",
-    "available", "addressed", "described", "found", "contained", "answered", "present",
-)  # fmt: skip
-_NOT = "(?: not|n't|n\u2019t)"
-_KNOWLEDGE = "(?:information|context|access|details|data|knowledge)"
-_SORRY = "(?:unfortunately|regrettably|sorry|i'm sorry|i am sorry|i apologi[sz]e|however|but)"
-_THUS = _any(
-    "therefore", "thus", "hence", "so", "also", "additionally", "furthermore", "answer:",
-    "note(?::| that)", "please note that",
-    "it(?:'s|\u2019s| is) (?:important to note|worth noting) that",
-)  # fmt: skip
-_LEAD = (
-    rf"(?:{_SORRY}[,.]? (?:but )?|{_THUS},? )*"
-    rf"(?:(?:based on|according to|from|in) (?:the |this |these )?{_DOCUMENTS},? )?"
-)
-_ENGLISH = _any(
-    rf"{_THE}{_DOCUMENTS} (?:do|does|did){_NOT} (?:\w+ )?{_TELL}",
-    rf"none of the {_DOCUMENTS} (?:\w+ )?{_TELL}s?\b",
-    r"there (?:is|was|are) (?:no|not enough|insufficient) (?:\w+ )?"
-    r"(?:information|mention|details)\b",
-    rf"(?:no|not enough|insufficient) (?:\w+ )?(?:information|details|mention)\b.{{0,80}}"
-    rf"(?:{_DOCUMENTS}|found|available|provided|given)",
-    rf"i (?:really |simply )?do{_NOT} (?:know|have (?:\w+ ){{0,2}}{_KNOWLEDGE})",
-    r"i(?:'m| am|\u2019m) not (?:sure|certain|able to)",
-    r"i(?:'m| am|\u2019m| was)? ?(?:cannot|can't|can\u2019t|could not|couldn't|unable to) "
-    r"(?:\w+ )?"
-    + _any(
-        "answer", "find", "determine", "provide", "say", "tell", "confirm", "verify", "help",
-        "assist", "locate", "see", "give", "access", "comply",
-    ),
-    r"(?:it is )?unable to (?:answer|provide|determine)\b",
-    r"it (?:is|was) (?:not possible|impossible|not clear|unclear) "
-    r"(?:to (?:say|determine|tell|answer)|from)",
-    rf".{{1,120}}\b(?:is|are|was|were){_NOT} (?:\w+ly )?{_TOLD} (?:\w+ )?(?:in|by|within) "
-    rf"{_THE}{_DOCUMENTS}",
-    r".{1,120}\bcannot be (?:determined|answered|found|confirmed|verified) "
-    rf"(?:from|with|in|based on|using) {_THE}{_DOCUMENTS}",
-    rf"(?:answer )?not {_TOLD}\W*$",
-    r"(?:unknown|unanswerable|n/a|(?:i'm|i am) sorry)\W*$",
-    r"as an ai\b",
-)  # fmt: skip
-_OTHERS = _any(
-    "(?:leider )?ich wei(?:ß|ss) (?:es |das )?(?:leider )?nicht",
-    "das wei(?:ß|ss) ich (?:leider )?nicht",
-    r"(?:die|aus den|in den|der|im) (?:\w+ )?(?:dokumenten?|unterlagen|quellen|texten?|kontext)\b"
-    r".{0,80}\b(?:nicht|keine?r?n?)\b",
-    "(?:leider )?(?:gibt es|es gibt|es liegen) (?:dazu |hierzu )?keine (?:informationen|angaben)",
-    r"je ne sais pas\b",
-    r"(?:les documents?|le contexte) n[e'\u2019].{1,60}\bpas\b",
-    "(?:il n'y a )?aucune information",
-    r"(?:lo siento, )?(?:pero )?no (?:lo )?sé\b",
-    r"(?:los documentos|el contexto) no\b",
-    "no hay información",
-    r"non (?:lo )?so\b",
-    r"i documenti non\b",
-    "(?:non c'è )?nessuna informazione",
-    r"não sei\b",
-    r"os documentos não\b",
-    "não há informa",
-    r"ik weet het niet\b",
-    r"(?:in )?de documenten\b.{1,60}\b(?:niet|geen)\b",
-    r"(?:я )?не знаю\b",
-    r"(?:в документах (?:нет|не)|документы не)\b",
-    "我不(?:知道|清楚)",
-    ".{0,8}(?:文档|文件|资料|上下文)中?并?(?:没有|未)",
-    "无法(?:回答|确定)",
-    "(?:わかり|分かり)ません",
-    ".{0,10}(?:文書|資料|ドキュメント)には?.{0,40}(?:ありません|いません)",
-    "(?:잘 )?모르겠습니다",
-    "문서에.{0,40}(?:없습니다|않습니다)",
-    "لا أ(?:عرف|علم)",
-    "لا تذكر (?:الوثائق|المستندات)",
-    "(?:الوثائق|المستندات) لا ",
-    "मुझे नहीं पता",
-)
-_REFUSAL = re.compile(f"{_LEAD}{_ENGLISH}|{_OTHERS}", re.IGNORECASE)
-_GOES_ON = re.compile(
-    r"[,;\u2013\u2014] ?(?:but|which|who|although|though|however|yet|while|whereas)\b"
-    r"|[,;] (?:aber|mais|pero|ma)\b|, and (?:it|he|she|they|there|the \w+) |; |但"
-    r"|\b(?:but|however|although) "
-)
-_COURTESY = _any(
+_LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offer or a refusal
+_COURTESY = any_of(
     "hi", "hello", "hey", "dear", "good (?:morning|afternoon|evening|day)", "greetings", "welcome",
     "thanks", "thank you", "you're welcome", "cheers", "(?:best|kind) regards", "sincerely",
     "sure(?: thing)?", "certainly", "of course", "absolutely", "okay", "ok", "no problem",
@@ -122,18 +24,25 @@ _COURTESY_TAIL = (
     r"(?: there| everyone| all| again| very much| so much| to you| you"
     r"| for (?:your |the |asking|reaching)[\w ]{0,30})?"
 )
-_OFFER = _any(
-    r"(?:please,? )?(?:do )?let me know\b",
-    r"(?:please,? )?feel free to\b",
-    rf"(?:please,? )?do{_NOT} hesitate\b",
+_CONTACT = r"(?:ask|reach|contact|let|follow|share|provide|message)\b"
+_HELP = r"(?:help|assist|answer|provide|clarify|elaborate|explain|look|discuss|share)\b"
+_OFFER = any_of(
+    r"(?:please,? )?(?:do )?let me know\b(?= (?:if|whether|what|which|when|how|should)\b|\W*$)",
+    rf"(?:please,? )?feel free to {_CONTACT}",
+    rf"(?:please,? )?do(?: not|n't|n\u2019t) hesitate\b(?= to {_CONTACT}|\W*$)",
     r"would you like\b",
+    r"(?:could|can|would) you (?:please )?(?:clarify|specify|provide|share|tell me|rephrase)\b",
     r"is there anything\b",
-    r"(?:i'm|i am|i\u2019m|i'd be|i would be) (?:always )?(?:here|happy|glad|available) to\b",
-    r"(?:i )?hope (?:this|that|it|these) (?:helps?|answers?|clarifies|information)\b",
-    r"have a (?:great|nice|good|wonderful)\b",
-    "happy to help",
-    r"if you (?:have|need|want|would like|'d like)\b.{0,120}\b"
-    "(?:let me know|ask|feel free|hesitate|contact|reach out|happy to|glad to|i can)\\b",
+    r"(?:i'm|i am|i\u2019m|i'd be|i would be) (?:always )?(?:here|happy|glad|available) to "
+    rf"{_HELP}",
+    r"(?:i )?hope (?:this|that|it|these) (?:information )?(?:helps?|answers?|clarifies)\b",
+    r"have a (?:great|nice|good|wonderful) (?:day|time|week|weekend|evening|afternoon|one|trip)\b",
+    rf"happy to {_HELP}",
+    r"if you (?:have|need|want|would like|'d like)\b[^,;:]{0,60}"
+    r"\b(?:questions?|information|details?|help|assistance|clarification|more|else|further)\b"
+    r"[^,;:]{0,60},? (?:please )?(?:just )?"
+    r"(?:let me know|ask|feel free|do not hesitate|don't hesitate|contact|reach out"
+    r"|i(?:'m| am|'d be) (?:happy|glad) to|i can)\b",
     "i can (?:also )?help (?:you )?(?:with|find)",
     "lassen sie (?:es )?mich wissen",
     "n'hésitez pas",
@@ -142,23 +51,50 @@ _OFFER = _any(
 _META = (
     r"(?:here (?:is|are)|here's|here\u2019s|below (?:is|are)) (?:an?|the|your|some|what)\b"
     r"(?: [\w-]+){0,3} "
-    + _any(
-        "summary", "answer", "list", "overview", "breakdown", "information", "details", "points",
-        "explanation", "response", "steps", "facts", "found",
+    + any_of(
+        "summary",
+        "answer",
+        "list",
+        "overview",
+        "breakdown",
+        "information",
+        "details",
+        "points",
+        "explanation",
+        "response",
+        "steps",
+        "facts",
+        "found",
     )
-    + r"\b.{0,60}$"
-)  # fmt: skip
-_STATES_NOTHING = re.compile(f"{_OFFER}|{_META}", re.IGNORECASE)
+    + r"\b(?: (?!that\b|is\b|are\b|was\b|were\b|has\b|have\b)[^\s,;:\d]+){0,10}[.!:]?$"
+)
+_OFFERS = re.compile(_OFFER, re.IGNORECASE)
+_INTRODUCES = re.compile(_META, re.IGNORECASE)
+_CONDITION = re.compile(r"\b(?:if|whether|would you|could you|can you)\b", re.IGNORECASE)
 _GREETS = re.compile(rf"{_COURTESY}\b", re.IGNORECASE)
 _GREETS_ON = re.compile(_COURTESY_TAIL, re.IGNORECASE)
 _INTERJECTION = re.compile(
     rf"(?:{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w))?"
-    rf"(?:(?:based on|according to) (?:the |these |this )?{_DOCUMENTS}(?: \d{{1,2}})?,\s+(?=\w))?",
+    rf"(?:(?:based on|according to) (?:the |these |this )?{DOCUMENTS}(?: \d{{1,2}})?,\s+(?=\w))?",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[?\uff1f\u061f][\s)*_]*$")
 _QUOTED_QUESTION = re.compile(r"^[\"'\u201c\u00ab].*[?\uff1f\u061f][\"'\u201d\u00bb]$", re.DOTALL)
-_LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offer or a refusal
+_TAG = re.compile(
+    r", (?:right|correct|yes|no|ok|okay|eh|huh|(?:is|are|was|were|do|does|did|has|have|ca|wo)"
+    r"(?:n['\u2019]t| not)? (?:it|he|she|they|we|you))\?\W*$",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    any_of(
+        "who", "whom", "whose", "what", "when", "where", "which", "why", "how", "is", "are", "was",
+        "were", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would",
+        "should", "may", "might", "shall", "am",
+    )
+    + r"(?:n't|n\u2019t)?\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_VERB = re.compile(r"\b(?:is|are|was|were|has|had|have)\b", re.IGNORECASE)
 
 
 def without_interjection(text: str) -> str:
@@ -189,26 +125,46 @@ def is_checkable(text: str) -> bool:
     """
     if not any(map(str.isalnum, text)):
         return False
-    if text.endswith((":", "\uff1a")) or _QUESTION.search(text) or _QUOTED_QUESTION.match(text):
-        return False
-    if len(text) > _LONGEST:
-        return True
-    if _STATES_NOTHING.match(text) or _is_courtesy(text):
-        return False
-    return not refuses(text)
+    if text.endswith((":", "\uff1a")):
+        return _says_a_number(text) and not _INTRODUCES.match(text)
+    if _QUESTION.search(text) or _QUOTED_QUESTION.match(text):
+        return _is_statement_with_question_mark(text)
+    return not declines(text)
 
 
-def refuses(text: str) -> bool:
-    """Tell whether a sentence says that there is no answer, and nothing else.
+def declines(text: str) -> bool:
+    """Tell whether a sentence is nothing but courtesy, an offer, a refusal or a lead-in.
 
     Args:
         text: A sentence, free of markup.
 
     Returns:
-        True if it does, in English or one of the forms known from some other languages.
+        True only if it surely is: of a refusal or an offer, nothing may follow it that could be
+        a statement.
     """
-    match = _REFUSAL.match(text) if len(text) <= _LONGEST else None
-    return match is not None and not _GOES_ON.search(text, match.end())
+    if len(text) > _LONGEST:
+        return False
+    return bool(_INTRODUCES.match(text)) or _is_courtesy(text) or _offers(text) or refuses(text)
+
+
+def _says_a_number(text: str) -> bool:
+    """Tell of a lead-in that it has a statement in it: a verb and a number."""
+    return any(map(str.isdigit, text)) and bool(_VERB.search(text))
+
+
+def _is_statement_with_question_mark(text: str) -> bool:
+    """Tell of a question that it states what it asks: "It was $9, right?", "It was $9?"."""
+    if _TAG.search(text):
+        return True
+    opens = _ASKS.match(text) or any(_ASKS.match(part.strip()) for part in text.split(","))
+    return _says_a_number(text) and not opens
+
+
+def _offers(text: str) -> bool:
+    match = _OFFERS.match(text)
+    if match is None or any(adds_to(text[match.end() :], _OFFERS.match)):
+        return False
+    return bool(_CONDITION.search(text)) or not any(map(str.isdigit, text))
 
 
 def _is_courtesy(text: str) -> bool:

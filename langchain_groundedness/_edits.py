@@ -1,22 +1,31 @@
 """Edits of an answer: the least text to replace, removal without scars, application in one go."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from langchain_groundedness.types import Edit
+from langchain_groundedness.types import Claim, ClaimVerdict, Edit
 from langchain_groundedness.words import fold
 
 __all__ = [
+    "MARKER",
+    "PLACE",
     "Replacement",
     "apply_edits",
     "differing_part",
+    "edited_claim",
     "head_start",
+    "refuse_unfit",
     "removal",
+    "rewordings",
     "tail_end",
     "without_overlaps",
 ]
+
+PLACE = "{correction}"
+MARKER = f"[CORRECTED: {PLACE}]"
+"""How a correction is shown if nobody asks for another way."""
 
 _TOKEN = re.compile(r"[^\s.,;:!?\"'()\[\]]+(?:[.,:'][^\s.,;:!?\"'()\[\]]+)*")
 _LINE_FURNITURE = re.compile(
@@ -177,3 +186,81 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
         pieces += [text[at : edit.start], edit.replacement]
         at = edit.end
     return "".join([*pieces, text[at:]])
+
+
+def refuse_unfit(edits: Sequence[Edit], answer: str, claim_ids: Container[str]) -> None:
+    """Refuse edits that cannot be made, or cannot be checked.
+
+    Args:
+        edits: Edits in order of position.
+        answer: The answer as it came.
+        claim_ids: The claims that have verdicts.
+
+    Raises:
+        ValueError: Two overlap, one does not fit the text of the answer, or its claim is unknown.
+    """
+    reached = 0
+    for edit in edits:
+        fits = edit.end <= len(answer) and edit.original == answer[edit.start : edit.end]
+        if edit.start < reached or not fits:
+            msg = "edits must not overlap, and `original` must be what the answer says there"
+            raise ValueError(msg)
+        if edit.claim_id not in claim_ids:
+            msg = "every edit must name a claim of the answer"
+            raise ValueError(msg)
+        reached = edit.end
+
+
+def rewordings(
+    edits: Iterable[Edit], verdicts: Iterable[ClaimVerdict], marker: object
+) -> dict[str, list[tuple[Edit, str]]]:
+    """Gather, by claim, the edits that put in something new, each with what it says.
+
+    Args:
+        edits: Edits in order of position.
+        verdicts: What is known about the answer: what it says itself is not new.
+        marker: How the corrector shows a correction, if it has a way of its own.
+
+    Returns:
+        For each edit that is no removal, the correction without its marker, if nothing else is in
+        the replacement; else the replacement as it stands.
+    """
+    known = {v.claim.text.rstrip(".") for v in verdicts if v.verdict != "contradicted"}
+    forms = {PLACE, MARKER, marker if isinstance(marker, str) else MARKER}
+    found: dict[str, list[tuple[Edit, str]]] = {}
+    for edit in edits:
+        marked = {form.replace(PLACE, edit.correction) for form in forms}
+        says = edit.correction if edit.replacement in marked else edit.replacement
+        if edit.replacement:
+            found.setdefault(edit.claim_id, []).append((edit, says))
+    return {
+        name: of_claim
+        for name, of_claim in found.items()
+        if not all(says.rstrip(".") in known for _, says in of_claim)
+    }
+
+
+def edited_claim(answer: str, claim: Claim, edits: Sequence[tuple[Edit, str]]) -> str:
+    """Give a claim as edits make it say, in its own self-contained words if possible.
+
+    Args:
+        answer: The answer as it came.
+        claim: The claim.
+        edits: Its edits in order of position, each with what it puts in.
+
+    Returns:
+        The claim's text with the edits, or else the text of the answer around them.
+    """
+    inside = claim.start is not None and claim.text == answer[claim.start : claim.end]
+    if not inside and all(claim.text.count(edit.original) == 1 for edit, _ in edits):
+        text = claim.text
+        for edit, says in edits:
+            text = text.replace(edit.original, says)
+        return text
+    starts = [edit.start for edit, _ in edits] + ([] if claim.start is None else [claim.start])
+    ends = [edit.end for edit, _ in edits] + ([] if claim.end is None else [claim.end])
+    pieces, at = [], min(starts)
+    for edit, says in edits:
+        pieces += [answer[at : edit.start], says]
+        at = edit.end
+    return "".join([*pieces, answer[at : max(ends)]])

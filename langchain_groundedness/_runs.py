@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_groundedness._check import Check
 from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._events import EventStream
+from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._live_drivers import arun_live, run_live
 from langchain_groundedness._steps import CheckState
@@ -56,7 +57,7 @@ class Runs:
         """Check many inputs at once; an error is the outcome of its input."""
         configs, counters = zip(*map(counted, config), strict=True)
         pipeline = self._check.pipeline(self._read)
-        states = pipeline.batch(values, list(configs), return_exceptions=True)
+        states = exceptions_at_most(pipeline.batch(values, list(configs), return_exceptions=True))
         results = self._results(states, counters)
         for result, each in zip(results, configs, strict=True):
             if not isinstance(result, Exception):
@@ -71,7 +72,9 @@ class Runs:
         states: Sequence[CheckState | Exception]
         if self._check.judges_together:
             pipeline = self._check.pipeline(self._read)
-            states = await pipeline.abatch(values, list(configs), return_exceptions=True)
+            outcomes = await pipeline.abatch(values, list(configs), return_exceptions=True)
+            exceptions_at_most(outcomes)
+            states = outcomes
         else:
             # Each answer goes through its steps at its own pace; what is bounded is how many
             # of the steps of all answers wait for a model.

@@ -9,16 +9,20 @@ traces, honours the caller's config, batches across inputs and streams states as
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
+from langchain_groundedness._interruptions import exceptions_at_most
+from langchain_groundedness.exceptions import VerificationError
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer
 
-__all__ = ["Absorb", "CheckState", "Step"]
+__all__ = ["Absorb", "CheckState", "Step", "UnexpectedReplyError", "replies_of"]
+
+_Reply = TypeVar("_Reply")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +48,37 @@ class Absorb(Protocol):
 @dataclass(frozen=True)
 class _Ask:
     index: int
+    state: CheckState
     request: Any
+
+
+class UnexpectedReplyError(TypeError):
+    """A runnable of the user's replied with something that the step cannot use."""
+
+
+def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:
+    """Read the reply of a runnable that has to be a list of one kind.
+
+    Args:
+        kind: What it has to hold.
+        reply: What came; `None` for nothing.
+        source: What to call the runnable in an error.
+
+    Returns:
+        The items.
+
+    Raises:
+        UnexpectedReplyError: It is no list, or holds something else.
+    """
+    if reply is None:
+        return ()
+    items = reply if isinstance(reply, list | tuple) else [reply]
+    wrong = [type(item).__name__ for item in items if not isinstance(item, kind)]
+    if wrong or items is not reply:
+        given = wrong[0] if wrong else kind.__name__
+        msg = f"the {source} gave {given} where a list of {kind.__name__} is needed"
+        raise UnexpectedReplyError(msg)
+    return tuple(items)
 
 
 class Step(Runnable[CheckState, CheckState]):
@@ -98,8 +132,10 @@ class Step(Runnable[CheckState, CheckState]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[CheckState]:
-        return self._batch_with_config(
-            self._ask_all, inputs, config, return_exceptions=return_exceptions
+        return exceptions_at_most(
+            self._batch_with_config(
+                self._ask_all, inputs, config, return_exceptions=return_exceptions
+            )
         )
 
     @override
@@ -111,8 +147,10 @@ class Step(Runnable[CheckState, CheckState]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[CheckState]:
-        return await self._abatch_with_config(
-            self._aask_all, inputs, config, return_exceptions=return_exceptions
+        return exceptions_at_most(
+            await self._abatch_with_config(
+                self._aask_all, inputs, config, return_exceptions=return_exceptions
+            )
         )
 
     @override
@@ -140,13 +178,13 @@ class Step(Runnable[CheckState, CheckState]):
         run_manager: list[CallbackManagerForChainRun],
         config: list[RunnableConfig],
     ) -> list[Exception | CheckState]:
-        asks = self._asks(states)
-        replies: list[Any] = []
+        grown, asks = self._begun(states)
         if asks:
             configs = [config[ask.index] for ask in asks]
             requests = [ask.request for ask in asks]
             replies = self.bound.batch(requests, configs, return_exceptions=True)
-        return self._absorb_all(states, asks, replies)
+            self._conclude_all(grown, asks, exceptions_at_most(replies))
+        return grown
 
     async def _aask_all(
         self,
@@ -154,34 +192,55 @@ class Step(Runnable[CheckState, CheckState]):
         run_manager: list[AsyncCallbackManagerForChainRun],
         config: list[RunnableConfig],
     ) -> list[Exception | CheckState]:
-        asks = self._asks(states)
-        replies: list[Any] = []
+        grown, asks = self._begun(states)
         if asks:
             configs = [config[ask.index] for ask in asks]
             requests = [ask.request for ask in asks]
             async with self._limit:
                 replies = await self.bound.abatch(requests, configs, return_exceptions=True)
-        return self._absorb_all(states, asks, replies)
-
-    def _asks(self, states: Sequence[CheckState]) -> list[_Ask]:
-        requests = (_Ask(index, self._prepare(state)) for index, state in enumerate(states))
-        return [ask for ask in requests if ask.request is not None]
-
-    def _absorb_all(
-        self, states: Sequence[CheckState], asks: Sequence[_Ask], replies: Sequence[Any]
-    ) -> list[Exception | CheckState]:
-        grown: list[Exception | CheckState] = list(states)
-        for ask, reply in zip(asks, replies, strict=True):
-            grown[ask.index] = self._conclude(states[ask.index], reply)
+            self._conclude_all(grown, asks, exceptions_at_most(replies))
         return grown
 
-    def _conclude(self, state: CheckState, reply: Any) -> Exception | CheckState:
+    def _begun(
+        self, states: Sequence[CheckState]
+    ) -> tuple[list[Exception | CheckState], list[_Ask]]:
+        """Give each state as it stays if nothing is asked about it, and what is to be asked."""
+        grown: list[Exception | CheckState] = list(states)
+        asks = []
+        for index, state in enumerate(states):
+            try:
+                request = self._prepare(state)
+            except Exception as exc:  # noqa: BLE001  (`_outcome` decides what it means)
+                grown[index] = self._outcome(state, exc)
+            else:
+                asks += [] if request is None else [_Ask(index, state, request)]
+        return grown, asks
+
+    def _conclude_all(
+        self,
+        grown: list[Exception | CheckState],
+        asks: Sequence[_Ask],
+        replies: Sequence[Any],
+    ) -> None:
+        for ask, reply in zip(asks, replies, strict=True):
+            grown[ask.index] = self._outcome(ask.state, reply)
+
+    def _outcome(self, state: CheckState, reply: Any) -> Exception | CheckState:
         try:
-            if isinstance(reply, Exception):
-                return self._recover(state, reply)
-            return self._absorb(state, reply, complete=True)
+            return self._conclude(state, reply)
         except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
             return exc
+
+    def _conclude(self, state: CheckState, reply: Any) -> CheckState:
+        """Absorb a reply; an error, also one in absorbing it, is for `recover`."""
+        if isinstance(reply, Exception):
+            return self._recover(state, reply)
+        try:
+            return self._absorb(state, reply, complete=True)
+        except VerificationError:  # what `raise_on_failure` asks for
+            raise
+        except Exception as exc:  # noqa: BLE001  (a reply that cannot be read is a failure too)
+            return self._recover(state, exc)
 
     def _grow(
         self,
@@ -192,11 +251,13 @@ class Step(Runnable[CheckState, CheckState]):
         state: CheckState | None = None
         for state in states:
             yield state
-        request = None if state is None else self._prepare(state)
-        if state is None or request is None:
+        if state is None:
             return
         parts = _Parts()
         try:
+            request = self._prepare(state)
+            if request is None:
+                return
             for part in self.bound.stream(request, config):
                 yield self._absorb(state, parts.add(part), complete=False)
         except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
@@ -212,11 +273,13 @@ class Step(Runnable[CheckState, CheckState]):
         state: CheckState | None = None
         async for state in states:
             yield state
-        request = None if state is None else self._prepare(state)
-        if state is None or request is None:
+        if state is None:
             return
         parts = _Parts()
         try:
+            request = self._prepare(state)
+            if request is None:
+                return
             async for part in self.bound.astream(request, config):
                 yield self._absorb(state, parts.add(part), complete=False)
         except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
@@ -225,9 +288,13 @@ class Step(Runnable[CheckState, CheckState]):
 
     def _finish(self, state: CheckState, parts: "_Parts") -> CheckState:
         if parts.error is None:
-            return self._absorb(state, parts.total, complete=True)
-        # What was answered before the error stays.
-        kept = state if parts.total is None else self._absorb(state, parts.total, complete=False)
+            return self._conclude(state, parts.total)
+        try:  # What was answered before the error stays.
+            kept = (
+                state if parts.total is None else self._absorb(state, parts.total, complete=False)
+            )
+        except Exception:  # noqa: BLE001  (unreadable: this was the error)
+            kept = state
         return self._recover(kept, parts.error)
 
 

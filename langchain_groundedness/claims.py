@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
+from langchain_groundedness._checkable import is_checkable, without_interjection
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._replies import numbered_line, numbered_lines
 from langchain_groundedness._statements import sentence_claims
@@ -26,7 +27,7 @@ from langchain_groundedness.prompts import (
 )
 from langchain_groundedness.structured import Flow, ModelCall, StructuredModel, adrive, drive, quiet
 from langchain_groundedness.types import Claim, ExtractionTask
-from langchain_groundedness.words import content_words
+from langchain_groundedness.words import content_words, fold, stem
 
 __all__ = ["ClaimExtractor", "ExtractionExample", "LLMClaimExtractor", "SentenceClaimExtractor"]
 
@@ -35,6 +36,21 @@ ClaimExtractor: TypeAlias = Runnable[ExtractionTask | str, list[Claim]]
 
 _SKIP = re.compile(r"skip\W*", re.IGNORECASE)
 _COVERED = 0.5
+_WORD = re.compile(r"\w+")
+_OPINIONS = frozenset(
+    """
+    amazing awesome beautiful charming cool delightful excellent exciting fantastic fascinating fun
+    good great impressive interesting lovely nice pleasant remarkable truly very really wonderful
+    worth seeing
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+_NEGATION = re.compile(
+    r"\b(?:no|not|cannot|never|none|nobody|nothing|nowhere|neither|nor|without|hardly|rarely|seldom"
+    r"|barely|scarcely|fail(?:s|ed)?|lack(?:s|ed)?|unable|nicht|kein\w*|nie|ohne|pas|jamais|sans"
+    r"|non|nunca|sin|n\u00e3o|niet|geen|\u043d\u0435|\u043d\u0435\u0442)\b"
+    r"|n['\u2019]t\b|\u4e0d|\u6ca1|\u672a|\u7121|\u65e0|\u306a\u3044|\u307e\u305b\u3093",
+    re.IGNORECASE,
+)
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -189,7 +205,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
             _LOGGER.warning("claim extraction fell back to sentences: %s", type(exc).__name__)
             claims: list[Claim] = yield ModelCall(self.fallback, task)
             return claims
-        return _claims(sentences, reply.lines)
+        known = frozenset(map(stem, content_words(f"{task.answer} {task.question or ''}")))
+        return _claims(sentences, reply.lines, known=known)
 
     def _example_messages(self) -> list[BaseMessage]:
         return [
@@ -222,8 +239,10 @@ def _read_text(text: str) -> ClaimLines | None:
     return None if lines is None else ClaimLines(lines=lines)
 
 
-def _claims(sentences: Sequence[Claim], lines: Iterable[str]) -> list[Claim]:
-    """Apply the lines of a reply to the sentences."""
+def _claims(
+    sentences: Sequence[Claim], lines: Iterable[str], *, known: frozenset[str]
+) -> list[Claim]:
+    """Apply the lines of a reply to the sentences; `known` are the stems of answer and question."""
     skipped: set[int] = set()
     rewritten: dict[int, list[str]] = {}
     for number, text in filter(None, map(numbered_line, lines)):
@@ -234,26 +253,60 @@ def _claims(sentences: Sequence[Claim], lines: Iterable[str]) -> list[Claim]:
     claims: list[Claim] = []
     for number, sentence in enumerate(sentences, 1):
         if number in rewritten:
-            claims.extend(_rewritten(sentence, rewritten[number]))
-        elif number not in skipped:
+            claims.extend(_rewritten(sentence, rewritten[number], known))
+        elif number not in skipped or not _may_be_skipped(sentence.text):
             claims.append(sentence)
     return [claim.model_copy(update={"id": f"c{place}"}) for place, claim in enumerate(claims, 1)]
 
 
-def _rewritten(sentence: Claim, texts: Iterable[str]) -> list[Claim]:
+def _may_be_skipped(text: str) -> bool:
+    """Tell whether nothing goes unchecked if the model leaves a sentence out.
+
+    Courtesy, refusals, questions and lead-ins, and a mere opinion of something that is named.
+    """
+    if not is_checkable(without_interjection(text)):
+        return True
+    words = _WORD.findall(text)
+    about = words[:1] + [word for word in words if word[:1].isupper()]
+    said = content_words(text) - {fold(word) for word in about}
+    return bool(said) and said <= _OPINIONS
+
+
+def _rewritten(sentence: Claim, texts: Iterable[str], known: frozenset[str]) -> list[Claim]:
     """Make claims of what the model wrote for a sentence.
 
-    A text about something else is dropped. If a number or most of the words of the sentence are
-    in none of the texts, the sentence is kept beside them, so that no rewriting hides a statement.
+    A text about something else is dropped. The sentence is kept beside the texts if they may say
+    less than it, or the opposite, so that no rewriting hides a statement.
     """
     words = content_words(sentence.text)
     kept = [t for t in dict.fromkeys(texts) if not words or words & content_words(t)]
-    covered = words & frozenset[str]().union(*map(content_words, kept))
-    numbers = {word for word in words if any(map(str.isdigit, word))}
     claims = [_located(sentence, text) for text in kept]
-    if numbers - covered or len(covered) < _COVERED * len(words):
+    if _loses_words(sentence.text, kept, known) or _negations_differ(sentence.text, kept):
         claims.append(sentence)
     return claims
+
+
+def _loses_words(sentence: str, texts: Sequence[str], known: frozenset[str]) -> bool:
+    """Tell whether a number, a name or most words are in no text, or a word was exchanged.
+
+    What a text adds should come from elsewhere in the answer or from the question. A word that
+    stands nowhere there, where one of the sentence is missing, may be its opposite.
+    """
+    words = frozenset(map(stem, content_words(sentence)))
+    written = frozenset(stem(word) for text in texts for word in content_words(text))
+    lost = words - written
+    names = {stem(fold(word)) for word in _WORD.findall(sentence)[1:] if word[:1].isupper()}
+    numbers = {word for word in words if any(map(str.isdigit, word))}
+    if lost & (numbers | names) or len(lost) > (1 - _COVERED) * len(words):
+        return True
+    return bool(lost) and bool(written - known)
+
+
+def _negations_differ(sentence: str, texts: Sequence[str]) -> bool:
+    """Tell whether texts say less often than their sentence that something is not, or newly so."""
+    before = len(_NEGATION.findall(sentence))
+    after = sum(len(_NEGATION.findall(text)) for text in texts)
+    return after < before or (after > 0 and before == 0)
 
 
 def _located(sentence: Claim, text: str) -> Claim:

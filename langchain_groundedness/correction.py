@@ -1,6 +1,7 @@
 """Correction: edits an answer where claims were contradicted, and nowhere else."""
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
@@ -12,6 +13,8 @@ from pydantic import ConfigDict, SkipValidation, field_validator, model_validato
 from typing_extensions import override
 
 from langchain_groundedness._edits import (
+    MARKER,
+    PLACE,
     Replacement,
     apply_edits,
     differing_part,
@@ -41,9 +44,12 @@ from langchain_groundedness.verifiers._quantities import comparable, find_quanti
 
 __all__ = ["Corrector"]
 
-_PLACE = "{correction}"
 _LONGEST_VALUE = 4
+_JOINS_HALVES = re.compile(r"[*_`]*,?[ ](?:and )?[*_`]*")
 _LOGGER = logging.getLogger(__name__)
+_CLOSES_SENTENCE = re.compile(
+    r"(?:\s{0,2}(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{1,60}\)|\u3010[^\u3010\u3011]{1,60}\u3011))*[.!]?[*_`]*"
+)
 
 Span: TypeAlias = tuple[int, int]
 _Found: TypeAlias = tuple[list[Edit], list[tuple[ClaimVerdict, Span]]]
@@ -68,7 +74,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    marker: str | None = "[CORRECTED: {correction}]"
+    marker: str | None = MARKER
     """How a correction is shown, with the place `{correction}`; `None` for clean text."""
     model: SkipValidation[Runnable[Any, Any]] | None = None
     """Chat model that rewords statements in which no differing part can be told; without one,
@@ -80,8 +86,8 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
     @field_validator("marker")
     @classmethod
     def _has_place(cls, marker: str | None) -> str | None:
-        if marker is not None and marker.count(_PLACE) != 1:
-            msg = f"marker must be None or hold {_PLACE!r} once, got {marker!r}"
+        if marker is not None and marker.count(PLACE) != 1:
+            msg = f"marker must be None or hold {PLACE!r} once, got {marker!r}"
             raise ValueError(msg)
         return marker
 
@@ -195,7 +201,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         )
 
     def _mark(self, correction: str) -> str:
-        return correction if self.marker is None else self.marker.replace(_PLACE, correction)
+        return correction if self.marker is None else self.marker.replace(PLACE, correction)
 
 
 def _read_text(text: str) -> CorrectionLines | None:
@@ -217,21 +223,58 @@ def _span(verdict: ClaimVerdict, answer: str) -> tuple[int, int] | None:
     return start, end
 
 
-def _strip(task: CorrectionTask, verdict: ClaimVerdict, span: tuple[int, int]) -> Edit | None:
+def _strip(task: CorrectionTask, verdict: ClaimVerdict, span: Span) -> Edit | None:
+    """Take a claim out; of a sentence that it shares with another one, only what is its own."""
     # Text that a claim which stays also rests on is not taken out.
     for other in task.verdicts:
         if other.claim.id != verdict.claim.id and other.verdict in ("supported", "unchecked"):
             theirs = _span(other, task.answer)
             if theirs and theirs[0] < span[1] and span[0] < theirs[1]:
                 return None
-    start, end = removal(task.answer, *span)
+    (start, end), replacement = removal(task.answer, *span), ""
+    half = _other_half(task, span)
+    if half is not None:
+        action, theirs = _action(task, half), (half.claim.start or 0, half.claim.end or 0)
+        comes_first = theirs[0] < span[0]
+        if action == "correct" or (action == "strip" and comes_first):
+            return None  # the edit of the other half would be lost, or takes both halves out
+        if action == "strip":
+            start, end = removal(task.answer, span[0], _end_of_sentence(task.answer, theirs[1]))
+        elif comes_first:
+            start, end = theirs[1], span[1]
+        else:
+            start, end = _before_markup(task.answer, span[0]), theirs[1]
+            replacement = half.claim.text.removesuffix(".")
     return Edit(
         claim_id=verdict.claim.id,
         start=start,
         end=end,
         original=task.answer[start:end],
-        replacement="",
+        replacement=replacement,
+        correction=replacement,
     )
+
+
+def _other_half(task: CorrectionTask, span: Span) -> ClaimVerdict | None:
+    """Find the claim that says the rest of the sentence, where a sentence says two things."""
+    for other in task.verdicts:
+        theirs = _span(other, task.answer)
+        if theirs and theirs != span:
+            first, second = sorted((span, theirs))
+            between = task.answer[first[1] : second[0]]
+            if _JOINS_HALVES.fullmatch(between) and task.answer[first[1] - 1] not in ".!?\u3002":
+                return other
+    return None
+
+
+def _end_of_sentence(answer: str, end: int) -> int:
+    match = _CLOSES_SENTENCE.match(answer, end)
+    return match.end() if match else end
+
+
+def _before_markup(answer: str, start: int) -> int:
+    """Move the start of a text before markup that opens there and closes inside it."""
+    return start - len(answer[:start]) + len(answer[:start].rstrip("*_`"))
 
 
 def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:

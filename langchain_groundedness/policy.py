@@ -1,15 +1,19 @@
 """From the verdicts on an answer to a decision, with its reasons in words."""
 
+import re
 from collections.abc import Sequence
 
 from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict
 
+from langchain_groundedness._checkable import declines, without_interjection
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._statements import sentence_claims
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
 
 __all__ = ["DecisionPolicy"]
 
+_TITLE = re.compile(r"(?m)^ {0,3}(?:#{1,6} |\*\*)[^\s\d]{1,20}(?: [^\s\d]{1,20})?$")
 _SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
 
 
@@ -37,7 +41,10 @@ class DecisionPolicy(CheckedOptions, Serializable):
     unchecked: Action = "review"
     """A claim could not be checked."""
     no_claims: Action = "pass"
-    """The answer says nothing that can be checked, as a refusal does."""
+    """The answer says nothing that can be checked: it is a refusal, courtesy, or both."""
+    nothing_checkable: Action = "review"
+    """The answer has text in which no claim was found, and it is not known to say nothing: code, a
+    question, an emoji, or statements that the extractor left out."""
     empty_answer: Action = "flag"
     """There is no answer at all."""
 
@@ -88,10 +95,11 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
         Returns:
             True if nothing is contradicted, nothing unchecked and the score reaches the
-            threshold. Without any claim the policy has the word: true if it lets that pass.
+            threshold. Without any claim the policy has the word: true if it lets an answer of
+            that kind pass, which by default it does for refusals and courtesy only.
         """
         if not verdicts:
-            return (self.no_claims if answer.strip() else self.empty_answer) == "pass"
+            return self._without_claims(answer)[0] == "pass"
         if any(v.verdict in ("contradicted", "unchecked") for v in verdicts):
             return False
         return trust_score is not None and trust_score >= trust_threshold
@@ -103,10 +111,8 @@ class DecisionPolicy(CheckedOptions, Serializable):
         trust_score: float | None,
         trust_threshold: float,
     ) -> list[tuple[Action, str]]:
-        if not verdicts and not answer.strip():
-            return [(self.empty_answer, "the answer is empty")]
         if not verdicts:
-            return [(self.no_claims, "the answer makes no checkable claim")]
+            return [self._without_claims(answer)]
         total = len(verdicts)
         contradicted = sum(v.verdict == "contradicted" for v in verdicts)
         conflicting = sum(v.conflicting for v in verdicts)
@@ -127,3 +133,25 @@ class DecisionPolicy(CheckedOptions, Serializable):
             why = f"{len(unchecked)} of {total} claims could not be checked: {causes}"
             findings.append((self.unchecked, why))
         return findings
+
+    def _without_claims(self, answer: str) -> tuple[Action, str]:
+        if not answer.strip():
+            return self.empty_answer, "the answer is empty"
+        if _says_nothing(answer):
+            return self.no_claims, "the answer makes no checkable claim"
+        why = "no claim was found in the answer, which is neither a refusal nor courtesy"
+        return self.nothing_checkable, why
+
+
+def _says_nothing(answer: str) -> bool:
+    """Tell whether an answer is nothing but refusals and courtesy; a title above them may stand."""
+    sentences = sentence_claims(answer, only_checkable=False)
+    if not all(declines(without_interjection(sentence.text)) for sentence in sentences):
+        return False
+    spans = [(sentence.start or 0, sentence.end or 0) for sentence in sentences]
+    between = zip(
+        [0, *(end for _, end in spans)], [*(s for s, _ in spans), len(answer)], strict=True
+    )
+    rest = "\n".join(answer[start:end] for start, end in between)
+    untitled = _TITLE.sub("", rest)
+    return bool(sentences) and not any(map(str.isalnum, untitled))

@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
+from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
@@ -151,8 +152,10 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[GroundednessResult]:
-        return self._batch_with_config(
-            self._run_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+        return exceptions_at_most(
+            self._batch_with_config(
+                self._run_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+            )
         )
 
     @override
@@ -164,8 +167,10 @@ class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, Groundednes
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[GroundednessResult]:
-        return await self._abatch_with_config(
-            self._arun_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+        return exceptions_at_most(
+            await self._abatch_with_config(
+                self._arun_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+            )
         )
 
     @override

@@ -44,6 +44,54 @@ def test_skipped_sentences_are_no_claims() -> None:
     assert extract("1: skip") == ALL[1:]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Revenue was $9 billion in Q3.",
+        "The drug is safe for children.",
+        "Rome is lovely and cheap.",
+        "Ann founded Acme.",
+        "It was sold.",
+        "I'm sorry, revenue was $9 billion.",
+    ],
+)
+def test_a_statement_is_a_claim_even_if_the_model_skips_it(answer: str) -> None:
+    assert extract("1: skip", answer=answer) == as_they_stand(answer)
+
+
+@pytest.mark.parametrize("answer", ["Sure!", "Great question!", "I don't know.", "Is it safe?"])
+def test_what_states_nothing_may_be_skipped(answer: str) -> None:
+    assert extract("1: skip", answer=answer) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "rewritten"),
+    [
+        ("The drug is not safe for children.", "The drug is safe for children."),
+        ("The drug is safe for children.", "The drug is not safe for children."),
+        ("The drug isn't safe for children.", "The drug is safe for children."),
+        ("The drug is safe for children.", "The drug is unsafe for children."),
+        ("Ann sold the old mill to Bo.", "The old mill was sold by Ann."),
+        ("Sales rose by 3 percent in May.", "Sales fell by 3 percent in May."),
+    ],
+)
+def test_a_sentence_that_a_rewriting_may_turn_round_is_kept_beside_it(
+    answer: str, rewritten: str
+) -> None:
+    assert [text for text, _ in extract(f"1: {rewritten}", answer=answer)] == [rewritten, answer]
+
+
+@pytest.mark.parametrize(
+    ("answer", "rewritten"),
+    [
+        ("Rome is old. It does not lie on the sea.", "Rome does not lie on the sea."),
+        ("Rome is old. Additionally, it has bridges.", "Rome has bridges."),
+    ],
+)
+def test_a_faithful_rewriting_stands_alone(answer: str, rewritten: str) -> None:
+    assert [text for text, _ in extract(f"2: {rewritten}", answer=answer)][1:] == [rewritten]
+
+
 def test_rewritten_sentences_have_the_span_they_came_from() -> None:
     reply = "1: skip\n3: Rome lies on the Tiber.\n3: Rome has 3 metro lines."
     assert extract(reply) == [

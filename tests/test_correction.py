@@ -14,6 +14,8 @@ from langchain_groundedness import (
     CorrectedAnswer,
     CorrectionTask,
     Corrector,
+    GroundednessRunnable,
+    VerificationTask,
 )
 from langchain_groundedness.testing import ScriptedChatModel
 
@@ -111,6 +113,70 @@ def test_text_that_a_supported_claim_rests_on_too_is_not_stripped() -> None:
         verdict(answer, "and has ten rivers", "unverifiable"),
     )
     assert correct(answer, *verdicts, on_unverifiable="strip").text == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "first", "second", "stripped"),
+    [
+        (
+            "Ada is a fast machine that was built in 1990. It runs.",
+            ("Ada is a fast machine", "Ada is a fast machine."),
+            ("that was built in 1990", "Ada was built in 1990."),
+            ("Ada was built in 1990. It runs.", "Ada is a fast machine. It runs.", "It runs."),
+        ),
+        (
+            "- **Ada** is a fast machine that was built in 1990 [1].\n- It runs.",
+            ("Ada** is a fast machine", "Ada is a fast machine."),
+            ("that was built in 1990", "Ada was built in 1990."),
+            (
+                "- Ada was built in 1990 [1].\n- It runs.",
+                "- **Ada** is a fast machine [1].\n- It runs.",
+                "- It runs.",
+            ),
+        ),
+        (
+            "It runs. Ada was a fast machine, and was built in 1990 (a.md).",
+            ("Ada was a fast machine", "Ada was a fast machine."),
+            ("was built in 1990", "Ada was built in 1990."),
+            (
+                "It runs. Ada was built in 1990 (a.md).",
+                "It runs. Ada was a fast machine (a.md).",
+                "It runs.",
+            ),
+        ),
+    ],
+)
+def test_a_half_of_a_sentence_is_stripped_without_wrecking_the_other(
+    answer: str, first: tuple[str, str], second: tuple[str, str], stripped: tuple[str, str, str]
+) -> None:
+    def after(one: str, other: str) -> str:
+        found = (
+            verdict(answer, first[0], one, text=first[1]),
+            verdict(answer, second[0], other, text=second[1]),
+        )
+        return correct(answer, *found, on_unverifiable="strip").text
+
+    assert after("unverifiable", "supported") == stripped[0]
+    assert after("supported", "unverifiable") == stripped[1]
+    assert after("unverifiable", "unverifiable") == stripped[2]
+
+
+def test_a_half_that_is_all_that_stays_need_not_be_supported() -> None:
+    answer = "Ada is a fast machine that was built in 1990."
+    documents = ["Ada is a slow machine."]
+    checker = GroundednessRunnable(on_contradicted="strip", verifier=by_half)
+    assert checker.invoke((answer, documents)).answer == "Ada was built in 1990."
+
+
+def by_half(task: VerificationTask) -> list[ClaimVerdict]:
+    return [
+        ClaimVerdict(
+            claim=claim,
+            verdict="contradicted" if "fast" in claim.text else "unverifiable",
+            citations=(Citation.from_document(task.documents, 0, 0, 22),),
+        )
+        for claim in task.claims
+    ]
 
 
 def test_several_edits_are_made_in_one_answer() -> None:

@@ -42,7 +42,7 @@ def test_an_unknown_action_is_a_configuration_error() -> None:
         (("conflicting",), "flag", True),
         (("supported", "unchecked"), "review", False),
         (("unchecked",), "review", False),
-        ((), "pass", True),
+        ((), "review", False),
     ],
 )
 def test_defaults(names: tuple[str, ...], action: str, *, trusted: bool) -> None:
@@ -84,5 +84,48 @@ def test_an_empty_answer_is_never_a_pass_by_default() -> None:
 
 
 def test_an_answer_without_claims_is_what_the_policy_says() -> None:
-    decision, is_trusted = decide(policy=DecisionPolicy(no_claims="review"))
+    refusal = "The documents do not say."
+    decision, is_trusted = decide(answer=refusal, policy=DecisionPolicy(no_claims="block"))
+    assert (decision.action, is_trusted) == ("block", False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The documents do not say.",
+        "Hello! I don't know. Can you clarify which year you mean?",
+        "Unfortunately, the documents do not mention it. Let me know if you need more!",
+        "# Answer\n\nThe documents do not say.",
+        "**Answer**\n\nI don't know.",
+        "Sure, I don't know.",
+    ],
+)
+def test_refusals_and_courtesy_pass(answer: str) -> None:
+    decision, is_trusted = decide(answer=answer)
+    assert (decision.action, is_trusted) == ("pass", True)
+    assert decision.reasons == ("the answer makes no checkable claim",)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Revenue was $9 billion in Q3.",
+        "```\nRevenue was $9 billion in Q3.\n```",
+        "I don't know.\n```\nRevenue was $9 billion in Q3.\n```",
+        "| Revenue | $9 billion |\n|---|---|",
+        "# The drug is safe\n\nI don't know more.",
+        "# Revenue 2020\n\nI don't know.",
+        "Key points of it:",
+        "Is the drug safe for children?",
+        "...",
+        "\U0001f44d",
+    ],
+)
+def test_an_answer_of_which_nothing_was_a_claim_is_not_trusted(answer: str) -> None:
+    decision, is_trusted = decide(answer=answer)
     assert (decision.action, is_trusted) == ("review", False)
+    assert decision.reasons == (
+        "no claim was found in the answer, which is neither a refusal nor courtesy",
+    )
+    lenient = DecisionPolicy(nothing_checkable="pass")
+    assert decide(answer=answer, policy=lenient)[1]

@@ -312,20 +312,20 @@ async def test_one_bad_input_of_an_async_batch_does_not_lose_the_others() -> Non
 
 
 async def test_max_concurrency_reaches_the_verifier() -> None:
-    running, peak, full = 0, 0, asyncio.Event()
+    running, peak, pair = 0, 0, asyncio.Barrier(2)
 
     async def slow(task: VerificationTask) -> list[ClaimVerdict]:
         nonlocal running, peak
         running += 1
         peak = max(peak, running)
-        if running == 2:
-            full.set()
-        await full.wait()
-        await asyncio.sleep(0)
+        await pair.wait()  # nobody is done before a second one runs
+        for _ in range(20):
+            await asyncio.sleep(0)
         running -= 1
         return judge_all(task)
 
-    await checker(verifier=slow).abatch([INPUT] * 8, {"max_concurrency": 2})
+    async with asyncio.timeout(30):
+        await checker(verifier=slow).abatch([INPUT] * 8, {"max_concurrency": 2})
     assert peak == 2
 
 

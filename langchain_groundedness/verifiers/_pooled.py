@@ -8,20 +8,19 @@ drives that generator for `invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, cast
 
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import run_in_executor
 from pydantic import model_validator
 from typing_extensions import override
 
+from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 
 __all__ = ["Found", "Judging", "PooledVerifier"]
-
-_Output = TypeVar("_Output")
 
 
 class Found(NamedTuple):
@@ -99,7 +98,7 @@ class PooledVerifier(
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[list[ClaimVerdict]]:
-        return _exceptions_at_most(
+        return exceptions_at_most(
             self._batch_with_config(
                 cast("Any", self._judge_all),
                 inputs,
@@ -118,7 +117,7 @@ class PooledVerifier(
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[list[ClaimVerdict]]:
-        return _exceptions_at_most(
+        return exceptions_at_most(
             await self._abatch_with_config(
                 cast("Any", self._ajudge_all),
                 inputs,
@@ -256,11 +255,3 @@ def _step(judging: Judging, reply: Any, error: Exception | None) -> Any:
         return judging.send(reply) if error is None else judging.throw(error)
     except StopIteration:
         return None
-
-
-def _exceptions_at_most(outputs: list[_Output]) -> list[_Output]:
-    # With return_exceptions=True, LangChain returns a cancellation as if it were a result.
-    for output in outputs:
-        if isinstance(output, BaseException) and not isinstance(output, Exception):
-            raise output
-    return outputs

@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field
 
+from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
@@ -99,8 +100,10 @@ class EmbeddedVerifier(CheckedOptions, RunnableSerializable[VerificationTask, li
         Returns:
             The verdicts, per task.
         """
-        return self._batch_with_config(
-            self._judge_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+        return exceptions_at_most(
+            self._batch_with_config(
+                self._judge_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+            )
         )
 
     async def abatch(
@@ -122,8 +125,10 @@ class EmbeddedVerifier(CheckedOptions, RunnableSerializable[VerificationTask, li
         Returns:
             The verdicts, per task.
         """
-        return await self._abatch_with_config(
-            self._ajudge_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+        return exceptions_at_most(
+            await self._abatch_with_config(
+                self._ajudge_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+            )
         )
 
     def _judge_one(self, task: VerificationTask) -> list[ClaimVerdict]:
