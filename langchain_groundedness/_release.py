@@ -76,16 +76,13 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
         The text that all of `Release` adds up to.
     """
     answer = result.original_answer
-    placed = apply_edits(answer, result.edits) == result.answer
-    lost = [v for v in result.claims if not placed or v.claim.start is None]
+    lost = [v for v in result.claims if v.claim.start is None]
     unplaced = any(v.verdict == "unchecked" for v in lost)
     blocked = rules.block(lost)
     if blocked or (unplaced and rules.on_unchecked == "hold_back"):
         # It cannot be told which sentence it is.
         return _replaced(answer, rules.blocked_message, blocked=blocked)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
-    if not placed:
-        return _replaced(answer, result.answer + suffix)
     edits: list[Edit] = []
     for sentence in _sentences(answer, result.claims):
         if rules.block(sentence.verdicts):

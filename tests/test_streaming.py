@@ -273,15 +273,13 @@ def test_nothing_in_gives_nothing_out() -> None:
     assert list(guard().transform(iter([]))) == []
 
 
-def test_a_corrector_that_says_not_what_it_changed_has_the_last_word() -> None:
+def test_a_corrector_that_says_not_what_it_changed_changes_nothing() -> None:
     def rewrite(_: CorrectionTask) -> CorrectedAnswer:
         return CorrectedAnswer(text="Revenue was fine.")
 
     options = {"on_contradicted": "correct", "corrector": rewrite}
-    pieces = pieces_of("Revenue was $2.4B. Costs fell by 4%.", EVERY_CHARACTER)
-    assert joined(guard(options), pieces) == "Revenue was fine."
-    marked = pieces_of("Revenue was $2.4B. The board met.", EVERY_CHARACTER)
-    assert joined(guard(options), marked) == "Revenue was fine. [UNCHECKED]"
+    pieces = pieces_of("Revenue was $2.4B. The board met.", EVERY_CHARACTER)
+    assert joined(guard(options), pieces) == "Revenue was $2.4B. The board met. [UNCHECKED]"
 
 
 def test_a_chain_of_guard_and_parser_streams() -> None:
