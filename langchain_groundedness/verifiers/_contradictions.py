@@ -19,9 +19,9 @@ from langchain_groundedness.verifiers._rarity import rarity
 from langchain_groundedness.verifiers._references import blank_references
 from langchain_groundedness.words import STOP_WORDS, Word, find_words
 
-__all__ = ["Difference", "DifferenceKind", "differing_value"]
+__all__ = ["Difference", "DifferenceKind", "differing_value", "name_spans"]
 
-DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity"]
+DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity", "exchange"]
 
 _SAME_SUBJECT = 0.5
 """Share of the claim's other words, weighed by rarity, that the quote must say too."""
@@ -185,16 +185,29 @@ def _names(
 def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[_Part]:
     """Give the names of a text that share no word with the other text."""
     common = rarity()
-    for match in _NAME.finditer(text):
-        inside = [w for w in words if match.start() <= w.start < match.end()]
+    for part in name_spans(text):
+        inside = [w for w in words if part.start <= w.start < part.end]
         if not inside or any(w.stem in other for w in inside if w.stem not in STOP_WORDS):
             continue
-        opens = not text[: match.start()].rstrip() or text[: match.start()].rstrip()[-1] in ".!?:"
+        opens = not text[: part.start].rstrip() or text[: part.start].rstrip()[-1] in ".!?:"
         lone = len(inside) == 1 and inside[0].stem in common.idf
         if all(w.stem in STOP_WORDS for w in inside):
             continue
         if opens and lone and inside[0].stem not in common.names:
             continue
+        yield part
+
+
+def name_spans(text: str) -> Iterator[_Part]:
+    """Give what may be the names of a text: words with a capital, and what joins them.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Spans in order.
+    """
+    for match in _NAME.finditer(text):
         yield _Part(match.start(), match.end())
 
 

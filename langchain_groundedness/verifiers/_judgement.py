@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._contradictions import Difference, differing_value
+from langchain_groundedness.verifiers._exchange import exchanged_values
 from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._polarity import find_extents
 from langchain_groundedness.verifiers._signals import signals
@@ -126,6 +127,9 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
         The clearest difference in the claim's own words, or `None`.
     """
     texts = [index.text(window.first, window.last) for window in match.sentences]
+    exchange = exchanged_values(statement.text, texts)
+    if exchange is not None and exchange[1].claim_start >= statement.own_start:
+        return Finding(exchange[1], match.sentences[exchange[0]])
     found = [
         Finding(difference, window)
         for window, text in zip(match.sentences, texts, strict=True)
@@ -147,7 +151,7 @@ def _says_extent(statement: Statement, difference: Difference, texts: Sequence[s
 
 
 def decides(finding: Finding, statement: Statement, match: Match) -> bool:
-    """Tell whether a difference outweighs the model: a value found nowhere, or a plain denial.
+    """Tell whether a difference outweighs the model: a value found nowhere, a denial, an exchange.
 
     Args:
         finding: The difference.
@@ -156,9 +160,12 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
 
     Returns:
         True if the sentence says nearly all the rest of the claim and the claim's own value is in
-        no document, or if the best sentence of all says the opposite.
+        no document, if the best sentence of all says the opposite, or if one says the claim with
+        two values exchanged.
     """
     difference = finding.difference
+    if difference.kind == "exchange":
+        return True
     if difference.agreement < _CLEAR:
         return False
     if difference.kind in ("extent", "polarity"):
