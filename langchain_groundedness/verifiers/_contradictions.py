@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from langchain_groundedness.verifiers._parallel import Part, Span, exchanged, is_parallel
+from langchain_groundedness.verifiers._parallel import Part, Span, is_parallel
 from langchain_groundedness.verifiers._polarity import (
     differing_extent,
     negation_differs,
@@ -23,9 +23,9 @@ from langchain_groundedness.verifiers._rarity import rarity
 from langchain_groundedness.verifiers._references import blank_references
 from langchain_groundedness.words import STOP_WORDS, Word, find_words
 
-__all__ = ["Difference", "DifferenceKind", "differing_value"]
+__all__ = ["Difference", "DifferenceKind", "differing_value", "name_spans"]
 
-DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity"]
+DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity", "exchange"]
 
 _SAME_SUBJECT = 0.5
 """Share of the claim's other words, weighed by rarity, that the quote must say too."""
@@ -127,8 +127,6 @@ def differing_value(claim_text: str, quote: str) -> Difference | None:
     """
     claim = blank_references(claim_text)
     pair = _Pair(claim, find_words(claim), quote, find_words(quote))
-    if exchanged(pair.claim_words, pair.quote_words):
-        return pair.opposite(1.0, parallel=True)
     options = [*_quantities(pair), *_names(pair)]
     if options:
         return max(options, key=lambda option: option[0])[1]
@@ -213,16 +211,29 @@ def _is_short_for(name: str, other: str) -> bool:
 def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]:
     """Give the names of a text that share no word with the other text."""
     common = rarity()
-    for match in _NAME.finditer(text):
-        inside = [w for w in words if match.start() <= w.start < match.end()]
+    for part in name_spans(text):
+        inside = [w for w in words if part.start <= w.start < part.end]
         if not inside or any(w.stem in other for w in inside if w.stem not in STOP_WORDS):
             continue
-        opens = not text[: match.start()].rstrip() or text[: match.start()].rstrip()[-1] in ".!?:"
+        opens = not text[: part.start].rstrip() or text[: part.start].rstrip()[-1] in ".!?:"
         lone = len(inside) == 1 and inside[0].stem in common.idf
         if all(w.stem in STOP_WORDS for w in inside):
             continue
         if opens and lone and inside[0].stem not in common.names:
             continue
+        yield part
+
+
+def name_spans(text: str) -> Iterator[Part]:
+    """Give what may be the names of a text: words with a capital, and what joins them.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Spans in order.
+    """
+    for match in _NAME.finditer(text):
         yield Part(match.start(), match.end())
 
 
