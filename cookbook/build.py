@@ -5,7 +5,7 @@
 """
 
 import re
-import sys
+from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -67,17 +67,22 @@ def executed(script: str) -> Any:
     return notebook
 
 
-def main(names: list[str]) -> None:
+def main(names: list[str], folder: Path) -> None:
     """Build the named notebooks.
 
     Args:
         names: Names of scripts beside this file, without `.py`.
+        folder: Where the notebooks go.
     """
     for name in names:
         script = (HERE / f"{name}.py").read_text(encoding="utf-8")
         write: Any = nbformat.write
-        write(executed(script), HERE / f"{name}.ipynb")
+        write(executed(script), folder / f"{name}.ipynb")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--into", type=Path, default=HERE)
+    given = parser.parse_args()
+    main(given.names, given.into)
