@@ -1,41 +1,102 @@
 """Options that are checked when an object is made, with an error of this package."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ValidationError
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import coerce_to_runnable
+from pydantic import BaseModel, BeforeValidator, ValidationError
+from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError
 
-__all__ = ["CheckedOptions"]
+__all__ = ["AnyRunnable", "CheckedOptions", "OptionsAlone"]
+
+
+def _runnable(value: object) -> object:
+    if isinstance(value, str):
+        msg = (
+            "a str is no chat model: make one of its name first, for example with "
+            "langchain.chat_models.init_chat_model('openai:gpt-4o-mini')"
+        )
+        raise ValueError(msg)  # noqa: TRY004  (pydantic reports a ValueError)
+    return coerce_to_runnable(value) if callable(value) else value
+
+
+AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
+"""An option that takes a runnable, or a function to make one of."""
 
 
 class CheckedOptions(BaseModel):
     """Base of everything with options: a bad one raises `ConfigurationError`.
 
-    The message names the option and what is accepted; it does not repeat values that came, since
-    one of them may be a key or a document.
+    The message names the option, what is accepted and, if it is a number, what came; other values
+    it does not repeat, since one of them may be a key or a document.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *nameless: Any, **options: Any) -> None:
         """Check the options.
 
         Args:
+            *nameless: None: every option is given by its name.
             **options: The fields of the class.
 
         Raises:
             ConfigurationError: One of them is unknown or has a value that cannot work.
         """
+        names = [name for name in type(self).model_fields if name != "name"]
+        accepted = ", ".join(names)
+        if nameless:
+            kinds = ", ".join(type(value).__name__ for value in nameless)
+            msg = (
+                f"{type(self).__name__}: options are given by name, as in "
+                f"{names[0]}=...; got {kinds} without a name; options "
+                f"are: {accepted}"
+            )
+            raise ConfigurationError(msg)
         try:
             super().__init__(**options)
         except ValidationError as exc:
-            accepted = ", ".join(type(self).model_fields)
-            msg = f"{type(self).__name__}: {_problems(exc)}; options are: {accepted}"
+            unknown = any(fault["type"] == "extra_forbidden" for fault in exc.errors())
+            known = f"; options are: {accepted}" if unknown else ""
+            msg = f"{type(self).__name__}: {_problems(exc)}{known}"
             raise ConfigurationError(msg) from None
 
 
+class OptionsAlone(CheckedOptions):
+    """Base of what keeps, in private attributes, things that it made from its options.
+
+    Those count neither in comparisons nor for a copy, which may have other options.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the options: whether one of the two was used makes no difference."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, n) == getattr(other, n) for n in type(self).model_fields)
+
+    def __hash__(self) -> int:
+        """Give the same for equal options; options that have no hash do not count."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        plain = (v for v in values if isinstance(v, str | int | float | bool | None))
+        return hash((type(self), *plain))
+
+    @override
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copied = super().model_copy(update=update, deep=deep)
+        for name, attribute in type(self).__private_attributes__.items():
+            setattr(copied, name, attribute.get_default())
+        return copied
+
+
 def _problems(error: ValidationError) -> str:
-    details = error.errors(include_input=False, include_url=False, include_context=False)
+    details = error.errors(include_url=False, include_context=False)
     return "; ".join(
         f"{'.'.join(map(str, d['loc'])) or 'options'}: {d['msg'].removeprefix('Value error, ')}"
+        f"{_given(d['input'])}"
         for d in details
     )
+
+
+def _given(value: object) -> str:
+    return f", got {value!r}" if isinstance(value, bool | int | float | None) else ""

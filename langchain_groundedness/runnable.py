@@ -1,16 +1,21 @@
 """The whole check as one runnable, to put behind any chain that answers from documents."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterator,
+    Sequence,
+)
 from contextlib import aclosing
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
-from langchain_core.runnables.base import coerce_to_runnable
+from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.graph import Graph
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -22,7 +27,7 @@ from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._live import LiveCheck
-from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._options import AnyRunnable, OptionsAlone
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
 from langchain_groundedness._transform import atransformed, transformed
 from langchain_groundedness.claims import (
@@ -45,13 +50,6 @@ from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
 __all__ = ["GroundednessRunnable"]
 
 
-def _runnable(value: object) -> object:
-    return coerce_to_runnable(value) if callable(value) else value
-
-
-AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
-
-
 class GroundednessInput(BaseModel):
     """The plainest input; outputs of chains and agents are accepted as they are."""
 
@@ -61,7 +59,7 @@ class GroundednessInput(BaseModel):
     question: str | None = None
 
 
-class GroundednessRunnable(CheckedOptions, RunnableSerializable[Any, GroundednessResult]):
+class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
     """Checks an answer claim by claim against the documents it was made from.
 
     Put it behind a chain with `chain.pipe(GroundednessRunnable())`. It reads what retrieval

@@ -10,6 +10,7 @@ The ladder is a generator that yields calls and receives replies, so it is writt
 and `ainvoke` only carry the calls out.
 """
 
+import re
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -54,6 +55,12 @@ __all__ = [
 ]
 
 _SUBJECT = "structured output"
+_FAILED = "structured output failed once"
+_NAMES_THE_FORM = re.compile(
+    r"support|response_format|json|schema|grammar|tool|function|format|implement|unknown|unrecogni"
+    r"|invalid|argument|parameter|option",
+    re.IGNORECASE,
+)
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 ResultT = TypeVar("ResultT")
@@ -213,9 +220,12 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         return [AIMessage(reply_text(raw) or "…"), HumanMessage(complaint), *form]
 
     def _first_reply(self, messages: Sequence[BaseMessage]) -> Flow[Any]:
-        """Climb down the ladder until the model takes the call; remember where that was."""
+        """Climb down the ladder until the model takes the call; remember where that was.
+
+        A form that failed once, for what may have been a bad minute of the server, is tried again.
+        """
         proven = recall(self.model, _SUBJECT)
-        place = proven or 0
+        place, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
         while True:
             rung = _RUNGS[place]
             runnable = rung.build(self.model, self.reply_schema)
@@ -232,9 +242,9 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
                 if raw is None:
                     if proven is not None or rung is _RUNGS[-1] or not unsupported(exc):
                         raise
-                    place += 1
+                    place, sure = place + 1, sure and (failed or not _may_pass(exc))
                     continue
-            learn(self.model, _SUBJECT, place)
+            learn(self.model, _SUBJECT if sure else _FAILED, place)
             return raw
 
     def _refusal(self, raw: Any) -> ModelRefusedError:
@@ -270,12 +280,21 @@ def unsupported(exc: Exception) -> bool:
     """
     if any("ContextOverflow" in cls.__name__ for cls in type(exc).__mro__):
         return False
-    status = getattr(exc, "status_code", None)
-    if status is None:
-        status = getattr(getattr(exc, "response", None), "status_code", None)
-    if status is not None:
+    if (status := _status(exc)) is not None:
         return status in {400, 404, 405, 415, 422, 500, 501}
     return isinstance(exc, NotImplementedError | TypeError | ValueError)
+
+
+def _may_pass(exc: Exception) -> bool:
+    """Tell whether an error may have nothing to do with the form that was asked for."""
+    return _status(exc) in {404, 500} and not _NAMES_THE_FORM.search(str(exc))
+
+
+def _status(exc: Exception) -> Any:
+    status = getattr(exc, "status_code", None)
+    return (
+        getattr(getattr(exc, "response", None), "status_code", None) if status is None else status
+    )
 
 
 class _Rung(NamedTuple):

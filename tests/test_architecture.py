@@ -269,22 +269,29 @@ print(json.dumps([opened, sorted(sys.modules)]))
 
 
 def test_importing_the_package_adds_less_than_half_a_second_to_langchain_core() -> None:
+    costs = [seconds_to_import() for _ in range(3)]  # the first may have to compile
+    # Processor time, so that waiting for others does not count. Half a second on a machine where
+    # langchain-core takes about one; where all is slower, the share counts.
+    assert any(own < 0.5 or own < 0.5 * core for core, own in costs), costs
+
+
+def seconds_to_import() -> tuple[float, float]:
+    """Processor time that langchain-core takes to import, and the package on top of it."""
     out = run_python(
         f"""
-from time import perf_counter
-marks = [perf_counter()]
+from time import process_time
+marks = [process_time()]
 from langchain_core.documents import Document  # by name: langchain-core loads its parts lazily
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.graph import Graph
-marks.append(perf_counter())
+marks.append(process_time())
 import {PACKAGE}
-marks.append(perf_counter())
+marks.append(process_time())
 print(*marks)
 """
     )
     core, own = (after - before for before, after in pairwise(map(float, out.split())))
-    # Half a second on an idle machine, where langchain-core takes about one; a busy one slows both.
-    assert own < 0.5 or own < 0.5 * core
+    return core, own

@@ -491,3 +491,39 @@ def test_usage_counts_the_calls_of_the_models_below() -> None:
     assert checker().invoke(INPUT).usage.model_calls == 0
     first, second = checker(verifier=asks).batch([INPUT, INPUT])
     assert first.usage.model_calls == second.usage.model_calls == 1
+
+
+def test_a_copy_with_other_options_uses_them_also_after_the_first_check() -> None:
+    first = GroundednessRunnable()
+    value = ("Revenue was $2.4B in Q3.", ["Revenue was $2.1B in Q3."])
+    assert first.invoke(value).edits == ()
+    assert first.model_copy(update={"on_contradicted": "correct"}).invoke(value).edits
+    assert first.invoke(value).edits == ()
+
+
+def test_equality_is_that_of_the_options_used_or_not() -> None:
+    used = GroundednessRunnable()
+    used.invoke(INPUT)
+    assert used == GroundednessRunnable()
+    assert used != GroundednessRunnable(on_contradicted="correct")
+    assert used != 1
+
+
+def test_a_model_given_by_its_name_is_refused_with_the_way_to_make_one() -> None:
+    name: Any = "gpt-4o"
+    with pytest.raises(ConfigurationError, match="init_chat_model"):
+        GroundednessRunnable(model=name)
+
+
+def test_an_option_without_its_name_is_refused() -> None:
+    made: Any = GroundednessRunnable
+    with pytest.raises(ConfigurationError, match=r"model=\.\.\.; got GroundednessRunnable"):
+        made(GroundednessRunnable())
+
+
+def test_a_bad_option_says_what_came_and_lists_the_others_only_if_it_is_unknown() -> None:
+    with pytest.raises(ConfigurationError, match="trust_threshold.*got 7$"):
+        GroundednessRunnable(trust_threshold=7)
+    unknown: Any = {"treshold": 7}
+    with pytest.raises(ConfigurationError, match="options are: .*trust_threshold"):
+        GroundednessRunnable(**unknown)

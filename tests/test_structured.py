@@ -172,6 +172,29 @@ def test_an_error_that_no_other_form_would_mend_is_raised_at_once(status: int) -
         assert server.calls == 1
 
 
+@pytest.mark.parametrize("status", [404, 500])
+def test_an_error_that_may_pass_does_not_cost_the_model_its_best_form(status: int) -> None:
+    replies: list[str | ScriptedResponse] = [
+        ScriptedResponse("try later", status=status),
+        GOOD,
+        GOOD,
+    ]
+    with ScriptedServer(replies) as server:
+        model = chat(server)
+        for _ in range(2):
+            assert ask(model).invoke({"what": "it"}) == EXPECTED
+        assert forms(server) == ["json_schema", "tool", "json_schema"]
+
+
+def test_a_form_that_fails_twice_is_not_tried_again() -> None:
+    bad = ScriptedResponse("try later", status=500)
+    with ScriptedServer([bad, GOOD, bad, GOOD, GOOD]) as server:
+        model = chat(server)
+        for _ in range(3):
+            assert ask(model).invoke({"what": "it"}) == EXPECTED
+        assert forms(server) == ["json_schema", "tool", "json_schema", "tool", "tool"]
+
+
 def test_when_the_server_refuses_every_form_its_last_error_is_raised() -> None:
     with ScriptedServer(lambda _: ScriptedResponse("broken", status=500)) as server:
         with pytest.raises(Exception, match="broken"):
