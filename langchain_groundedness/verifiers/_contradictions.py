@@ -64,6 +64,7 @@ class _Span(Protocol):
 
 
 _Side: TypeAlias = tuple[str, int, int]
+_Around: TypeAlias = tuple[list[str], list[str]]
 
 
 class _Part(NamedTuple):
@@ -112,9 +113,11 @@ def _quantities(
     rest = [w for w in claim_words if w.stem not in STOP_WORDS and not _inside(w, mine)]
     # A value and little else, all of which the quote says too: there is no other place for it.
     alone = not rest or (len(rest) <= _LITTLE_ELSE and agreement == 1 and len(mine) == 1)
+    around_free = [_around(quote_words, given) for given in free]
     for claimed in unmatched:
-        for given in free:
-            context = _context(claim_words, claimed, quote_words, given)
+        around = _around(claim_words, claimed)
+        for given, around_given in zip(free, around_free, strict=True):
+            context = _context(around, around_given)
             if not comparable(claimed, given) or not _alike(claimed, given, context, alone=alone):
                 continue
             kind: DifferenceKind = "date" if claimed.kind == "date" else "quantity"
@@ -141,23 +144,16 @@ def _alike(claimed: Quantity, given: Quantity, context: float, *, alone: bool) -
     return alone or context >= 1
 
 
-def _context(
-    claim_words: list[Word],
-    claimed: _Span,
-    quote_words: list[Word],
-    given: _Span,
-) -> float:
+def _context(claimed: _Around, given: _Around) -> float:
     """Count the content words near both values, the nearest for most."""
-    before, after = _around(claim_words, claimed)
-    before_given, after_given = _around(quote_words, given)
     score = 0.0
-    for mine, theirs in ((before, before_given), (after, after_given)):
+    for mine, theirs in zip(claimed, given, strict=True):
         score += sum(1.0 for word in mine if word in theirs)
         score += 0.5 if mine and theirs and mine[0] == theirs[0] else 0.0
     return score
 
 
-def _around(words: list[Word], span: _Span) -> tuple[list[str], list[str]]:
+def _around(words: list[Word], span: _Span) -> _Around:
     before = [w.stem for w in words if w.end <= span.start and w.stem not in STOP_WORDS]
     after = [w.stem for w in words if w.start >= span.end and w.stem not in STOP_WORDS]
     return before[::-1][:_NEAR], after[:_NEAR]
@@ -168,14 +164,15 @@ def _names(
 ) -> Iterator[tuple[float, Difference]]:
     mine = {word.stem for word in claim_words}
     theirs = {word.stem for word in quote_words}
-    for claimed in _name_spans(claim, claim_words, theirs):
+    others = list(_name_spans(quote, quote_words, mine))
+    for claimed in _name_spans(claim, claim_words, theirs) if others else ():
         agreement = _agreement(claim_words, quote_words, [claimed])
         if agreement < _SAME_SUBJECT:
             continue
-        for given in _name_spans(quote, quote_words, mine):
+        for given in others:
             if not _same_place(claim_words, claimed, quote_words, given):
                 continue
-            context = _context(claim_words, claimed, quote_words, given)
+            context = _context(_around(claim_words, claimed), _around(quote_words, given))
             yield (
                 context + agreement,
                 Difference("name", *_side(claim, claimed), *_side(quote, given), agreement),

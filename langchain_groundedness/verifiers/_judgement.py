@@ -26,7 +26,7 @@ _CLEAR = 0.8
 _ENOUGH = 0.95
 """Share of the widest window's recall from which a shorter window is cited instead."""
 _HALF = 0.5
-_LONGEST_CLAIM = 1_000
+_LONGEST_CLAIM = 500
 """Words. No sentence is as long; comparing each of them with each would take too long."""
 
 Floats = NDArray[np.float64]
