@@ -28,7 +28,7 @@ _ENOUGH = 0.95
 _HALF = 0.5
 _MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
-_LONGEST_CLAIM = 1_000
+_LONGEST_CLAIM = 500
 """Words. No sentence is as long; comparing each of them with each would take too long."""
 
 Floats = NDArray[np.float64]

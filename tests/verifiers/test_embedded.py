@@ -270,9 +270,15 @@ def test_the_threshold_is_an_option() -> None:
     assert dumpd(strict)["kwargs"] == {"threshold": 1.0}
 
 
-@pytest.mark.parametrize("options", [{"threshold": 2}, {"treshold": 0.5}])
-def test_a_bad_option_is_a_configuration_error(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=r"EmbeddedVerifier: t.*options are: .*threshold"):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": 2}, r"EmbeddedVerifier: threshold: .*less than or equal to 1, got 2$"),
+        ({"treshold": 0.5}, r"EmbeddedVerifier: treshold.*options are: .*threshold"),
+    ],
+)
+def test_a_bad_option_is_a_configuration_error(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         EmbeddedVerifier(**options)
 
 
