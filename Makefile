@@ -19,7 +19,7 @@ help: ## list these targets
 demo: $(VENV)/.demo ## check a small retrieval chain's answer with the embedded verifier (no key, no network)
 	@$(BIN)/python -m langchain_groundedness.demo
 
-test: $(VENV)/.test ## run all tests that need no model server, with branch coverage
+test: $(VENV)/.test ## run all tests that need no model server, examples of docstrings too, with branch coverage
 	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 format: $(VENV)/.lint ## rewrite the code in the house format and mend what can be mended
@@ -36,8 +36,9 @@ type: $(VENV)/.typing ## check types, strictly
 test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles it once, about 10 minutes)
 	$(BIN)/python -m pytest tests/integration -m llm --timeout=600 $(ARGS)
 
-bench: $(VENV)/.test ## print accuracy on the claim sets under DATA=, and the overhead of the package
+bench: $(VENV)/.test $(VENV)/.training ## print accuracy beside baselines on the claim sets under DATA=, and the overhead
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/accuracy.py --data $(DATA)
 
 bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=
@@ -78,6 +79,11 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/.pip
 $(VENV)/.typing: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package and what its type check needs"
 	@$(INSTALL) -e . --group typing
+	@touch $@
+
+$(VENV)/.training: pyproject.toml | $(VENV)/.test
+	@echo "installing what training and its measures need"
+	@$(INSTALL) --group training
 	@touch $@
 
 $(VENV)/.llm: pyproject.toml | $(VENV)/.test

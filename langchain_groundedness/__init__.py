@@ -3,6 +3,14 @@
 Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from langchain_groundedness.callbacks import (
+    AsyncGroundednessCallbackHandler,
+    GroundednessCallbackHandler,
+    GroundednessEvent,
+    collect_groundedness,
+)
 from langchain_groundedness.claims import (
     ClaimExtractor,
     ExtractionExample,
@@ -18,6 +26,7 @@ from langchain_groundedness.exceptions import (
     MissingDependencyError,
     OutputParsingError,
     VerificationError,
+    require,
 )
 from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.policy import DecisionPolicy
@@ -55,9 +64,17 @@ from langchain_groundedness.verifiers import (
     Verifier,
 )
 
+if TYPE_CHECKING:
+    from langchain_groundedness.middleware import (
+        GroundednessMiddleware,
+        GroundednessState,
+        groundedness_node,
+    )
+
 __all__ = [
     "Action",
     "AnswerVerdict",
+    "AsyncGroundednessCallbackHandler",
     "CascadeVerifier",
     "CheckInput",
     "Citation",
@@ -78,11 +95,15 @@ __all__ = [
     "EvidencePacker",
     "ExtractionExample",
     "ExtractionTask",
+    "GroundednessCallbackHandler",
     "GroundednessError",
+    "GroundednessEvent",
     "GroundednessGuard",
+    "GroundednessMiddleware",
     "GroundednessResult",
     "GroundednessResultChunk",
     "GroundednessRunnable",
+    "GroundednessState",
     "InputFormatError",
     "LLMClaimExtractor",
     "LLMVerifier",
@@ -98,6 +119,24 @@ __all__ = [
     "VerificationError",
     "VerificationTask",
     "Verifier",
+    "collect_groundedness",
+    "groundedness_node",
     "load_arguments",
     "read_input",
 ]
+
+_WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs an extra when it is asked for."""
+    if name not in _WITH_EXTRA_AGENTS:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    require("langchain.agents", extra="agents")
+    return getattr(require(f"{__name__}.middleware", extra="agents"), name)
+
+
+def __dir__() -> list[str]:
+    """Name what needs an extra, too."""
+    return sorted({*globals(), *_WITH_EXTRA_AGENTS})

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import sentencex  # type: ignore[import-untyped]
 
-__all__ = ["CANDIDATE", "Hold", "Look"]
+__all__ = ["CANDIDATE", "Hold", "Look", "is_loaded", "load"]
 
 _LOOK_BACK = 80
 _LOOK_AHEAD = 24
@@ -155,6 +155,16 @@ class Look(NamedTuple):
         if mark == "." and _abbreviates(before, after, first):
             return False
         return _ends_sentence(" ".join(before.split()[-3:]), mark[-1], after)
+
+
+def is_loaded() -> bool:
+    """Tell whether the library has loaded its data, which takes it some ten milliseconds."""
+    return _ends_sentence.cache_info().currsize > 0
+
+
+def load() -> None:
+    """Make the library load its data."""
+    _ends_sentence("It ends here", ".", "Here")
 
 
 def _abbreviates(before: str, after: str, first: str) -> bool:

@@ -3,18 +3,19 @@
 Pure apart from the pipeline that binds the steps to their runnables.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from langchain_groundedness._causes import cause
 from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
 from langchain_groundedness._steps import CheckState, Step, UnexpectedReplyError, replies_of
 from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.exceptions import VerificationError
-from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.inputs import NO_DOCUMENTS, CheckInput, no_documents
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.scoring import answer_verdict, reconcile, trust_score
 from langchain_groundedness.types import (
@@ -25,7 +26,6 @@ from langchain_groundedness.types import (
     Edit,
     ExtractionTask,
     GroundednessResult,
-    GroundednessResultChunk,
     OnContradicted,
     OnUnverifiable,
     Usage,
@@ -33,9 +33,8 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verifiers import Verifier
 
-__all__ = ["Check", "ChunkMaker"]
+__all__ = ["NO_DOCUMENTS", "Check"]
 
-NO_DOCUMENTS = "no documents to check against"
 _EDITS = frozenset({"correct", "strip"})
 
 
@@ -297,7 +296,7 @@ class Check:
         if self.max_claims is not None and index >= self.max_claims:
             return f"over max_claims={self.max_claims}"
         if state.failure is None and not _has_text(state.source):
-            return NO_DOCUMENTS
+            return no_documents(state.source)
         return state.failure or "not reached"
 
     def result(self, state: CheckState, usage: Usage) -> GroundednessResult:
@@ -325,56 +324,6 @@ class Check:
         )
 
 
-class ChunkMaker:
-    """Turns the growing states of one check into chunks that add up to its result."""
-
-    def __init__(self) -> None:
-        """Start with nothing said."""
-        self.state: CheckState | None = None
-        self._said: dict[str, ClaimVerdict] = {}
-
-    def feed(self, state: CheckState) -> Iterator[GroundednessResultChunk]:
-        """Give what a state adds to the one before.
-
-        Args:
-            state: The next state.
-
-        Yields:
-            At most one chunk with the claims that are new, and one with the verdicts.
-        """
-        known = None if self.state is None else self.state.claims
-        self.state = state
-        if state.claims is not None and (known is None or len(known) < len(state.claims)):
-            yield GroundednessResultChunk(
-                question=state.source.question,
-                answer=state.source.answer,
-                original_answer=state.source.answer,
-                documents=state.source.documents,
-                extracted=state.claims[len(known or ()) :],
-            )
-        if new := self._new(state.verdicts):
-            yield GroundednessResultChunk(claims=new)
-
-    def close(self, result: GroundednessResult) -> GroundednessResultChunk:
-        """Give what the result adds to all states.
-
-        Args:
-            result: The result of the check.
-
-        Returns:
-            The last chunk.
-        """
-        fields = {name: getattr(result, name) for name in GroundednessResult.model_fields}
-        fields["claims"] = self._new(result.claims)
-        fields["extracted"] = tuple(verdict.claim for verdict in result.claims)
-        return GroundednessResultChunk(**fields)
-
-    def _new(self, verdicts: Sequence[ClaimVerdict]) -> tuple[ClaimVerdict, ...]:
-        new = tuple(v for v in verdicts if self._said.get(v.claim.id) != v)
-        self._said.update({v.claim.id: v for v in new})
-        return new
-
-
 def _task(state: CheckState, claims: Sequence[Claim]) -> VerificationTask:
     return VerificationTask(
         claims=tuple(claims),
@@ -394,4 +343,4 @@ def _with_edits(state: CheckState, edits: Sequence[Edit]) -> CheckState:
 
 
 def _cause(error: Exception) -> str:
-    return str(error) if isinstance(error, UnexpectedReplyError) else type(error).__name__
+    return str(error) if isinstance(error, UnexpectedReplyError) else cause(error)

@@ -29,7 +29,7 @@ MARKER = f"[CORRECTED: {PLACE}]"
 
 _TOKEN = re.compile(r"[^\s.,;:!?\"'()\[\]]+(?:[.,:'][^\s.,;:!?\"'()\[\]]+)*")
 _LINE_FURNITURE = re.compile(
-    r"[ \t]*(?:>[ \t]?)*[ \t]*(?:(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]*)?(?:[*_`]*)"
+    r"[ \t]*(?:>[ \t]?)*[ \t]*(?:(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]*)?(?P<opening>[*_`]*)"
 )
 _CLOSING = ".,;:!?)]}"
 _MIN_SHARED_TOKENS = 0.5
@@ -96,7 +96,8 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
     newline = text.find("\n", end)
     line_end = len(text) if newline < 0 else newline
     before, after = text[line_start:start], text[end:line_end]
-    if _LINE_FURNITURE.fullmatch(before) and not after.strip(" \t*_`"):
+    furniture = _LINE_FURNITURE.fullmatch(before)
+    if furniture and after.strip() in ("", furniture["opening"][::-1]):
         return (line_start, newline + 1) if newline >= 0 else (max(line_start - 1, 0), line_end)
     if after[:1] in _CLOSING and after:
         return start - (len(before) - len(before.rstrip(" \t"))), end

@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_custom_event
 from langchain_core.runnables import RunnableConfig
+from pydantic_core import to_jsonable_python
 
 from langchain_groundedness.types import Claim, ClaimVerdict, Edit, GroundednessResultChunk
 
@@ -19,7 +20,7 @@ class EventStream:
     The events are `groundedness.claim`, `.verdict`, `.correction` and `.decision`. Each goes to the
     callbacks of the config, which `astream_events` reads, and inside a LangGraph graph to its
     stream writer (`stream_mode="custom"`) as `{"event": name, "data": data}`: neither sees what
-    the other gets.
+    the other gets. The data can be written as JSON.
     """
 
     def __init__(self, config: RunnableConfig) -> None:
@@ -72,10 +73,15 @@ class EventStream:
                 key = f"{kind} {_claim_id(value)}"
                 if self._said.get(key) != value:
                     self._said[key] = value
-                    yield f"groundedness.{kind}", value.model_dump(mode="json")
+                    yield f"groundedness.{kind}", _plain(value.model_dump())
         if "decision" in chunk.model_fields_set:
             fields = {"decision", "verdict", "trust_score", "is_trusted"}
-            yield "groundedness.decision", chunk.model_dump(mode="json", include=fields)
+            yield "groundedness.decision", _plain(chunk.model_dump(include=fields))
+
+
+def _plain(value: dict[str, Any]) -> Any:
+    # Metadata of documents may be of any kind.
+    return to_jsonable_python(value, fallback=str, bytes_mode="base64")
 
 
 def _claim_id(value: Claim | ClaimVerdict | Edit) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 
-from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._check import Check
+from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._edits import apply_edits, tail_end, without_overlaps
 from langchain_groundedness._statements import Sentence, StatementReader
 from langchain_groundedness._steps import CheckState
@@ -213,6 +214,7 @@ class LiveCheck:
                 unit.done, unit.verdicts, unit.edits = False, (), ()
 
     def _add(self, sentences: Sequence[Sentence]) -> None:
+        known = len(self._claims)
         for start, end, statements in sentences:
             first = len(self._claims)
             claims = tuple(
@@ -222,7 +224,7 @@ class LiveCheck:
             self._claims += claims
             self.units.append(Unit(start, end, first, claims))
         if sentences:
-            self._chunks += self._maker.feed(self._state())
+            self._chunks.append(self._maker.claims(self._source(), self._claims[known:]))
         while self._planned < len(self.units) and self._plan(self.units[self._planned]):
             self._planned += 1
 
@@ -247,7 +249,7 @@ class LiveCheck:
 
     def _settle(self, unit: Unit, verdicts: Sequence[ClaimVerdict]) -> None:
         left = unit.claims[len(verdicts) :]
-        state = self._state()
+        state = CheckState(source=self._head)
         unit.verdicts = (
             *verdicts,
             *(
@@ -260,7 +262,10 @@ class LiveCheck:
 
     def _judge(self, verdicts: Sequence[ClaimVerdict]) -> None:
         self._verdicts |= {verdict.claim.id: verdict for verdict in verdicts}
-        self._chunks += self._maker.feed(self._state())
+        self._chunks += self._maker.verdicts(verdicts)
+
+    def _source(self) -> CheckInput:
+        return self._head.model_copy(update={"answer": self.text})
 
     def _go_on(self) -> None:
         """Edit the text as a whole, once everything is checked, if sentences are not enough."""
@@ -278,7 +283,7 @@ class LiveCheck:
         if corrected is None and self.closed and (edits := self._edits()):
             corrected = CorrectedAnswer(text=apply_edits(self.text, edits), edits=edits)
         return CheckState(
-            source=self._head.model_copy(update={"answer": self.text}),
+            source=self._source(),
             claims=tuple(self._claims),
             verdicts=tuple(
                 self._verdicts[claim.id] for claim in self._claims if claim.id in self._verdicts

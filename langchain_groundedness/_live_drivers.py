@@ -11,8 +11,9 @@ from threading import Event
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ContextThreadPoolExecutor
+from langchain_core.runnables.config import ContextThreadPoolExecutor, run_in_executor
 
+from langchain_groundedness._boundaries import is_loaded, load
 from langchain_groundedness._live import Job, LiveCheck
 
 __all__ = ["arun_live", "in_flight", "run_live"]
@@ -135,6 +136,8 @@ async def arun_live(
     Yields:
         `None` whenever something may be new.
     """
+    if not is_loaded():
+        await run_in_executor(None, load)
     tasks = _Tasks(live, config)
     try:
         tasks.read(pieces)

@@ -76,16 +76,13 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
         The text that all of `Release` adds up to.
     """
     answer = result.original_answer
-    placed = apply_edits(answer, result.edits) == result.answer
-    lost = [v for v in result.claims if not placed or v.claim.start is None]
+    lost = [v for v in result.claims if v.claim.start is None]
     unplaced = any(v.verdict == "unchecked" for v in lost)
     blocked = rules.block(lost)
     if blocked or (unplaced and rules.on_unchecked == "hold_back"):
         # It cannot be told which sentence it is.
         return _replaced(answer, rules.blocked_message, blocked=blocked)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
-    if not placed:
-        return _replaced(answer, result.answer + suffix)
     edits: list[Edit] = []
     for sentence in _sentences(answer, result.claims):
         if rules.block(sentence.verdicts):
@@ -118,6 +115,7 @@ class Release:
         self._at = 0
         self._judged = 0
         self._edits: list[Edit] = []
+        self._seen = 0
         self._made = 0
         self._retracted: list[dict[str, Any]] = []
 
@@ -132,6 +130,8 @@ class Release:
         limit = self._limit() if blocked is None else blocked.start
         if self._immediate:
             text = self._rest()
+            for edit in self._new_edits():
+                self._retract(edit)
             return text if blocked is None else text + self._block(blocked)
         text = self._up_to(limit)
         return text if blocked is None else text + self._block(blocked)
@@ -168,13 +168,17 @@ class Release:
             sentence = _Sentence(unit.start, unit.end, unit.verdicts)
             if self._rules.block(unit.verdicts):
                 return sentence
-            edits = self._rules.edits(self._live.text, sentence, unit.edits)
-            self._edits += edits
+            self._edits += self._rules.edits(self._live.text, sentence, unit.edits)
             self._judged += 1
-            if self._immediate:
-                for edit in edits:
-                    self._retract(edit)
         return None
+
+    def _new_edits(self) -> tuple[Edit, ...]:
+        """Give the edits that are new; those of later sentences do not change earlier ones."""
+        if self._seen == len(self._edits):
+            return ()
+        edits, self._seen = without_overlaps(self._edits), len(self._edits)
+        new, self._made = edits[self._made :], len(edits)
+        return new
 
     def _limit(self) -> int:
         """How far the text is final, but for the edits that are known."""
@@ -187,11 +191,9 @@ class Release:
 
     def _up_to(self, limit: int) -> str:
         text, pieces = self._live.text, []
-        edits = without_overlaps(self._edits)
-        for edit in edits[self._made :]:
+        for edit in self._new_edits():
             pieces += [text[self._at : edit.start], edit.replacement]
             self._at = edit.end
-        self._made = len(edits)
         if limit > self._at:
             pieces.append(text[self._at : limit])
             self._at = limit

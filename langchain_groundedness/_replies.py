@@ -187,9 +187,12 @@ def _loads(text: str, fields: tuple[str, ...]) -> Any:
     block = text[start:]
     try:
         return json.JSONDecoder().raw_decode(block)[0]
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
-    data = json_repair.loads(block)
+    try:
+        data = json_repair.loads(block)
+    except (ValueError, RecursionError):  # thousands of digits, thousands of brackets
+        return None
     return _without_last_entry(data) if _is_cut_off(block) else data
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_groundedness._check import Check, ChunkMaker
+from langchain_groundedness._check import Check
+from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._events import EventStream
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._live import LiveCheck

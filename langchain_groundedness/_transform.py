@@ -1,32 +1,19 @@
 """Transforms that end with their reader: whoever stops reading stops the upstream as well.
 
-`Runnable._transform_stream_with_config` reads the rest of its input when the reader of a sync
-stream stops early, to trace it. A model would go on writing for nobody.
+LangChain's own frame for transforms reads the rest of its input, to trace it, when the transform
+ends before its input does or when the reader of a sync stream stops early. A model would go on
+writing for nobody.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing
 from typing import Any
 
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig
+from typing_extensions import override
 
 __all__ = ["atransformed", "transformed"]
-
-
-class _Input(Iterator[Any]):
-    """An iterator that can be ended from outside."""
-
-    def __init__(self, pieces: Iterator[Any]) -> None:
-        self._pieces = pieces
-
-    def __next__(self) -> Any:
-        return next(self._pieces)
-
-    def stop(self) -> None:
-        pieces, self._pieces = self._pieces, iter(())
-        close = getattr(pieces, "close", None)
-        if callable(close):
-            close()
 
 
 def transformed(
@@ -49,7 +36,17 @@ def transformed(
         What `grow` yields.
     """
     source = _Input(pieces)
-    chunks: Any = runnable._transform_stream_with_config(source, grow, config, **kwargs)  # noqa: SLF001
+
+    def ending(
+        given: Iterator[Any],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
+        yield from grow(given, run_manager, config, **kwargs)
+        source.stop()
+
+    chunks: Any = runnable._transform_stream_with_config(source, ending, config, **kwargs)  # noqa: SLF001
     try:
         # Not `yield from`: that would close `chunks` first, which reads the rest of the source.
         for chunk in chunks:  # noqa: UP028
@@ -61,7 +58,7 @@ def transformed(
 
 async def atransformed(
     runnable: Runnable[Any, Any],
-    grow: Callable[..., AsyncIterator[Any]],
+    grow: Callable[..., AsyncGenerator[Any]],
     pieces: AsyncIterator[Any],
     config: RunnableConfig | None,
     **kwargs: Any,
@@ -78,12 +75,59 @@ async def atransformed(
     Yields:
         What `grow` yields.
     """
+    source = _AsyncInput(pieces)
+
+    async def ending(
+        given: AsyncIterator[Any],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        async with aclosing(grow(given, run_manager, config, **kwargs)) as grown:
+            async for chunk in grown:
+                yield chunk
+        await source.stop()
+
+    chunks: Any = runnable._atransform_stream_with_config(source, ending, config, **kwargs)  # noqa: SLF001
     try:
-        chunks: Any = runnable._atransform_stream_with_config(pieces, grow, config, **kwargs)  # noqa: SLF001
         async with aclosing(chunks):
             async for chunk in chunks:
                 yield chunk
     finally:
+        await source.stop()
+
+
+class _Input(Iterator[Any]):
+    """An iterator that can be ended from outside."""
+
+    def __init__(self, pieces: Iterator[Any]) -> None:
+        self._pieces = pieces
+
+    @override
+    def __next__(self) -> Any:
+        return next(self._pieces)
+
+    def stop(self) -> None:
+        pieces, self._pieces = self._pieces, iter(())
+        close = getattr(pieces, "close", None)
+        if callable(close):
+            close()
+
+
+class _AsyncInput(AsyncIterator[Any]):
+    """An async iterator that can be ended from outside, once nobody waits for its next item."""
+
+    def __init__(self, pieces: AsyncIterator[Any]) -> None:
+        self._pieces: AsyncIterator[Any] | None = pieces
+
+    @override
+    async def __anext__(self) -> Any:
+        if self._pieces is None:
+            raise StopAsyncIteration
+        return await anext(self._pieces)
+
+    async def stop(self) -> None:
+        pieces, self._pieces = self._pieces, None
         close = getattr(pieces, "aclose", None)
         if callable(close):
             await close()

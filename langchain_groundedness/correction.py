@@ -47,6 +47,7 @@ __all__ = ["Corrector"]
 _LONGEST_VALUE = 4
 _JOINS_HALVES = re.compile(r"[*_`]*,?[ ](?:and )?[*_`]*")
 _LOGGER = logging.getLogger(__name__)
+_OPENS_SECOND_HALF = re.compile(r"(?:that|which|who|with|is|was|are|were|has|have|had)\b")
 _CLOSES_SENTENCE = re.compile(
     r"(?:\s{0,2}(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{1,60}\)|\u3010[^\u3010\u3011]{1,60}\u3011))*[.!]?[*_`]*"
 )
@@ -261,8 +262,9 @@ def _other_half(task: CorrectionTask, span: Span) -> ClaimVerdict | None:
         theirs = _span(other, task.answer)
         if theirs and theirs != span:
             first, second = sorted((span, theirs))
-            between = task.answer[first[1] : second[0]]
-            if _JOINS_HALVES.fullmatch(between) and task.answer[first[1] - 1] not in ".!?\u3002":
+            if _JOINS_HALVES.fullmatch(task.answer[first[1] : second[0]]) and (
+                _OPENS_SECOND_HALF.match(task.answer, *second)
+            ):
                 return other
     return None
 

@@ -31,6 +31,7 @@ __all__ = [
     "approximate_tokens",
     "best_evidence",
     "locate_quote",
+    "passage_sentences",
     "shares_content_word",
 ]
 
@@ -246,7 +247,7 @@ class SentenceIndex:
         Args:
             passages: What a judge was shown.
         """
-        self.sentences = tuple(part for passage in passages for part in _sentences_of(passage))
+        self.sentences = tuple(part for passage in passages for part in passage_sentences(passage))
         """Each a passage of its own, with offsets in its document."""
         self._words = [content_words(sentence.text) for sentence in self.sentences]
         self._frequency = Counter(word for words in self._words for word in words)
@@ -298,7 +299,15 @@ def _excess(words: frozenset[str], wanted: frozenset[str]) -> float:
     return 1 - len(wanted & words) / len(words)
 
 
-def _sentences_of(passage: Passage) -> Iterator[Passage]:
+def passage_sentences(passage: Passage) -> Iterator[Passage]:
+    """Split a passage into its sentences.
+
+    Args:
+        passage: The passage.
+
+    Returns:
+        Each sentence as a passage of its own, with offsets in its document.
+    """
     for sentence in split_sentences(passage.text):
         start = passage.start + sentence.start
         end = passage.start + sentence.end

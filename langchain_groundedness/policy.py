@@ -7,6 +7,7 @@ from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict
 
 from langchain_groundedness._checkable import declines, without_interjection
+from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._statements import sentence_claims
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
 
@@ -16,7 +17,7 @@ _TITLE = re.compile(r"(?m)^ {0,3}(?:#{1,6} |\*\*)[^\s\d]{1,20}(?: [^\s\d]{1,20})
 _SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
 
 
-class DecisionPolicy(Serializable):
+class DecisionPolicy(CheckedOptions, Serializable):
     """Which action each finding about an answer leads to; the most severe one wins.
 
     Severity rises from `pass` over `flag` and `review` to `block`. The defaults block nothing,

@@ -195,7 +195,7 @@ _KEY = secrets.token_bytes(32)
 _KINDS = "evidence|question|answer|claims|statements?"
 _CONTROL = r"\||/?s>|<?/?sys>|/?im_|/?(?:start|end)_of_|/?think>|/?tool_|/?system>"
 _LOOK_ALIKE = re.compile(
-    rf"[<\uff1c\ufe64\u02c2](?=\s*(?:/?\s*(?:{_KINDS})\b|{_CONTROL}))", re.IGNORECASE
+    rf"[<\uff1c\ufe64\u02c2](?=\s*+(?:(?:/\s*+)?(?:{_KINDS})\b|{_CONTROL}))", re.IGNORECASE
 )
 _INSTRUCTION = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
 

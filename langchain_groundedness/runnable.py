@@ -23,6 +23,7 @@ from pydantic import (
 )
 from typing_extensions import override
 
+from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._live import LiveCheck
@@ -215,8 +216,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         """Check an answer while it is written.
 
         A sentence is checked as soon as its end is certain and documents have come, while later
-        ones are still being written. An extractor that needs the whole answer, such as
-        `LLMClaimExtractor`, gets it at the end.
+        ones are still being written. That needs a `SentenceClaimExtractor`, which is the default
+        without a model; any other extractor gets the whole answer, at the end.
 
         Args:
             input: Pieces that add up to an input of `invoke`: mappings with parts of it, as
@@ -250,7 +251,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
                 yield chunk
 
     def warm_up(self) -> None:
-        """Load what the verifier needs now, not at the first check; calling it again is free."""
+        """Load what the check needs now, not at the first one; calling it again is free."""
+        load()
         warm_up = getattr(self.check.verifier, "warm_up", None)
         if callable(warm_up):
             warm_up()
@@ -327,7 +329,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
         def read(value: Any) -> CheckInput:
             source = read_input(value, context_extractor=self.context_extractor)
-            return read_input({**dict(source), **given})
+            return read_input({**dict(source), **given}) if given else source
 
         return read
 
@@ -385,7 +387,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         **given: Any,
-    ) -> AsyncIterator[GroundednessResultChunk]:
+    ) -> AsyncGenerator[GroundednessResultChunk]:
         async with aclosing(arun_pieces(self.live(**given), pieces, config)) as chunks:
             async for chunk in chunks:
                 yield chunk

@@ -26,7 +26,12 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     Put it behind a chain with `chain.pipe(GroundednessGuard(checker))`: it reads what
     `GroundednessRunnable` reads, and gives text. What happens to a sentence with a failed claim
     is up to the checker's `on_contradicted` and `on_unverifiable`; every other character leaves
-    as it came. Custom events tell about claims, verdicts, corrections and the decision.
+    as it came, and so does what states nothing: headings, questions, code. Custom events tell
+    about claims, verdicts, corrections and the decision.
+
+    Text leaves while the answer is written if the checker's extractor is a
+    `SentenceClaimExtractor`, as it is without a model; give `extractor=` beside `model=` for that.
+    One that needs the whole answer gets it, and all text leaves then.
 
     Example:
         >>> checker = GroundednessRunnable(on_contradicted="correct")
@@ -198,7 +203,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                 if text:
                     yield text
                 if guarded.release.stopped:
-                    return
+                    break
         text = guarded.end()
         guarded.publish()
         if text:
@@ -210,7 +215,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         **given: Any,
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str]:
         guarded = _Guarded(self, config, given)
         async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
             async for _ in steps:
@@ -219,7 +224,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                 if text:
                     yield text
                 if guarded.release.stopped:
-                    return
+                    break
         text = guarded.end()
         await guarded.apublish()
         if text:

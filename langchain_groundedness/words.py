@@ -17,15 +17,11 @@ _STOP_WORDS = frozenset(
     was we were what when where which who will with would you your
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
-STOP_WORDS = _STOP_WORDS | frozenset(
-    """
+_EMPTY_WORDS = """
     about also am any being can could him how if into just may me might more most my no nor not
     only other out over own same shall should some such those through too us very while whom
     whose why yes s t re ve ll d m
     """.split()  # noqa: SIM905
-)
-"""English words that say nothing of what a text is about. `content_words` keeps more of them,
-because for it a shared word counts as evidence and a missing one counts as nothing."""
 
 
 class Word(NamedTuple):
@@ -77,15 +73,22 @@ def find_words(text: str) -> list[Word]:
         >>> [word.stem for word in find_words("She studied the cities.")]
         ['she', 'study', 'the', 'city']
     """
-    return [Word(_stem_as_written(m.group()), m.start(), m.end()) for m in _WORD.finditer(text)]
+    return [Word(_stem_of(m.group()), m.start(), m.end()) for m in _WORD.finditer(text)]
 
 
-@lru_cache(maxsize=100_000)
+def _stem_of(word: str) -> str:
+    return _known_stem(word) if len(word) <= _LONGEST_KEPT else _stem_as_written(word)
+
+
 def _stem_as_written(word: str) -> str:
     folded = fold(word)
     bare = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
     return stem(bare if bare.isascii() else folded)
 
+
+_LONGEST_KEPT = 64
+"""Characters: what the cache holds stays small whatever the documents are."""
+_known_stem = lru_cache(maxsize=100_000)(_stem_as_written)
 
 _IRREGULAR = {
     form: base
@@ -182,3 +185,8 @@ def _undouble(base: str) -> str:
     if base[-1] == base[-2] and base[-1] not in "lsz":
         return base[:-1]
     return base[:-1] if base.endswith("e") and len(base) > _SHORTEST else base
+
+
+STOP_WORDS = frozenset(map(stem, (*_STOP_WORDS, *_EMPTY_WORDS)))
+"""English words, stemmed, that say nothing of what a text is about. `content_words` keeps more of
+them, because for it a shared word counts as evidence and a missing one counts as nothing."""

@@ -51,7 +51,14 @@ OPTIONAL = (
 )
 """What only extras, tests or training bring."""
 
-EDGE_FILES = {"cli": {"typer", "rich"}, "terminal": {"rich"}, "middleware": {"langchain"}}
+AGENTS = {"langchain", "langgraph"}
+EDGE_FILES = {
+    "cli": {"typer", "rich"},
+    "terminal": {"rich"},
+    "middleware": AGENTS,
+    "_agent_gate": AGENTS,
+    "_agent_stream": AGENTS,
+}
 """Modules that belong to one extra as a whole, and are loaded behind a guard."""
 
 
@@ -250,7 +257,7 @@ import sys, json
 opened = []
 sys.addaudithook(lambda event, args: event == "open" and opened.append(str(args[0])))
 import {PACKAGE}
-for name in {PACKAGE}.__all__:
+for name in set({PACKAGE}.__all__) - set({PACKAGE}._WITH_EXTRA_AGENTS):
     getattr({PACKAGE}, name)
 print(json.dumps([opened, sorted(sys.modules)]))
 """

@@ -2,6 +2,7 @@
 
 import pytest
 
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.scoring import trust_score
 from langchain_groundedness.types import Claim, ClaimVerdict, Decision
@@ -25,6 +26,11 @@ def decide(
         policy.decide(verdicts, answer=answer, trust_score=score, trust_threshold=threshold),
         policy.is_trusted(verdicts, answer=answer, trust_score=score, trust_threshold=threshold),
     )
+
+
+def test_an_unknown_action_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigurationError, match="DecisionPolicy: contradicted"):
+        DecisionPolicy(contradicted="explode")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import secrets
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -111,6 +112,19 @@ def test_a_forged_fence_around_the_text_is_fenced_like_any_text() -> None:
     fenced = fence("answer", forged)
     assert fenced != forged
     assert "(answer abcdefghij>" in fenced
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["<", "< ", " ", "/ ", "< / ", "<<", "<|", "[/", "<answer ", "\n</answer a>", "<s", "\uff1c"],
+)
+@pytest.mark.parametrize("start", ["", "<", "< /", "<answer aaaaaaaaaa>\n"])
+def test_fencing_takes_no_longer_for_text_that_almost_looks_like_a_fence(
+    start: str, part: str
+) -> None:
+    begun = process_time()
+    fence("answer", start + part * (100_000 // len(part)))
+    assert process_time() - begun < 1
 
 
 def test_lone_surrogates_can_be_fenced() -> None:

@@ -4,17 +4,32 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import langchain.agents.factory
 import langchain.chat_models
 import pytest
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_groundedness import GroundednessResult, GroundednessRunnable
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedRequest, ScriptedServer
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-OFFLINE, OPENAI, ANY_MODEL = SNIPPETS
+
+
+def snippet_below(heading: str) -> str:
+    section = README.split(f"## {heading}\n")[1]
+    return str(re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)[0])
+
+
+OFFLINE, OPENAI = snippet_below("Offline"), snippet_below("OpenAI")
+ANY_MODEL = snippet_below("Any other chat model")
+STREAMING = snippet_below("While the answer is written")
+UNCHANGED = snippet_below("On a chain that nobody changed")
+AGENT = snippet_below("In an agent")
+
+SNIPPET_MODEL = "anthropic:claude-haiku-4-5"
 
 JUDGED = {
     "Revenue": ("Revenue was $2.1B", "contradicted | $2.1B | another figure"),
@@ -77,6 +92,11 @@ def test_offline_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out.splitlines() == promised(OFFLINE) != []
 
 
+def test_streaming_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    run(STREAMING)
+    assert capsys.readouterr().out.splitlines() == promised(STREAMING) != []
+
+
 @pytest.mark.enable_socket
 def test_openai_snippet_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -113,6 +133,30 @@ def test_snippet_for_any_model_works_with_one_that_has_neither_tools_nor_json_mo
         "supported",
         "unverifiable",
     ]
+
+
+def test_snippet_for_a_chain_that_nobody_changed_tells_verdicts_while_it_streams(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = run(UNCHANGED)["result"]
+    assert isinstance(result, GroundednessResult)
+    shown = capsys.readouterr().out.splitlines()
+    assert sorted(shown) == sorted(f"{v.verdict} | {v.claim.text}" for v in result.claims)
+    assert result.verdict == "has_contradictions"
+
+
+def test_agent_snippet_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Model(ScriptedChatModel):
+        def bind_tools(self, tools: object, **kwargs: object) -> "Model":
+            return self
+
+    search: Any = {"name": "search", "args": {"query": "Q3 revenue"}, "id": "1"}
+    model = Model(replies=[AIMessage("", tool_calls=[search]), "Revenue was $2.4B in Q3."])
+    monkeypatch.setattr(langchain.agents.factory, "init_chat_model", {SNIPPET_MODEL: model}.get)
+    run(AGENT)
+    assert capsys.readouterr().out.splitlines() == promised(AGENT) != []
 
 
 def table(heading: str) -> list[str]:

@@ -522,8 +522,8 @@ def test_an_option_without_its_name_is_refused() -> None:
 
 
 def test_a_bad_option_says_what_came_and_lists_the_others_only_if_it_is_unknown() -> None:
-    with pytest.raises(ConfigurationError, match="trust_threshold.*got 7$"):
+    with pytest.raises(ConfigurationError, match=r"trust_threshold.*got 7$"):
         GroundednessRunnable(trust_threshold=7)
     unknown: Any = {"treshold": 7}
-    with pytest.raises(ConfigurationError, match="options are: .*trust_threshold"):
+    with pytest.raises(ConfigurationError, match=r"options are: .*trust_threshold"):
         GroundednessRunnable(**unknown)

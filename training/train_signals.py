@@ -22,7 +22,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from langchain_groundedness.verifiers._contradictions import DifferenceKind
 
-__all__ = ["AGAINST", "Fitted", "fit", "load_sets", "out_of_set"]
+__all__ = ["AGAINST", "Fitted", "fit", "load_sets", "out_of_set", "support_despite"]
 
 AGAINST = frozenset({"negation_differs", "denied", "opposites", "stronger", "superlative_new"})
 """Signals that speak against a claim, beside those of what is missing; the others speak for it."""
@@ -63,7 +63,7 @@ def main() -> None:
         "bias": round(model.bias, 5),
         "weights": dict(sorted(weights.items())),
         **measures,
-        "support_despite": _support_despite([sets[name] for name in sets]),
+        "support_despite": support_despite(list(sets.values())),
         "trained_on": sorted(sets),
     }
     options.out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
@@ -183,11 +183,17 @@ def _calibration_error(chances: Floats, labels: NDArray[np.bool_], counts: Float
     return float(sum(gaps) / counts.sum())
 
 
-def _support_despite(sets: Sequence[Measured]) -> dict[str, float]:
-    """Share of the claims with a decisive difference that people called supported, by kind.
+def support_despite(sets: Sequence[Measured]) -> dict[str, float]:
+    """Count how often people called a claim supported despite a decisive difference.
 
     Of a kind that the sets hardly have, the share over all kinds is the best guess (empirical
-    Bayes: each share is drawn towards it as by `_PRIOR_CLAIMS` claims).
+    Bayes: each share is drawn towards it as by two claims).
+
+    Args:
+        sets: What to count in.
+
+    Returns:
+        The share of such claims, by kind of difference.
     """
     kinds = np.concatenate([s.differences for s in sets])
     supported = np.concatenate([s.supported for s in sets])
@@ -198,7 +204,6 @@ def _support_despite(sets: Sequence[Measured]) -> dict[str, float]:
         shares[kind] = round(
             float((of_kind.sum() + _PRIOR_CLAIMS * overall) / (len(of_kind) + _PRIOR_CLAIMS)), 3
         )
-        print(f"{kind}: {of_kind.sum()} of {len(of_kind)} supported")
     return shares
 
 

@@ -5,17 +5,16 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
-from langchain_groundedness.evidence import shares_content_word
+from langchain_groundedness._causes import details
+from langchain_groundedness.evidence import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError
 from langchain_groundedness.prompts import VerdictLines, fence, fold_space, question_part
-from langchain_groundedness.sentences import split_sentences
 from langchain_groundedness.structured import Flow, ModelCall, ModelRefusedError, StructuredModel
 from langchain_groundedness.types import (
     Citation,
     Claim,
     ClaimVerdict,
     EvidenceBatch,
-    Passage,
     VerificationTask,
 )
 from langchain_groundedness.verifiers._lines import VerdictLine, read_lines
@@ -57,8 +56,9 @@ def judge_together(
             break
         except OutputParsingError as exc:
             reason = why_unchecked(exc)
-            # Small models leave out the number when there is only one claim to judge.
-            reply = VerdictLines(lines=[f"C1: {line}" for line in exc.raw.splitlines()])
+            # Small models leave out the number when there is only one claim to judge. Only the
+            # first line can be a verdict then: a further one may be the end of a sentence.
+            reply = VerdictLines(lines=[f"C1: {line}" for line in exc.raw.splitlines()[:1]])
             if len(group) > 1:
                 continue
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
@@ -99,11 +99,12 @@ def why_unchecked(exc: Exception) -> str:
         exc: What the call raised.
 
     Returns:
-        The reason: our own message, or the name of somebody else's error.
+        The reason: our own message, or the name of somebody else's error and its codes.
     """
-    return (
-        str(exc) if isinstance(exc, GroundednessError) else f"{type(exc).__name__} from the judge"
-    )
+    if isinstance(exc, GroundednessError):
+        return str(exc)
+    more = details(exc)
+    return f"{type(exc).__name__} from the judge{f' ({more})' if more else ''}"
 
 
 class _Sentence(NamedTuple):
@@ -133,9 +134,9 @@ class NumberedEvidence(NamedTuple):
             Its sentences in order.
         """
         sentences = tuple(
-            sentence
+            _Sentence(place, sentence.document, sentence.start, sentence.end, sentence.text)
             for place, passage in enumerate(batch.passages)
-            for sentence in _sentences(place, passage)
+            for sentence in passage_sentences(passage)
         )
         return cls(sentences, fence("evidence", _text(sentences)))
 
@@ -183,12 +184,6 @@ class NumberedEvidence(NamedTuple):
                 spans.append(sentence)
             previous = number
         return tuple(Citation.from_document(documents, s.document, s.start, s.end) for s in spans)
-
-
-def _sentences(place: int, passage: Passage) -> Iterable[_Sentence]:
-    for sentence in split_sentences(passage.text):
-        start, end = passage.start + sentence.start, passage.start + sentence.end
-        yield _Sentence(place, passage.document, start, end, sentence.text)
 
 
 def _text(sentences: Sequence[_Sentence]) -> str:

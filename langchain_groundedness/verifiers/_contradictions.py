@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple
 
+from langchain_groundedness.verifiers._parallel import Part, Span, exchanged, is_parallel
 from langchain_groundedness.verifiers._polarity import (
     differing_extent,
     negation_differs,
+    negations,
     opposite_words,
+    turned_round,
 )
 from langchain_groundedness.verifiers._quantities import (
     Quantity,
     comparable,
+    compatible,
     find_quantities,
     same_quantity,
 )
@@ -31,6 +35,7 @@ _FEWEST_WORDS = 3
 _LONGEST_QUOTE = 4
 _NEAR = 4
 _LITTLE_ELSE = 2
+_SHORTEST_NAME = 3
 _NAME = re.compile(
     r"[^\W\d_a-z][\w'\u2019-]*(?:(?:[ -]| (?:van|von|de|der|den|da|di|du|la|le|el|al|bin|of|the) )"
     r"[^\W\d_a-z][\w'\u2019-]*)*"
@@ -54,21 +59,54 @@ class Difference(NamedTuple):
     agreement: float
     """Share of the claim's other words, weighed by rarity, that the quote says too; 0 .. 1, and 1
     if the claim is nothing but its value."""
+    parallel: bool
+    """Whether the quote, or a clause of it, makes the same statement and no other but for this."""
 
 
-class _Span(Protocol):
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
+class _Pair(NamedTuple):
+    """A claim and a quote, with their words."""
 
+    claim: str
+    claim_words: list[Word]
+    quote: str
+    quote_words: list[Word]
 
-_Side: TypeAlias = tuple[str, int, int]
+    def agreement(self, without: Sequence[Span]) -> float:
+        """Share of the claim's words outside some parts that the quote says, weighed by rarity."""
+        table = rarity()
+        theirs = {word.stem for word in self.quote_words}
+        rest = {
+            w.stem: table.weight(w.stem)
+            for w in self.claim_words
+            if w.stem not in STOP_WORDS and not any(s.start <= w.start < s.end for s in without)
+        }
+        total = sum(rest.values())
+        return (
+            sum(share for word, share in rest.items() if word in theirs) / total if total else 1.0
+        )
 
+    def difference(
+        self, kind: DifferenceKind, mine: Span, theirs: Span, agreement: float
+    ) -> Difference:
+        """Make a difference of a part of each."""
+        return Difference(
+            kind,
+            *(self.claim[mine.start : mine.end], mine.start, mine.end),
+            *(self.quote[theirs.start : theirs.end], theirs.start, theirs.end),
+            agreement,
+            self.parallel([mine], [theirs]),
+        )
 
-class _Part(NamedTuple):
-    start: int
-    end: int
+    def parallel(self, mine: Sequence[Span], theirs: Sequence[Span]) -> bool:
+        """Tell whether both make one statement apart from some parts."""
+        return is_parallel(self.claim_words, mine, self.quote, self.quote_words, theirs)
+
+    def opposite(self, agreement: float, *, parallel: bool) -> Difference:
+        """Make a difference of the whole texts."""
+        claim, quote = self.claim, self.quote
+        return Difference(
+            "polarity", claim, 0, len(claim), quote, 0, len(quote), agreement, parallel
+        )
 
 
 def differing_value(claim_text: str, quote: str) -> Difference | None:
@@ -88,44 +126,34 @@ def differing_value(claim_text: str, quote: str) -> Difference | None:
         ('$2.4B', '$2.1B')
     """
     claim = blank_references(claim_text)
-    claim_words, quote_words = find_words(claim), find_words(quote)
-    options = [
-        *_quantities(claim, claim_words, quote, quote_words),
-        *_names(claim, claim_words, quote, quote_words),
-    ]
+    pair = _Pair(claim, find_words(claim), quote, find_words(quote))
+    if exchanged(pair.claim_words, pair.quote_words):
+        return pair.opposite(1.0, parallel=True)
+    options = [*_quantities(pair), *_names(pair)]
     if options:
         return max(options, key=lambda option: option[0])[1]
-    return _extent(claim, claim_words, quote, quote_words) or _polarity(
-        claim_text, claim_words, quote, quote_words
-    )
+    return _extent(pair) or _polarity(pair)
 
 
-def _quantities(
-    claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
-) -> Iterator[tuple[float, Difference]]:
-    mine, theirs = find_quantities(claim), find_quantities(quote)
+def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
+    mine, theirs = find_quantities(pair.claim), find_quantities(pair.quote)
     unmatched = [q for q in mine if not any(same_quantity(q, given) for given in theirs)]
     free = [q for q in theirs if not any(same_quantity(claimed, q) for claimed in mine)]
-    agreement = _agreement(claim_words, quote_words, mine)
+    agreement = pair.agreement(mine)
     if agreement < _SAME_SUBJECT:
         return
-    rest = [w for w in claim_words if w.stem not in STOP_WORDS and not _inside(w, mine)]
+    rest = [w for w in pair.claim_words if w.stem not in STOP_WORDS and not _inside(w, mine)]
     # A value and little else, all of which the quote says too: there is no other place for it.
     alone = not rest or (len(rest) <= _LITTLE_ELSE and agreement == 1 and len(mine) == 1)
     for claimed in unmatched:
         for given in free:
-            context = _context(claim_words, claimed, quote_words, given)
-            if not comparable(claimed, given) or not _alike(claimed, given, context, alone=alone):
+            context = _context(pair, claimed, given)
+            if compatible(claimed, given) or not comparable(claimed, given):
+                continue
+            if not _alike(claimed, given, context, alone=alone):
                 continue
             kind: DifferenceKind = "date" if claimed.kind == "date" else "quantity"
-            yield (
-                context + agreement,
-                Difference(kind, *_side(claim, claimed), *_side(quote, given), agreement),
-            )
-
-
-def _side(text: str, span: _Span) -> _Side:
-    return text[span.start : span.end], span.start, span.end
+            yield context + agreement, pair.difference(kind, claimed, given, agreement)
 
 
 def _inside(word: Word, quantities: list[Quantity]) -> bool:
@@ -141,15 +169,10 @@ def _alike(claimed: Quantity, given: Quantity, context: float, *, alone: bool) -
     return alone or context >= 1
 
 
-def _context(
-    claim_words: list[Word],
-    claimed: _Span,
-    quote_words: list[Word],
-    given: _Span,
-) -> float:
+def _context(pair: _Pair, claimed: Span, given: Span) -> float:
     """Count the content words near both values, the nearest for most."""
-    before, after = _around(claim_words, claimed)
-    before_given, after_given = _around(quote_words, given)
+    before, after = _around(pair.claim_words, claimed)
+    before_given, after_given = _around(pair.quote_words, given)
     score = 0.0
     for mine, theirs in ((before, before_given), (after, after_given)):
         score += sum(1.0 for word in mine if word in theirs)
@@ -157,32 +180,37 @@ def _context(
     return score
 
 
-def _around(words: list[Word], span: _Span) -> tuple[list[str], list[str]]:
+def _around(words: list[Word], span: Span) -> tuple[list[str], list[str]]:
     before = [w.stem for w in words if w.end <= span.start and w.stem not in STOP_WORDS]
     after = [w.stem for w in words if w.start >= span.end and w.stem not in STOP_WORDS]
     return before[::-1][:_NEAR], after[:_NEAR]
 
 
-def _names(
-    claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
-) -> Iterator[tuple[float, Difference]]:
-    mine = {word.stem for word in claim_words}
-    theirs = {word.stem for word in quote_words}
-    for claimed in _name_spans(claim, claim_words, theirs):
-        agreement = _agreement(claim_words, quote_words, [claimed])
+def _names(pair: _Pair) -> Iterator[tuple[float, Difference]]:
+    mine = {word.stem for word in pair.claim_words}
+    theirs = {word.stem for word in pair.quote_words}
+    for claimed in _name_spans(pair.claim, pair.claim_words, theirs):
+        agreement = pair.agreement([claimed])
         if agreement < _SAME_SUBJECT:
             continue
-        for given in _name_spans(quote, quote_words, mine):
-            if not _same_place(claim_words, claimed, quote_words, given):
+        for given in _name_spans(pair.quote, pair.quote_words, mine):
+            if _is_short_for(
+                pair.claim[claimed.start : claimed.end], pair.quote[given.start : given.end]
+            ):
                 continue
-            context = _context(claim_words, claimed, quote_words, given)
-            yield (
-                context + agreement,
-                Difference("name", *_side(claim, claimed), *_side(quote, given), agreement),
-            )
+            if _same_place(pair.claim_words, claimed, pair.quote_words, given):
+                context = _context(pair, claimed, given)
+                yield context + agreement, pair.difference("name", claimed, given, agreement)
 
 
-def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[_Part]:
+def _is_short_for(name: str, other: str) -> bool:
+    """Tell whether one name may be short for the other: "Fri" for "Friday", "NYC"."""
+    short, long = sorted((name.casefold(), other.casefold()), key=len)
+    initials = "".join(word[0] for word in long.split())
+    return (len(short) >= _SHORTEST_NAME and long.startswith(short)) or short == initials
+
+
+def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]:
     """Give the names of a text that share no word with the other text."""
     common = rarity()
     for match in _NAME.finditer(text):
@@ -195,11 +223,11 @@ def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[_Part
             continue
         if opens and lone and inside[0].stem not in common.names:
             continue
-        yield _Part(match.start(), match.end())
+        yield Part(match.start(), match.end())
 
 
 def _same_place(
-    claim_words: list[Word], claimed: _Span, quote_words: list[Word], given: _Span
+    claim_words: list[Word], claimed: Span, quote_words: list[Word], given: Span
 ) -> bool:
     """Tell whether both stand behind the same words: "created by X", "created by Y"."""
     mine = [w.stem for w in claim_words if w.end <= claimed.start][::-1]
@@ -211,42 +239,33 @@ def _same_place(
     return content_mine is not None and content_mine == content_theirs
 
 
-def _extent(
-    claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
-) -> Difference | None:
-    found = differing_extent(claim_words, quote_words)
+def _extent(pair: _Pair) -> Difference | None:
+    found = differing_extent(pair.claim_words, pair.quote_words)
     if found is None:
         return None
     mine, theirs = found
-    agreement = _agreement(claim_words, quote_words, [mine])
+    agreement = pair.agreement([mine])
     if agreement < _SAME_STATEMENT:
         return None
-    return Difference("extent", *_side(claim, mine), *_side(quote, theirs), agreement)
+    return pair.difference("extent", mine, theirs, agreement)
 
 
-def _polarity(
-    claim: str, claim_words: list[Word], quote: str, quote_words: list[Word]
-) -> Difference | None:
-    content = {word.stem for word in claim_words if word.stem not in STOP_WORDS}
-    if len(content) < _FEWEST_WORDS or len(quote_words) > _LONGEST_QUOTE * len(claim_words):
-        return None  # too little, or too much else, to be sure that both speak of one thing
-    opposite = opposite_words(claim_words, quote_words)
-    if negation_differs(claim, quote) == (opposite is not None):
+def _polarity(pair: _Pair) -> Difference | None:
+    if len(pair.quote_words) > _LONGEST_QUOTE * len(pair.claim_words):
+        return None  # too much else to be sure that both speak of one thing
+    opposite = opposite_words(pair.claim_words, pair.quote_words)
+    if negation_differs(pair.claim, pair.quote) == (opposite is not None):
         return None  # neither differs, or both do and cancel out
-    skipped = [_Part(w.start, w.end) for w in claim_words if opposite and w.stem == opposite.claim]
-    agreement = _agreement(claim_words, quote_words, skipped)
-    if agreement < _SAME_STATEMENT:
+    if opposite and turned_round(pair.claim_words, pair.quote_words, opposite):
         return None
-    return Difference("polarity", claim, 0, len(claim), quote, 0, len(quote), agreement)
-
-
-def _agreement(claim_words: list[Word], quote_words: list[Word], without: Sequence[_Span]) -> float:
-    table = rarity()
-    theirs = {word.stem for word in quote_words}
-    rest = {
-        w.stem: table.weight(w.stem)
-        for w in claim_words
-        if w.stem not in STOP_WORDS and not any(s.start <= w.start < s.end for s in without)
-    }
-    total = sum(rest.values())
-    return sum(weight for word, weight in rest.items() if word in theirs) / total if total else 1.0
+    stems = set(opposite or ())
+    mine, theirs = (
+        [*negations(text), *(Part(w.start, w.end) for w in words if w.stem in stems)]
+        for text, words in ((pair.claim, pair.claim_words), (pair.quote, pair.quote_words))
+    )
+    agreement = pair.agreement(mine)
+    parallel = pair.parallel(mine, theirs)
+    content = {word.stem for word in pair.claim_words if word.stem not in STOP_WORDS}
+    if agreement < _SAME_STATEMENT or not (parallel or len(content) >= _FEWEST_WORDS):
+        return None
+    return pair.opposite(agreement, parallel=parallel)

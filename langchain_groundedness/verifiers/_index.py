@@ -1,6 +1,7 @@
 """An index of the evidence: all sentences of all documents, their words and their quantities."""
 
-from bisect import bisect_right
+import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -21,6 +22,9 @@ _LONGEST_UNIT = 60
 """Words. A sentence longer than this is most likely a table or a list; it is read in pieces."""
 _PREFIX = 4
 _LEAST_LIKENESS = 0.6
+_NEIGHBOURS = 100
+"""Words on either side in the sorted vocabulary, where those that begin alike stand. A language
+has fewer derivations of a word; made-up words could be alike without end."""
 
 Ints = NDArray[np.int64]
 
@@ -104,25 +108,26 @@ class EvidenceIndex:
 
         Returns:
             Numbers in `vocabulary` with the share, in 0.6 .. 1, of the longer one's letters that
-            both begin with; the stem itself, if it is there, has 1.
+            both begin with; the stem itself, if it is there, has 1. Of very many, those nearest
+            in the alphabet.
         """
         exact = self.vocabulary.get(stem)
         found = [] if exact is None else [(exact, 1.0)]
         if len(stem) <= _PREFIX or stem.isdigit():
             return found
-        for other, number in self._by_prefix.get(stem[:_PREFIX], ()):
+        ordered = self._ordered
+        beginning = stem[: max(_PREFIX, math.ceil(_LEAST_LIKENESS * len(stem) - 1e-9))]
+        place = bisect_left(ordered, stem)
+        first = max(bisect_left(ordered, beginning), place - _NEIGHBOURS)
+        for other in ordered[first : place + _NEIGHBOURS]:
             likeness = _shared_beginning(stem, other) / max(len(stem), len(other))
-            if likeness >= _LEAST_LIKENESS and other != stem:
-                found.append((number, likeness))
+            if other.startswith(beginning) and likeness >= _LEAST_LIKENESS and other != stem:
+                found.append((self.vocabulary[other], likeness))
         return found
 
     @cached_property
-    def _by_prefix(self) -> dict[str, list[tuple[str, int]]]:
-        buckets: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-        for word, number in self.vocabulary.items():
-            if len(word) >= _PREFIX:
-                buckets[word[:_PREFIX]].append((word, number))
-        return buckets
+    def _ordered(self) -> list[str]:
+        return sorted(self.vocabulary)
 
     @cached_property
     def _quantities(self) -> list[tuple[int, Quantity]]:
@@ -160,7 +165,9 @@ class EvidenceIndex:
             if year is not None and month is None and day is None:
                 near |= numbers == year
         else:
-            near = abs(numbers - claimed.value) <= max(claimed.precision, abs(claimed.value) * 1e-9)
+            low, high = claimed.range
+            slack = abs(claimed.value) * 1e-9
+            near = (numbers >= low - slack) & (numbers <= high + slack)
             near |= years == claimed.value
         hits = {
             unit

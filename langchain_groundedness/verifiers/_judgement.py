@@ -12,7 +12,7 @@ from langchain_groundedness.verifiers._contradictions import Difference, differi
 from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._polarity import find_extents
 from langchain_groundedness.verifiers._signals import signals
-from langchain_groundedness.verifiers._statement import Statement, read_statement
+from langchain_groundedness.verifiers._statement import Item, Statement, read_statement
 from langchain_groundedness.verifiers._support_model import SupportModel
 from langchain_groundedness.verifiers._windows import Match, Window, match_statement
 from langchain_groundedness.words import find_words
@@ -25,6 +25,10 @@ _CLEAR = 0.8
 _ENOUGH = 0.95
 """Share of the widest window's recall from which a shorter window is cited instead."""
 _HALF = 0.5
+_MARGIN = 0.05
+"""By how much more one sentence must say of a claim than another to count as saying more."""
+_LONGEST_CLAIM = 1_000
+"""Words. No sentence is as long; comparing each of them with each would take too long."""
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +76,9 @@ def judge(
         The verdict.
     """
     statement = read_statement(claim.text, task.question)
+    if len(statement.words) > _LONGEST_CLAIM:
+        reason = f"the claim has more than {_LONGEST_CLAIM:,} words, too many to be judged as one"
+        return ClaimVerdict.unchecked(claim, reason, verifier=VERIFIER)
     match = match_statement(statement, index) if statement.items else None
     if match is None:
         chance = 0.0 if statement.items else None
@@ -142,7 +149,7 @@ def _says_extent(statement: Statement, difference: Difference, texts: Sequence[s
 
 
 def decides(finding: Finding, statement: Statement, match: Match) -> bool:
-    """Tell whether a difference outweighs the model: a value found nowhere, or a plain denial.
+    """Tell whether a difference outweighs the model.
 
     Args:
         finding: The difference.
@@ -150,21 +157,33 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
         match: Its windows.
 
     Returns:
-        True if the sentence says nearly all the rest of the claim and the claim's own value is in
-        no document, or if the best sentence of all says the opposite.
+        True if the best sentence of all says the opposite, or if the sentence says nearly all the
+        rest of the claim, with another value, and the claim's own value is nowhere, or, where the
+        sentence makes the same statement and no other, in no sentence that says the rest as well.
     """
     difference = finding.difference
     if difference.agreement < _CLEAR:
         return False
     if difference.kind in ("extent", "polarity"):
         return finding.window == match.sentences[0]
-    words = statement.words
-    return not any(
-        found > _HALF
-        for item, found in zip(statement.items, match.anywhere, strict=True)
-        if difference.claim_start
-        <= (item.quantity.start if item.quantity else words[item.position].start)
-        < difference.claim_end
+    value = np.array([_inside(difference, item, statement) for item in statement.items])
+    if not (match.anywhere[value] > _HALF).any():
+        return True
+    said = max(
+        (_rest(w, value, match) for w in match.pool if (w.found[value] > _HALF).any()), default=0.0
+    )
+    return difference.parallel and said + _MARGIN < _rest(finding.window, value, match)
+
+
+def _inside(difference: Difference, item: Item, statement: Statement) -> bool:
+    start = item.quantity.start if item.quantity else statement.words[item.position].start
+    return difference.claim_start <= start < difference.claim_end
+
+
+def _rest(window: Window, value: NDArray[np.bool_], match: Match) -> float:
+    """Share of what the claim says besides a value that a window says."""
+    return float(window.found[~value] @ match.weights[~value]) / max(
+        float(match.weights[~value].sum()), 1e-9
     )
 
 
@@ -212,8 +231,12 @@ def _contradicted(case: _Case, probability: float, finding: Finding) -> ClaimVer
 def _judge_denial(
     case: _Case, probability: float, model: SupportModel, threshold: float
 ) -> ClaimVerdict:
-    """Judge a bare "no": supported by what contradicts the question, and the other way round."""
-    if case.finding is not None:
+    """Judge a bare "no": supported by what contradicts the question, and the other way round.
+
+    A difference that would not outweigh the model is none here either: another year beside the
+    one that was asked for denies nothing.
+    """
+    if case.finding is not None and decides(case.finding, case.statement, case.match):
         difference = case.finding.difference
         return ClaimVerdict(
             claim=case.claim,

@@ -20,12 +20,15 @@ _LABELS: dict[str, Label] = {
     "unsupported": "unverifiable",
     "unknown": "unverifiable",
 }
-_LABEL = re.compile(r"\b(" + "|".join(_LABELS) + r")\b", re.IGNORECASE)
 _LINE = re.compile(
     r"[^\w\[]*(?:claim\s*|c)?(\d{1,4})\b\W*?[\s:.)]\s*(.*)", re.IGNORECASE | re.DOTALL
 )
+_LABEL = rf"(?<![^\W_])({'|'.join(_LABELS)})(?![^\W_])"
+_MARKS = r"[\s*_`'\".,;:()&\[\]{}=>\u2013\u2014\u2192\u2705\u2713\u2714-]"
+_NAMED = rf"(?:{_MARKS}|\b(?:verdict|sentences?|evidence|by|in|and)\b|(?<!\d)\d{{1,9}}(?!\d))*"
+_HEAD = re.compile(rf"({_NAMED}){_LABEL}({_NAMED})", re.IGNORECASE)
+_ANY_LABEL = re.compile(_LABEL, re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)\s*[-\u2013]\s*(\d+)|(\d+)")
-_AFTER_LABEL = re.compile(r"\W*(?:by\s+)?(?:sentences?\s*)?([\d\s,;\[\]()\u2013-]*)", re.IGNORECASE)
 _NOTHING = frozenset({"", "-", "\u2013", "none", "n/a", "unknown"})
 _LONGEST_RANGE = 20
 _LONGEST_VALUE = 6
@@ -82,13 +85,16 @@ def _read(line: str) -> VerdictLine | None:
     if numbered is None:
         return None
     head, *notes = (part.strip() for part in numbered[2].split("|"))
-    labels = {_LABELS[match[1].lower()] for match in _LABEL.finditer(head)}
-    first = _LABEL.search(head)
-    if first is None or len(labels) != 1:
+    found = _HEAD.match(head)
+    if found is None or len({_LABELS[each.lower()] for each in _ANY_LABEL.findall(head)}) != 1:
         return None
-    label = labels.pop()
-    after = _AFTER_LABEL.match(head, first.end())
-    sentences = _numbers(head[: first.start()]) or _numbers(after[1] if after else "")
+    label = _LABELS[found[2].lower()]
+    if rest := head[found.end() :]:
+        # What goes on behind it may take support or contradiction back.
+        if label != "unverifiable":
+            return None
+        notes = [head[found.end(2) :].lstrip(" -:;,.\u2013\u2014"), *notes]
+    sentences = _numbers(found[1]) or (() if rest else _numbers(found[3]))
     correction, reason = _notes(label, notes)
     return VerdictLine(int(numbered[1]), label, sentences, correction, reason)
 

@@ -1,9 +1,11 @@
 """Polarity and extent: negation, opposites, quantifiers in which claim and evidence differ."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from langchain_groundedness.verifiers._parallel import Part
 from langchain_groundedness.verifiers._statement import Statement
 from langchain_groundedness.words import STOP_WORDS, Word, find_words, stem
 
@@ -12,14 +14,19 @@ __all__ = [
     "differing_extent",
     "find_extents",
     "negation_differs",
+    "negations",
     "opposite_words",
     "polarity_signals",
+    "says_no",
+    "turned_round",
 ]
 
 _NEGATION = re.compile(
-    r"\b(?:not?(?! (?:only|just|merely|matter|but)\b)|never|none|neither|nor|nobody|nothing|without"
-    r"|cannot|hardly|unable to|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to"
-    r"|den(?:y|ies|ied))\b|n['\u2019]t\b",
+    r"\b(?:(?:there (?:is|was) )?no evidence (?:that|of|for)|(?:it is )?(?:a )?myth that"
+    r"|rumou?rs? that|(?:no|any) longer|not?(?! (?:only|just|merely|matter|but)\b)"
+    r"|never|none|neither|nor|nobody|nothing|without|except(?: for)?|cannot|hardly|unable to"
+    r"|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to|den(?:y|ies|ied))\b"
+    r"|n['\u2019]t\b",
     re.IGNORECASE,
 )
 _PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
@@ -160,8 +167,55 @@ class Extent(NamedTuple):
     end: int
 
 
-def _says_no(text: str) -> bool:
+def says_no(text: str) -> bool:
+    """Tell whether a text negates anything, in English.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        True if a word of negation stands in it, that of "not only" aside.
+    """
     return _NEGATION.search(text) is not None
+
+
+def negations(text: str) -> list[Part]:
+    """Find what negates in a text.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Where the negations stand: "not", "no evidence that", "n't".
+    """
+    return [Part(*match.span()) for match in _NEGATION.finditer(text)]
+
+
+def turned_round(claim: Sequence[Word], evidence: Sequence[Word], opposite: Opposites) -> bool:
+    """Tell whether opposite comparatives mean the same: "A is older than B", "B is younger than A".
+
+    Args:
+        claim: Words of the claim.
+        evidence: Words of the evidence.
+        opposite: The opposites.
+
+    Returns:
+        True if what stands before and behind them has changed places.
+    """
+    if "than" not in {w.stem for w in claim} & {w.stem for w in evidence}:
+        return False
+    mine = _sides(claim, opposite.claim)
+    theirs = _sides(evidence, opposite.evidence)
+    return bool(mine[0] & theirs[1]) and bool(mine[1] & theirs[0])
+
+
+def _sides(words: Sequence[Word], middle: str) -> tuple[set[str], set[str]]:
+    place = next(place for place, word in enumerate(words) if word.stem == middle)
+    before, after = (
+        {w.stem for w in part if w.stem not in STOP_WORDS}
+        for part in (words[:place], words[place + 1 :])
+    )
+    return before - after, after - before
 
 
 def negation_differs(claim: str, evidence: str) -> bool:
@@ -184,11 +238,17 @@ def negation_differs(claim: str, evidence: str) -> bool:
 
 def _negated(text: str) -> set[str]:
     """Give the content word behind each negation, up to the next punctuation."""
+    ends = [match.end() for match in _NEGATION.finditer(text)]
+    if not ends:
+        return set()
+    content = [word for word in find_words(text) if word.stem not in STOP_WORDS]
+    starts = [word.start for word in content]
+    stops = [match.start() for match in _PUNCTUATION.finditer(text)]
     negated: set[str] = set()
-    for match in _NEGATION.finditer(text):
-        clause = _PUNCTUATION.split(text[match.end() :], maxsplit=1)[0]
-        content = (word.stem for word in find_words(clause) if word.stem not in STOP_WORDS)
-        negated.add(next(content, ""))
+    for end in ends:
+        word, stop = bisect_left(starts, end), bisect_left(stops, end)
+        found = word < len(content) and (stop == len(stops) or starts[word] < stops[stop])
+        negated.add(content[word].stem if found else "")
     return negated
 
 
@@ -274,7 +334,7 @@ def polarity_signals(statement: Statement, evidence: str) -> dict[str, float]:
     evidence_words = find_words(evidence)
     theirs = {word.stem for word in evidence_words}
     own = [word for word in statement.words if word.start >= statement.own_start]
-    no_claim, no_evidence = _says_no(claim), _says_no(evidence)
+    no_claim, no_evidence = says_no(claim), says_no(evidence)
     degrees = [_EXTENT[w] for w in mine if w in _EXTENT and w not in theirs]
     return {
         "negation_differs": float(no_claim) - float(no_evidence),

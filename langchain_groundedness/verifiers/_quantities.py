@@ -2,10 +2,11 @@
 
 import math
 import re
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
-__all__ = ["Quantity", "comparable", "find_quantities", "same_quantity"]
+__all__ = ["Quantity", "comparable", "compatible", "find_quantities", "same_quantity"]
 
+Bound = Literal["", "over", "least", "under", "most", "about"]
 Kind = Literal["number", "date", "ordinal", "literal"]
 
 
@@ -25,6 +26,20 @@ class Quantity(NamedTuple):
     """Year, month, day, as far as they were written; for a decade the year it begins with."""
     text: str = ""
     """The literal, for clock times and version numbers; `"decade"` for decades."""
+    bound: Bound = ""
+    """What the text says of the number, if not that it is exact: "more than", "at least", …"""
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the greatest number that is meant."""
+        if self.bound == "about":
+            within = max(abs(self.value) * _ABOUT, self.precision)
+            return self.value - within, self.value + within
+        above = math.inf if self.bound in ("over", "least") else self.value + self.precision
+        below = -math.inf if self.bound in ("under", "most") else self.value - self.precision
+        low = math.nextafter(self.value, math.inf) if self.bound == "over" else below
+        high = math.nextafter(self.value, -math.inf) if self.bound == "under" else above
+        return low, high
 
 
 _ONES = [
@@ -145,6 +160,21 @@ _MONTHS = {
     for form in (name, name[:3])
 } | {"sept": 9}
 
+_ABOUT = 0.05
+"""How far, as a share of it, a number may be from what is "about" as much."""
+_FAR = 10.0
+"""A number so many times off meets a bound, but hardly speaks of the same thing."""
+_LONGEST_BOUND = 24
+_BEFORE = re.compile(
+    r"""\b(?:(?P<most>at\ most|no(?:t)?\ more\ than|up\ to|(?:a\ )?maximum\ of)
+    | (?P<least>at\ least|no(?:t)?\ (?:less|fewer)\ than|(?:a\ )?minimum\ of)
+    | (?P<over>(?:more|greater|longer|higher)\ than|over|above|exceed(?:s|ed|ing)?)
+    | (?P<under>(?:less|fewer|shorter|lower)\ than|under|below)
+    | (?P<about>about|around|approximately|roughly|nearly|almost|circa|an\ estimated|close\ to)
+    )\ $""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_BEHIND = re.compile(r"\+(?!\w)|\ (?:or|and)\ (?:more|over|above)\b", re.IGNORECASE)
 _LARGEST = 1e250
 """Beyond it, products with a magnitude would no longer be finite."""
 _DIGITS = 300
@@ -196,7 +226,15 @@ def find_quantities(text: str) -> list[Quantity]:
         >>> find_quantities("March 3rd, 2021")[0].date
         (2021, 3, 3)
     """
-    return [quantity for m in _PATTERN.finditer(text) if (quantity := _read(m)) is not None]
+    found = (quantity for m in _PATTERN.finditer(text) if (quantity := _read(m)) is not None)
+    return [q._replace(bound=_bound(text, q)) if q.kind == "number" else q for q in found]
+
+
+def _bound(text: str, quantity: Quantity) -> Bound:
+    if _BEHIND.match(text, quantity.end):
+        return "least"
+    before = _BEFORE.search(text[max(0, quantity.start - _LONGEST_BOUND) : quantity.start])
+    return cast("Bound", before.lastgroup) if before else ""
 
 
 def _read(match: re.Match[str]) -> Quantity | None:
@@ -205,8 +243,9 @@ def _read(match: re.Match[str]) -> Quantity | None:
     if group["number"]:
         return _read_number(match)
     if group["ordinal"]:
-        n = int(group["on"]) if group["on"] else _ORDINAL_WORDS[group["ow"].lower()]
-        return Quantity(start, end, "ordinal", float(n))
+        place = group["on"]
+        n = min(float(place), _LARGEST) if place else float(_ORDINAL_WORDS[group["ow"].lower()])
+        return Quantity(start, end, "ordinal", n)
     if group["literal"]:
         return Quantity(start, end, "literal", 0.0, text=group["literal"])
     if group["decade"]:
@@ -279,14 +318,32 @@ def comparable(one: Quantity, other: Quantity) -> bool:
         other: Another.
 
     Returns:
-        True for two dates that share a known part, or two numbers of the same or no unit.
+        True for two dates that share a known part, two amounts of money, or two numbers of the
+        same or no unit.
     """
     if one.kind != other.kind:
         return False
     if one.kind == "date":
         both = [a is not None and b is not None for a, b in zip(one.date, other.date, strict=True)]
         return any(both)
-    return one.unit == other.unit
+    money = set(_CURRENCIES.values())
+    return one.unit == other.unit or (one.unit in money and other.unit in money)
+
+
+def compatible(claimed: Quantity, given: Quantity) -> bool:
+    """Tell whether two numbers, one of them a bound, can both be true of one thing.
+
+    Args:
+        claimed: The quantity of the claim.
+        given: The quantity of the evidence.
+
+    Returns:
+        True for "more than 100" and "130", whichever of them is claimed.
+    """
+    if not (claimed.bound or given.bound) or claimed.unit != given.unit:
+        return False
+    (low, high), (least, greatest) = claimed.range, given.range
+    return low <= greatest and least <= high
 
 
 def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911  (a table of kinds)
@@ -317,8 +374,19 @@ def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911 
         return claimed.kind == given.kind and claimed.text == given.text
     if claimed.unit != given.unit and claimed.unit and given.unit:
         return False
+    if claimed.bound:
+        return _meets(claimed, given)
     close = max(claimed.precision, abs(claimed.value) * 1e-9)
     return math.isclose(claimed.value, given.value, rel_tol=0.0, abs_tol=close)
+
+
+def _meets(claimed: Quantity, given: Quantity) -> bool:
+    """Tell whether a number, or all that is meant by its bound, is within a claimed bound."""
+    if claimed.value == given.value and claimed.bound == given.bound:
+        return True
+    near = abs(claimed.value) / _FAR <= abs(given.value) <= abs(claimed.value) * _FAR
+    (low, high), (least, greatest) = claimed.range, given.range
+    return near and claimed.unit == given.unit and low <= least and greatest <= high
 
 
 def _year_as_number(quantity: Quantity) -> float:

@@ -1,6 +1,7 @@
 """A claim made ready for the search: its items (words, names, quantities), weighed."""
 
 import re
+from bisect import bisect_left
 from typing import NamedTuple
 
 from langchain_groundedness.verifiers._quantities import Quantity, find_quantities
@@ -14,6 +15,7 @@ _QUANTITY_WEIGHT = 7.0
 _QUESTION_SHARE = 0.5
 """Of a word's weight, if only the question says it: it tells what a short answer is about."""
 _SHORT_ANSWER = 3
+_BEFORE_WORDS = " \t\"'(\u201c\u2018*_["
 _YES_OR_NO = re.compile(
     r"^\W*(?:yes|yeah|(?P<no>no|nope))\b(?:\s*[,.;:!-]+\s*|\s*$)", re.IGNORECASE
 )
@@ -103,7 +105,12 @@ def _items(
 ) -> list[Item]:
     table = rarity()
     found: dict[str, Item] = {}
-    taken = {i for q in quantities for i, w in enumerate(words) if q.start <= w.start < q.end}
+    starts = [word.start for word in words]
+    taken = {
+        i
+        for q in quantities
+        for i in range(bisect_left(starts, q.start), bisect_left(starts, q.end))
+    }
     titled = _is_titled(text, words)
     for position, word in enumerate(words):
         if position in taken or word.stem in STOP_WORDS:
@@ -119,7 +126,7 @@ def _items(
         found[word.stem] = Item(word.stem, None, weight, is_name, own, word.stem in asked, position)
     for number, quantity in enumerate(quantities):
         own = quantity.start >= own_start
-        position = next((i for i, w in enumerate(words) if w.start >= quantity.start), 0)
+        position = bisect_left(starts, quantity.start) % max(len(words), 1)
         weight = _QUANTITY_WEIGHT * (1.0 if own else _QUESTION_SHARE)
         found[f"#{number}"] = Item(
             "", quantity, weight, is_name=False, own=own, asked=False, position=position
@@ -135,5 +142,6 @@ def _is_titled(text: str, words: list[Word]) -> bool:
 
 
 def _inside_sentence(text: str, start: int) -> bool:
-    before = text[:start].rstrip(" \t\"'(\u201c\u2018*_[")
-    return bool(before) and before[-1] not in ".!?:\n"
+    while start and text[start - 1] in _BEFORE_WORDS:
+        start -= 1
+    return start > 0 and text[start - 1] not in ".!?:\n"

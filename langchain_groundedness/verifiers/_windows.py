@@ -97,11 +97,11 @@ def _places(item: Item, index: EvidenceIndex) -> tuple[Ints, Floats]:
     if len(words) == 1:
         units = index.units_with(words[0][0])
         return units, np.full(len(units), words[0][1])
-    likeness: dict[int, float] = {}
+    likeness = np.zeros(len(index.units))
     for word, value in sorted(words, key=lambda pair: pair[1]):
-        likeness.update(dict.fromkeys(index.units_with(word).tolist(), value))
-    ordered = sorted(likeness)
-    return np.array(ordered, dtype=np.int64), np.array([likeness[u] for u in ordered])
+        likeness[index.units_with(word)] = value
+    units = np.flatnonzero(likeness)
+    return units, likeness[units]
 
 
 def _with_neighbours(top: Ints, units: int) -> Ints:

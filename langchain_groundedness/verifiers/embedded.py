@@ -1,6 +1,7 @@
 """The embedded verifier: judges claims on the CPU, without a network, a key or a language model."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.documents import Document
@@ -9,6 +10,7 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field
 
 from langchain_groundedness._interruptions import exceptions_at_most
+from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._index import EvidenceIndex
@@ -19,9 +21,12 @@ from langchain_groundedness.verifiers._support_model import support_model
 __all__ = ["EmbeddedVerifier"]
 
 _NO_DOCUMENTS = "no documents"
+_MOST_KEPT = 64
+_LARGEST_KEPT = 50_000
+"""Characters of documents whose index is kept: all that is kept stays below some 50 MB."""
 
 
-class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+class EmbeddedVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
     """Judges each claim by the sentences of the documents that speak most about it.
 
     All text of all documents is searched. How well the best one to three neighbouring sentences
@@ -127,7 +132,7 @@ class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]
         )
 
     def _judge_one(self, task: VerificationTask) -> list[ClaimVerdict]:
-        return self._judge_task(task, EvidenceIndex(task.documents))
+        return self._judge_task(task, _index(task.documents))
 
     async def _ajudge_all(
         self, tasks: list[VerificationTask]
@@ -139,9 +144,12 @@ class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]
         results: list[Exception | list[ClaimVerdict]] = []
         for task in tasks:
             key = tuple(document.page_content for document in task.documents)
-            if key not in indexes:
-                indexes[key] = EvidenceIndex(task.documents)
-            results.append(self._judge_task(task, indexes[key]))
+            try:
+                if key not in indexes:
+                    indexes[key] = _index(task.documents)
+                results.append(self._judge_task(task, indexes[key]))
+            except Exception as exc:  # noqa: BLE001  (one task must not cost the others theirs)
+                results.append(exc)
         return results
 
     def _judge_task(self, task: VerificationTask, index: EvidenceIndex) -> list[ClaimVerdict]:
@@ -155,6 +163,17 @@ class EmbeddedVerifier(RunnableSerializable[VerificationTask, list[ClaimVerdict]
         threshold = model.threshold if self.threshold is None else self.threshold
         verdicts = [judge(claim, task, index, model, threshold=threshold) for claim in task.claims]
         return reconcile(task, verdicts, verifier=VERIFIER)
+
+
+def _index(documents: Sequence[Document]) -> EvidenceIndex:
+    """Read documents, unless they were read a moment ago for another sentence."""
+    texts = tuple(document.page_content for document in documents)
+    return _recent(texts) if sum(map(len, texts)) <= _LARGEST_KEPT else EvidenceIndex(documents)
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _recent(texts: tuple[str, ...]) -> EvidenceIndex:
+    return EvidenceIndex([Document(page_content=text) for text in texts])
 
 
 def _all_blank(documents: Sequence[Document]) -> bool:

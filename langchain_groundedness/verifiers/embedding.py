@@ -13,13 +13,13 @@ from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
-from langchain_groundedness.verifiers._differences import differences
 from langchain_groundedness.verifiers._encoder_windows import (
     check_window_options,
     estimate_tokens,
     evidence_windows,
 )
 from langchain_groundedness.verifiers._pooled import Found, Judging, PooledVerifier
+from langchain_groundedness.verifiers._similarity_gate import overlooked
 
 __all__ = ["EmbeddingVerifier"]
 
@@ -155,7 +155,7 @@ class EmbeddingVerifier(PooledVerifier):
             if similarities[place] < self.accept:
                 break
             window = windows[place]
-            found = differences(claim.text, window.text)
+            found = overlooked(claim.text, window.text)
             if not found:
                 quote = Citation.from_document(
                     task.documents, window.document, window.start, window.end

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verifiers import embedded
+from langchain_groundedness.verifiers._judgement import judge
 from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
 
 PYTHON = (
@@ -138,6 +142,29 @@ def test_a_bare_no_is_supported_by_evidence_that_differs_from_the_question() -> 
     assert verdict.verdict == "supported"
 
 
+@pytest.mark.parametrize(
+    ("question", "documents"),
+    [
+        (
+            "Was Anna born in 1990?",
+            ["Anna was born in 1990.", "Anna was married in 2015 after she was elected in 2014."],
+        ),
+        ("Was Anna born in 1990?", ["Anna was born in 1990. Her brother was born in 1985."]),
+        ("Was revenue $2.1B in Q3?", ["Revenue was $2.1B in Q3. Revenue was $1.9B in Q2."]),
+    ],
+)
+def test_a_bare_no_is_not_supported_by_other_values_beside_the_one_asked_for(
+    question: str, documents: list[str]
+) -> None:
+    assert check("No.", *documents, question=question).verdict == "contradicted"
+
+
+def test_a_bare_no_is_not_supported_by_a_difference_that_decides_nothing() -> None:
+    documents = ["Anna was elected mayor in 2015.", "Peter retired in 2014."]
+    verdict = check("No.", *documents, question="Was Anna elected mayor of Lima in 2014?")
+    assert verdict.verdict == "unverifiable"
+
+
 def test_a_bare_amount_is_contradicted_by_another_one() -> None:
     verdict = check("$2.4B", "Revenue was $2.1B in Q3.", question="What was revenue in Q3?")
     assert (verdict.verdict, verdict.correction) == ("contradicted", "$2.1B")
@@ -201,6 +228,28 @@ def test_a_batch_gives_what_single_calls_give() -> None:
     assert asyncio.run(verifier.ainvoke(tasks[0])) == single[0]
 
 
+def test_a_task_that_fails_leaves_the_others_of_its_batch_their_verdicts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(claim: Claim, *args: Any, **options: Any) -> ClaimVerdict:
+        if "poison" in claim.text:
+            raise OverflowError
+        return judge(claim, *args, **options)
+
+    monkeypatch.setattr(embedded, "judge", failing)
+    tasks = [task(text, ["Rome is a city."]) for text in ("Rome is a city.", "poison", "Rome.")]
+    first, failed, last = EmbeddedVerifier().batch(tasks, return_exceptions=True)
+    assert isinstance(failed, OverflowError)
+    assert [verdict.verdict for verdict in (*first, *last)] == ["supported", "supported"]
+    with pytest.raises(OverflowError):
+        EmbeddedVerifier().batch(tasks)
+
+
+def test_an_ordinal_of_thousands_of_digits_is_evidence_like_any_other() -> None:
+    verdict = check("Rome is a city.", "Rome is a city in its " + "1" * 5_000 + "th year.")
+    assert verdict.verdict == "supported"
+
+
 def test_equal_texts_in_other_documents_keep_their_own_ids_and_metadata() -> None:
     text = "Rome is the capital of Italy."
     tasks = [
@@ -219,6 +268,12 @@ def test_the_threshold_is_an_option() -> None:
     verdict = strict.invoke(task("Rome is the capital.", ["Rome is the capital."]))[0]
     assert verdict.verdict == "unverifiable"
     assert dumpd(strict)["kwargs"] == {"threshold": 1.0}
+
+
+@pytest.mark.parametrize("options", [{"threshold": 2}, {"treshold": 0.5}])
+def test_a_bad_option_is_a_configuration_error(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"EmbeddedVerifier: t.*options are: .*threshold"):
+        EmbeddedVerifier(**options)
 
 
 def test_warming_up_twice_changes_nothing() -> None:

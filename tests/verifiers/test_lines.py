@@ -31,6 +31,13 @@ CASES = [
     ("C3: - unverifiable", VerdictLine(3, "unverifiable")),
     ("C3: not supported", VerdictLine(3, "unverifiable")),
     ("C3: [2] refuted", VerdictLine(3, "contradicted", (2,))),
+    ("C1: Sentence 3 and 4 - **Supported**.", VerdictLine(1, "supported", (3, 4))),
+    ("C1: Supported (sentences [3] and [4])", VerdictLine(1, "supported", (3, 4))),
+    ("C1: [3] & [4], verdict: supported", VerdictLine(1, "supported", (3, 4))),
+    ("C1: [3] => supported.", VerdictLine(1, "supported", (3,))),
+    ("C1 [4, 5] supported", VerdictLine(1, "supported", (4, 5))),
+    ("C3: unverifiable - no price", VerdictLine(3, "unverifiable", (), None, "no price")),
+    ("C3: [1] not supported: none", VerdictLine(3, "unverifiable", (1,))),
 ]
 
 
@@ -53,6 +60,21 @@ def test_a_line_is_read(text: str, expected: VerdictLine) -> None:
         "| C1: x",
         "C1 | [3] | fine",
         "[1] supported",
+        "C1: [1] not fully supported",
+        "C1: [1] partially supported",
+        "C1: [1] hardly supported | x",
+        "C1: [1] isn't supported",
+        "C1: [1] cannot be supported",
+        "C1: [1] un-supported",
+        "C1: [1] \u00acsupported",
+        "C1: [1] !supported",
+        "C1: 1 supported? no",
+        "C1: supported by nothing",
+        "C1: supported - not at all",
+        "C1: supported, no",
+        "C1: Sentence 1 does not mean that it is supported.",
+        "C1: I doubt sentence 1 means it is supported",
+        "C1: According to 2014 data supported",
     ],
 )
 def test_what_is_no_verdict_is_passed_over(text: str) -> None:
@@ -72,6 +94,10 @@ def test_the_first_of_two_equal_verdicts_counts() -> None:
 
 def test_a_huge_range_is_not_spelled_out() -> None:
     assert read_lines(["C1: 1-999999999 supported"])[1].sentences == (1, 999999999)
+
+
+def test_a_number_of_thousands_of_digits_is_no_sentence() -> None:
+    assert read_lines([f"C1: [{'9' * 5_000}] supported"]) == {}
 
 
 def test_verdict_lines_are_found_in_prose() -> None:

@@ -152,6 +152,19 @@ def test_a_judge_of_one_claim_may_leave_out_its_number() -> None:
     assert labels(verifier.invoke(task("Rome is in Italy."))) == ["supported"]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I doubt sentence 1 means it is supported",
+        "The claim says less than the evidence; I would not call it\nsupported",
+        "C1: [1] hardly supported",
+    ],
+)
+def test_prose_about_a_single_claim_is_no_verdict(reply: str) -> None:
+    verifier, _ = judge(*[reply] * 4)
+    assert labels(verifier.invoke(task("Rome is in Italy."))) == ["unchecked"]
+
+
 def test_verdicts_on_several_claims_without_numbers_are_asked_for_one_by_one() -> None:
     numberless = '{"lines": ["[1] supported", "unverifiable | no word"]}'
     verifier, model = judge(

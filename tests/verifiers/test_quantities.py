@@ -1,5 +1,6 @@
 """Quantities: what is written differently and means the same, and what is not."""
 
+import math
 from datetime import date
 
 import pytest
@@ -11,6 +12,14 @@ from langchain_groundedness.verifiers._quantities import (
     find_quantities,
     same_quantity,
 )
+
+
+@pytest.mark.parametrize("digits", [400, 5_000])
+@pytest.mark.parametrize("form", ["{}th", "{}", "${}.5 billion", "{}.5%", "-{}", "0.{}", "1:{}"])
+def test_thousands_of_digits_are_no_error(form: str, digits: int) -> None:
+    for quantity in find_quantities(form.format("1" * digits)):
+        assert math.isfinite(quantity.value)
+        assert same_quantity(quantity, quantity)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verifiers._differences import differences
+from langchain_groundedness.verifiers._similarity_gate import overlooked
 
 
 @pytest.mark.parametrize(
@@ -10,6 +10,10 @@ from langchain_groundedness.verifiers._differences import differences
     [
         ("Rome is the capital of Italy.", "The capital of Italy is Rome."),
         ("Revenue was 2,100 million.", "The revenue was 2100 million."),
+        ("Revenue was $2.1 billion.", "Revenue was 2,100 million dollars."),
+        ("It opened in May 2019.", "It opened on 3 May 2019."),
+        ("It has 12 towers.", "It has twelve towers."),
+        ("It has one A320.", "The A320 it has is one."),
         ("IBM grew by 3.5%.", "Last year ibm grew by 3.5%."),
         ("He didn't leave Rome.", "Rome he never left."),
         ("Rom ist nicht alt.", "Rom ist keine alte Stadt."),
@@ -18,7 +22,7 @@ from langchain_groundedness.verifiers._differences import differences
     ],
 )
 def test_wording_order_and_format_are_no_differences(claim: str, passage: str) -> None:
-    assert differences(claim, passage) == ()
+    assert overlooked(claim, passage) == ()
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,12 @@ def test_wording_order_and_format_are_no_differences(claim: str, passage: str) -
     [
         ("Revenue was $2.4B.", "Revenue was $2.1B.", "numbers"),
         ("It has 3.141 parts.", "It has 3141 parts.", "numbers"),
+        ("Revenue was $2.1 billion.", "Revenue was 2,200 million dollars.", "numbers"),
+        ("It flew an A320.", "It flew an A330.", "numbers"),
+        ("It has one tower.", "It has two towers.", "numbers"),
+        ("It grew by half.", "It grew by a quarter.", "numbers"),
+        ("It was sold twice.", "It was sold once.", "numbers"),
+        ("Rome lacks water.", "Rome has water.", "negations"),
         ("It has two towers.", "It has three towers.", "numbers"),
         ("It has 4 million people.", "It has 4 towers and 3 million people.", "numbers"),
         ("Python was made by George Lucas.", "Python was made by Guido van Rossum.", "names"),
@@ -41,9 +51,9 @@ def test_wording_order_and_format_are_no_differences(claim: str, passage: str) -
     ],
 )
 def test_other_numbers_names_or_negations_are(claim: str, passage: str, kind: str) -> None:
-    assert kind in differences(claim, passage)
+    assert kind in overlooked(claim, passage)
 
 
 @given(st.text())
 def test_a_text_differs_from_itself_only_if_it_says_nothing(text: str) -> None:
-    assert differences(text, text) in ((), ("words",))
+    assert overlooked(text, text) in ((), ("words",))

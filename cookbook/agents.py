@@ -1,0 +1,202 @@
+# %% [markdown]
+# # Agents whose answers are checked
+#
+# `GroundednessMiddleware` checks the final answer of a `create_agent` agent, claim by claim,
+# against what the agent's tools have returned. This notebook runs offline: the embedded verifier
+# judges, and a scripted model stands in for a real one. With a model of yours, only the cell below
+# changes.
+#
+# Install with `pip install 'langchain-groundedness[agents]'`.
+
+# %%
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from langchain_groundedness import Corrector, GroundednessMiddleware, GroundednessRunnable
+from langchain_groundedness.testing import ScriptedChatModel
+
+
+class ScriptedAgentModel(ScriptedChatModel):
+    """Says what a script says, and streams it word by word."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+    def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        message = self._generate(messages).generations[0].message
+        for word in message.text.split(" "):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=f"{word} "))
+        for call in message.tool_calls:
+            chunk = {"name": call["name"], "args": '{"query": "Q3"}', "id": "1", "index": 0}
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[chunk]))
+
+
+@tool(response_format="content_and_artifact")
+def search(query: str) -> tuple[str, list[Document]]:
+    """Search the reports."""
+    report = Document(
+        "Revenue was $2.1B in Q3, up 12% from last year. The company has 4,200 employees.",
+        metadata={"source": "https://example.org/q3", "title": "Q3 report"},
+    )
+    return report.page_content, [report]
+
+
+LOOKS_UP = AIMessage("", tool_calls=[{"name": "search", "args": {"query": "Q3"}, "id": "1"}])
+WRONG = "Revenue was $2.4B in Q3. The company has 4,200 employees."
+RIGHT = "Revenue was $2.1B in Q3. The company has 4,200 employees."
+QUESTION = {"messages": [("user", "What was revenue in Q3, and how many people work there?")]}
+
+
+def agent_that_says(*answers: str, checks: GroundednessMiddleware, **options: Any) -> Any:
+    """Make an agent that looks something up once and then says `answers`."""
+    model = ScriptedAgentModel(replies=[LOOKS_UP, *answers])
+    return create_agent(model, tools=[search], middleware=[checks], **options)
+
+
+# %% [markdown]
+# ## Annotate
+#
+# The answer stays. Its supported parts get native `Citation` annotations, and the verdicts stand in
+# the state under `groundedness`, as plain data that every checkpointer can keep.
+
+# %%
+agent = agent_that_says(WRONG, checks=GroundednessMiddleware())
+state = agent.invoke(QUESTION)
+print(state["groundedness"]["verdict"], state["groundedness"]["trust_score"])
+for claim in state["groundedness"]["claims"]:
+    print(claim["verdict"], "|", claim["claim"]["text"])
+
+# %%
+(block,) = state["messages"][-1].content_blocks
+for note in block["annotations"]:
+    if note["type"] == "citation":
+        print(block["text"][note["start_index"] : note["end_index"]])
+        print("  says", note["title"], "at", note["url"], "in these words:", note["cited_text"])
+
+# %% [markdown]
+# ## Correct
+#
+# Contradicted claims are corrected, or taken out where that is not possible; unverifiable ones are
+# taken out. The message keeps its id, so nothing ungrounded stays in the state.
+
+# %%
+checker = GroundednessRunnable(corrector=Corrector(marker=None))
+checks = GroundednessMiddleware(checker, on_ungrounded="correct")
+agent = agent_that_says(f"{WRONG} The weather was fine.", checks=checks)
+print(agent.invoke(QUESTION)["messages"][-1].text)
+
+# %% [markdown]
+# ## Retry
+#
+# The model hears which claims failed and answers again, at most `max_retries` times; then
+# `after_retries` says what happens. Neither the refused answer nor the feedback stays.
+
+# %%
+checks = GroundednessMiddleware(on_ungrounded="retry", max_retries=2, after_retries="block")
+agent = agent_that_says(WRONG, RIGHT, checks=checks)
+state = agent.invoke(QUESTION)
+print(state["messages"][-1].text)
+print("asked again:", state["groundedness"]["retries"], "| messages:", len(state["messages"]))
+
+# %% [markdown]
+# ## Block
+
+# %%
+checks = GroundednessMiddleware(on_ungrounded="block", blocked_message="Please ask our staff.")
+print(agent_that_says(WRONG, checks=checks).invoke(QUESTION)["messages"][-1].text)
+
+# %% [markdown]
+# ## Review
+#
+# The run pauses, and a person decides. With a checkpointer that keeps its data, the run can be
+# resumed days later, by another process; the answer is not checked a second time.
+
+# %%
+checks = GroundednessMiddleware(
+    GroundednessRunnable(on_contradicted="correct"), on_ungrounded="review"
+)
+agent = agent_that_says(WRONG, RIGHT, checks=checks, checkpointer=InMemorySaver())
+thread = {"configurable": {"thread_id": "1"}}
+(pause,) = agent.invoke(QUESTION, thread)["__interrupt__"]
+print(pause.value["action_requests"][0]["description"])
+print("answer:    ", pause.value["action_requests"][0]["args"]["answer"])
+print("suggestion:", pause.value["suggestion"])
+print("decisions: ", pause.value["review_configs"][0]["allowed_decisions"])
+
+# %% [markdown]
+# `approve` lets it out; `edit` puts a text of the reviewer in its place; `reject` withholds it;
+# `respond` sends the reviewer's words to the model, which answers again, and is checked again.
+
+# %%
+words = {"type": "respond", "message": "The revenue is wrong. Read the report again."}
+state = agent.invoke(Command(resume=words), thread)
+print(state["messages"][-1].text)
+print(state["groundedness"]["outcome"], "|", state["groundedness"]["verdict"])
+
+# %% [markdown]
+# ## Hold the stream
+#
+# Tokens leave an agent from inside its model, before any middleware has seen them. With
+# `hold_stream=True` a sentence enters the token stream only after its verdict, and only if it
+# holds.
+
+# %%
+checks = GroundednessMiddleware(hold_stream=True)
+agent = agent_that_says(f"Hello! {WRONG} The weather was fine.", checks=checks)
+parts = agent.stream(QUESTION, stream_mode="messages")
+print("".join(part.text for part, _ in parts if isinstance(part, AIMessageChunk)))
+
+# %% [markdown]
+# ## Live verdicts
+#
+# `run.extensions["groundedness"]` tells each verdict as soon as it is known: while the answer is
+# written with `live=True` or `hold_stream=True`, otherwise after the last token.
+
+# %%
+warnings.filterwarnings("ignore", message="The v3 streaming protocol")
+agent = agent_that_says(WRONG, checks=GroundednessMiddleware(live=True))
+run = agent.stream_events(QUESTION, version="v3")
+for event in run.extensions["groundedness"]:
+    if event["event"] == "groundedness.verdict":
+        print(event["data"]["verdict"], "|", event["data"]["claim"]["text"])
+
+# %% [markdown]
+# ## In a graph of your own
+#
+# `groundedness_node` does the same in a hand-written graph, with messages or with the keys of a
+# chain.
+
+# %%
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from langchain_groundedness import groundedness_node
+
+
+class State(TypedDict, total=False):
+    """State of a small graph."""
+
+    question: str
+    documents: list[str]
+    answer: str
+    groundedness: dict[str, Any]
+
+
+graph = StateGraph(State)
+graph.add_node("answer", lambda state: {"answer": "Revenue was $2.4B in Q3."})
+graph.add_node("check", groundedness_node(on_ungrounded="correct"))
+graph.add_edge(START, "answer")
+graph.add_edge("answer", "check")
+graph.add_edge("check", END)
+documents = ["Revenue was $2.1B in Q3."]
+state = graph.compile().invoke({"question": "Revenue?", "documents": documents})
+print(state["answer"])

@@ -1,0 +1,287 @@
+"""Hands out what a handler finds out: to functions, through iterators, as results by run id."""
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextvars import copy_context
+from typing import Any, Literal, TypeAlias
+from uuid import UUID
+
+from langchain_core.runnables import run_in_executor
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import override
+
+from langchain_groundedness.types import ClaimVerdict, GroundednessResult
+
+__all__ = ["Channel", "GroundednessEvent", "Listener", "Results"]
+
+logger = logging.getLogger("langchain_groundedness")
+
+
+class GroundednessEvent(BaseModel):
+    """One thing that a handler found out about one run.
+
+    Of each root run come any number of `verdict`s, each as soon as it is final, then one `result`,
+    or one `abandoned` if the run ended without an answer (an error, a cancellation, a consumer that
+    left, an agent that waits for a person). A verdict that was
+    given while the text was still being written is `retracted` if that text did not become the
+    answer, as when an agent goes on to call a tool.
+
+    Example:
+        >>> from uuid import UUID
+        >>> GroundednessEvent(kind="abandoned", run_id=UUID(int=1)).is_last
+        True
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["verdict", "retracted", "result", "abandoned"]
+    run_id: UUID
+    """The root run: of the chain or the agent, or of the inner runnable that has the handler."""
+    verdict: ClaimVerdict | None = None
+    """Of a `verdict` or a `retracted`."""
+    result: GroundednessResult | None = None
+    """Of a `result`."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no other event of this run follows."""
+        return self.kind in ("result", "abandoned")
+
+
+Listener: TypeAlias = Callable[[GroundednessEvent], Awaitable[None] | None]
+
+
+class Results(Mapping[UUID, GroundednessResult]):
+    """Results by root run id, in the order in which they came; the oldest make room for new ones.
+
+    Safe to read while other threads add to it.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Start with none.
+
+        Args:
+            most: How many are kept.
+        """
+        self._most = most
+        self._kept: OrderedDict[UUID, GroundednessResult] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def add(self, run_id: UUID, result: GroundednessResult) -> None:
+        """Keep a result.
+
+        Args:
+            run_id: The root run.
+            result: What was found out about its answer.
+        """
+        with self._lock:
+            self._kept[run_id] = result
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+    @override
+    def __getitem__(self, run_id: UUID) -> GroundednessResult:
+        return self._kept[run_id]
+
+    @override
+    def __iter__(self) -> Iterator[UUID]:
+        with self._lock:
+            return iter(list(self._kept))
+
+    @override
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class Channel:
+    """The last events, kept for iterators that may come late, and the functions to call.
+
+    An iterator reads all that is kept and then what comes, at its own pace; several do not take
+    anything from each other. One that falls behind by more than is kept misses the oldest events,
+    and a line in the log says so.
+    """
+
+    def __init__(
+        self, *, on_verdict: Listener | None, on_event: Listener | None, max_events: int
+    ) -> None:
+        """Start with no events.
+
+        Args:
+            on_verdict: Called with each `verdict`.
+            on_event: Called with each event.
+            max_events: How many are kept.
+        """
+        self._on_verdict = on_verdict
+        self._on_event = on_event
+        self._kept: deque[GroundednessEvent] = deque(maxlen=max_events)
+        self._count = 0
+        self._closed = False
+        self._news = threading.Condition()
+        self._wakers: set[Callable[[], Any]] = set()
+
+    def close(self) -> None:
+        """End the iterators once they have read everything."""
+        with self._news:
+            self._closed = True
+            self._wake()
+
+    def publish(
+        self, event: GroundednessEvent, *, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        """Hand an event out, from a thread; waits for the functions that are called.
+
+        Args:
+            event: The event.
+            loop: A running loop for what the functions return to be awaited on; by default one
+                of their own.
+        """
+        self.keep(event)
+        for listener in self._listeners(event):
+            try:
+                outcome = listener(event)
+                if inspect.isawaitable(outcome):
+                    _run(outcome, loop)
+            except Exception as exc:  # noqa: BLE001  (a listener never breaks the user's chain)
+                _complain(exc)
+
+    async def apublish(self, event: GroundednessEvent) -> None:
+        """Hand an event out, on an event loop; waits for the functions that are called.
+
+        Args:
+            event: The event.
+        """
+        self.keep(event)
+        for listener in self._listeners(event):
+            try:
+                outcome: Any
+                if inspect.iscoroutinefunction(listener):
+                    outcome = listener(event)
+                else:
+                    outcome = await run_in_executor(None, listener, event)
+                if inspect.isawaitable(outcome):
+                    await outcome
+            except Exception as exc:  # noqa: BLE001  (a listener never breaks the user's chain)
+                _complain(exc)
+
+    def events(self, run_id: UUID | None) -> Iterator[GroundednessEvent]:
+        """Read the events, and wait for more.
+
+        Args:
+            run_id: Whose to read; by default those of all runs.
+
+        Yields:
+            Events, until the channel is closed or that run has ended.
+        """
+        place = 0
+        while True:
+            with self._news:
+                while self._count <= place and not self._closed:
+                    self._news.wait()
+                place, new = self._since(place)
+            if not new:
+                return
+            for event in new:
+                if run_id in (None, event.run_id):
+                    yield event
+                    if run_id is not None and event.is_last:
+                        return
+
+    async def aevents(self, run_id: UUID | None) -> AsyncIterator[GroundednessEvent]:
+        """Read the events, and wait for more without holding up the event loop.
+
+        Args:
+            run_id: Whose to read; by default those of all runs.
+
+        Yields:
+            Events, until the channel is closed or that run has ended.
+        """
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(news.set)
+
+        place = 0
+        with self._news:
+            self._wakers.add(wake)
+        try:
+            while True:
+                news.clear()
+                with self._news:
+                    place, new = self._since(place)
+                    closed = self._closed
+                for event in new:
+                    if run_id in (None, event.run_id):
+                        yield event
+                        if run_id is not None and event.is_last:
+                            return
+                if closed and not new:
+                    return
+                if not new:
+                    await news.wait()
+        finally:
+            with self._news:
+                self._wakers.discard(wake)
+
+    def _since(self, place: int) -> tuple[int, list[GroundednessEvent]]:
+        missed = self._count - len(self._kept) - place
+        if missed > 0 and place > 0:
+            logger.warning("an iterator over events was too slow and has missed %d", missed)
+        unread = min(self._count - place, len(self._kept))
+        return self._count, list(self._kept)[len(self._kept) - unread :]
+
+    def keep(self, event: GroundednessEvent) -> None:
+        """Keep an event for the iterators, and call nobody.
+
+        Args:
+            event: The event.
+        """
+        with self._news:
+            self._kept.append(event)
+            self._count += 1
+            self._wake()
+
+    def _wake(self) -> None:
+        self._news.notify_all()
+        for wake in list(self._wakers):
+            try:
+                wake()
+            except RuntimeError:  # its loop was closed while it waited
+                self._wakers.discard(wake)
+
+    def _listeners(self, event: GroundednessEvent) -> Iterator[Listener]:
+        if self._on_verdict is not None and event.kind == "verdict":
+            yield self._on_verdict
+        if self._on_event is not None:
+            yield self._on_event
+
+
+def _complain(error: Exception) -> None:
+    logger.warning("a function called with groundedness events raised %s", type(error).__name__)
+
+
+def _run(outcome: Awaitable[None], loop: asyncio.AbstractEventLoop | None) -> None:
+    """Await something from a thread that has no loop, or whose loop is busy with its caller."""
+
+    async def wait() -> None:
+        await outcome
+
+    if loop is not None and loop.is_running():
+        asyncio.run_coroutine_threadsafe(wait(), loop).result()
+        return
+    context, failed = copy_context(), []
+
+    def work() -> None:
+        try:
+            context.run(asyncio.run, wait())
+        except Exception as exc:  # noqa: BLE001  (raised again below)
+            failed.append(exc)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]

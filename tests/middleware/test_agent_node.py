@@ -1,0 +1,157 @@
+"""The node for hand-written graphs."""
+
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AnyMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import Command
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from langchain_groundedness import ConfigurationError, groundedness_node
+from middleware.agent_scripts import (
+    FALSE,
+    QUESTION,
+    REPORT,
+    TRUE,
+    How,
+    Writer,
+    call,
+    checker,
+    run,
+)
+
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+BLOCKED = "I cannot give an answer that the sources support."
+
+
+class Talk(TypedDict, total=False):
+    messages: Annotated[list[AnyMessage], add_messages]
+    groundedness: dict[str, Any]
+
+
+class Lookup(TypedDict, total=False):
+    question: str
+    context: list[Document]
+    answer: str
+    groundedness: dict[str, Any]
+
+
+class Answered(BaseModel):
+    question: str = ""
+    context: list[str] = []
+    answer: str = ""
+    groundedness: dict[str, Any] | None = None
+
+
+def again(state: Any) -> str:
+    return "model" if state["groundedness"]["outcome"] in {"retrying", "responded"} else END
+
+
+def talking(*replies: str, **options: Any) -> tuple[Any, Writer]:
+    """Make a graph of a search, a model and the node."""
+    model = Writer(replies=list(replies))
+    found = ToolMessage("found", artifact=[REPORT], tool_call_id="call-search")
+    check, _ = checker()
+    graph: Any = StateGraph(Talk)
+    graph.add_node("search", lambda state: {"messages": [call(), found]})  # noqa: ARG005
+    graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_node("check", groundedness_node(check, **options))
+    for first, second in ((START, "search"), ("search", "model"), ("model", "check")):
+        graph.add_edge(first, second)
+    graph.add_conditional_edges("check", again, ["model", END])
+    return graph.compile(checkpointer=InMemorySaver()), model
+
+
+def looking_up(answer: str, schema: Any = Lookup, **options: Any) -> Any:
+    """Make a graph without messages."""
+    check, _ = checker()
+    graph: Any = StateGraph(schema)
+    graph.add_node("answer", lambda state: {"answer": answer})  # noqa: ARG005
+    graph.add_node("check", groundedness_node(check, **options))
+    for first, second in ((START, "answer"), ("answer", "check"), ("check", END)):
+        graph.add_edge(first, second)
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+def test_the_node_annotates_the_answer_and_tells_the_verdicts(how: How) -> None:
+    graph, _ = talking(TRUE)
+    state = run(graph, QUESTION, how, THREAD)
+    assert state["groundedness"]["verdict"] == "grounded"
+    (block,) = state["messages"][-1].content
+    assert block["annotations"][0]["cited_text"] == REPORT.page_content
+
+
+def test_a_graph_can_lead_back_to_the_model(how: How) -> None:
+    graph, model = talking(FALSE, TRUE, on_ungrounded="retry")
+    state = run(graph, QUESTION, how, THREAD)
+    assert FALSE in model.requests[-1][-1].text
+    assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai"]
+    assert state["messages"][-1].text == TRUE
+    assert state["groundedness"]["retries"] == 1
+
+
+def test_retries_of_a_graph_are_capped(how: How) -> None:
+    graph, model = talking(FALSE, FALSE, on_ungrounded="retry", after_retries="block")
+    state = run(graph, QUESTION, how, THREAD)
+    assert len(model.requests) == 2
+    assert state["messages"][-1].text == BLOCKED
+
+
+def test_the_node_asks_a_reviewer(how: How) -> None:
+    graph, _ = talking(FALSE, on_ungrounded="review")
+    paused = run(graph, QUESTION, how, THREAD)
+    assert paused["__interrupt__"][0].value["type"] == "groundedness_review"
+    state = run(graph, Command(resume={"type": "edit", "answer": TRUE}), how, THREAD)
+    assert state["messages"][-1].text == TRUE
+
+
+@pytest.mark.parametrize("schema", [Lookup, Answered])
+def test_a_graph_without_messages_gets_its_changed_answer_where_it_was(
+    how: How, schema: Any
+) -> None:
+    documents: list[Any] = [REPORT] if schema is Lookup else [REPORT.page_content]
+    value = {"question": "Revenue?", "context": documents}
+    blocked = run(looking_up(FALSE, schema, on_ungrounded="block"), value, how, THREAD)
+    passed = run(looking_up(TRUE, schema, on_ungrounded="block"), value, how, THREAD)
+    assert blocked["answer"] == BLOCKED
+    assert blocked["groundedness"]["outcome"] == "blocked"
+    assert passed["answer"] == TRUE
+    assert passed["groundedness"]["verdict"] == "grounded"
+
+
+def test_a_graph_without_messages_finds_in_its_state_what_the_model_should_hear() -> None:
+    node = groundedness_node(checker()[0], on_ungrounded="retry")
+    state = {"question": "Revenue?", "context": [REPORT], "answer": FALSE}
+    first = node.invoke(state)
+    assert set(first) == {"groundedness"}
+    assert first["groundedness"]["outcome"] == "retrying"
+    assert FALSE in first["groundedness"]["feedback"]
+    second = node.invoke({**state, **first})
+    assert second["groundedness"]["outcome"] == "annotated"
+    assert node.invoke({**state, **first, "question": "?"})["groundedness"]["outcome"] == "retrying"
+
+
+def test_a_graph_without_messages_can_be_reviewed(how: How) -> None:
+    graph = looking_up(FALSE, on_ungrounded="review")
+    run(graph, {"question": "Revenue?", "context": [REPORT]}, how, THREAD)
+    state = run(graph, Command(resume={"type": "reject", "message": "Ask Ann."}), how, THREAD)
+    assert state["answer"] == "Ask Ann."
+
+
+def test_a_state_that_cannot_be_read_is_unchecked_and_not_fine(how: How) -> None:
+    graph = looking_up(TRUE, on_ungrounded="block")
+    documents: Any = [3]
+    state = run(graph, {"question": "Revenue?", "context": documents}, how, THREAD)
+    assert state["groundedness"]["verdict"] == "unchecked"
+    assert not state["groundedness"]["is_trusted"]
+    assert state["answer"] == BLOCKED
+
+
+def test_options_of_the_node_are_checked() -> None:
+    with pytest.raises(ConfigurationError, match="on_ungrounded must be one of"):
+        groundedness_node(on_ungrounded="ignore")  # type: ignore[arg-type]

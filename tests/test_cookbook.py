@@ -1,0 +1,53 @@
+"""The notebooks: made from their scripts, executed, the same on every machine."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from cookbook.build import cells_of
+
+FOLDER = Path(__file__).parent.parent / "cookbook"
+SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.name != "build.py")
+
+
+def notebook(path: Path) -> Any:
+    read: Any = nbformat.read
+    return read(path, as_version=4)
+
+
+def outputs(path: Path) -> list[Any]:
+    return [cell.outputs for cell in notebook(path).cells if cell.cell_type == "code"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_notebook_is_made_from_its_script(script: Path) -> None:
+    cells = [(cell.cell_type, cell.source) for cell in notebook(script.with_suffix(".ipynb")).cells]
+    assert cells == cells_of(script.read_text(encoding="utf-8"))
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_notebook_runs_offline_and_gives_the_outputs_that_are_stored(
+    script: Path, tmp_path: Path
+) -> None:
+    # In a process of its own: a kernel talks through sockets, which are blocked in this one.
+    subprocess.run(
+        [sys.executable, "-W", "ignore", FOLDER / "build.py", script.stem, "--into", tmp_path],
+        env=os.environ | {"PYTHONPATH": str(FOLDER.parent)},
+        check=True,
+    )
+    fresh = outputs(tmp_path / f"{script.stem}.ipynb")
+    assert fresh == outputs(script.with_suffix(".ipynb"))
+    assert sum(map(len, fresh)) > 3
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_notebook_knows_nothing_of_the_machine_it_was_made_on(script: Path) -> None:
+    text = script.with_suffix(".ipynb").read_text(encoding="utf-8")
+    assert not re.search(r"/(tmp|home|root|work|usr|Users)\b|\.venv|Traceback|Warning", text)

@@ -1,0 +1,32 @@
+"""Replies of chat models that are out of all proportion."""
+
+import pytest
+from pydantic import BaseModel
+
+from langchain_groundedness._replies import numbered_line, parse_json
+
+
+class Lines(BaseModel):
+    """Lines of a reply."""
+
+    lines: list[str]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "[" * 50_000,
+        '{"lines": ' + "[" * 50_000,
+        '{"lines": ' + '{"lines": ' * 20_000,
+        "[" + "9" * 5_000,
+        '{"lines": [' + "9" * 5_000 + "]}",
+        '{"lines": ' + "9" * 5_000,
+    ],
+)
+def test_endless_brackets_and_digits_are_no_error(reply: str) -> None:
+    parsed = parse_json(reply, Lines)
+    assert parsed is None or all(isinstance(line, str) for line in parsed.lines)
+
+
+def test_a_line_is_not_numbered_by_thousands_of_digits() -> None:
+    assert numbered_line("9" * 5_000 + ": text") is None
