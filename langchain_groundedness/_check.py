@@ -10,11 +10,12 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from langchain_groundedness._causes import cause
 from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
 from langchain_groundedness._steps import CheckState, Step, UnexpectedReplyError, replies_of
 from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.exceptions import VerificationError
-from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.inputs import NO_DOCUMENTS, CheckInput, no_documents
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.scoring import answer_verdict, reconcile, trust_score
 from langchain_groundedness.types import (
@@ -32,9 +33,8 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verifiers import Verifier
 
-__all__ = ["Check"]
+__all__ = ["NO_DOCUMENTS", "Check"]
 
-NO_DOCUMENTS = "no documents to check against"
 _EDITS = frozenset({"correct", "strip"})
 
 
@@ -296,7 +296,7 @@ class Check:
         if self.max_claims is not None and index >= self.max_claims:
             return f"over max_claims={self.max_claims}"
         if state.failure is None and not _has_text(state.source):
-            return NO_DOCUMENTS
+            return no_documents(state.source)
         return state.failure or "not reached"
 
     def result(self, state: CheckState, usage: Usage) -> GroundednessResult:
@@ -343,4 +343,4 @@ def _with_edits(state: CheckState, edits: Sequence[Edit]) -> CheckState:
 
 
 def _cause(error: Exception) -> str:
-    return str(error) if isinstance(error, UnexpectedReplyError) else type(error).__name__
+    return str(error) if isinstance(error, UnexpectedReplyError) else cause(error)

@@ -6,8 +6,10 @@ Exit codes: 0 the answer is trusted, 1 it is not, 2 it could not be checked (bad
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -25,6 +27,7 @@ from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["run"]
 
+_URL = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 TRUSTED, NOT_TRUSTED, NOT_CHECKED, INTERRUPTED = 0, 1, 2, 130
 
 _CHECK_HELP = """Check an answer claim by claim against its documents.
@@ -99,8 +102,26 @@ class CannotCheckError(Exception):
     """The check cannot run; the message is one line for the user."""
 
 
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  (as typer calls it)
+    if wanted:
+        try:
+            number = version("langchain-groundedness")
+        except PackageNotFoundError:  # run from a copy of the source
+            number = "(not installed)"
+        typer.echo(f"langchain-groundedness {number}")
+        raise typer.Exit(TRUSTED)
+
+
 @app.callback()
-def _program() -> None:
+def _program(
+    *,
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Tell which claims of an answer its documents really support."""
 
 
@@ -108,7 +129,11 @@ def _program() -> None:
 def check(  # noqa: PLR0913  (each is an option of the command)
     *,
     answer: Annotated[
-        str, typer.Option(help="The answer; @PATH reads it from a file, - from standard input.")
+        str,
+        typer.Option(
+            help="The answer; @PATH reads it from a file, - from standard input, and @@ begins "
+            "an answer that itself begins with @."
+        ),
     ],
     documents: Annotated[
         list[str],
@@ -147,6 +172,7 @@ def check(  # noqa: PLR0913  (each is an option of the command)
 ) -> None:
     """Check one answer; `_CHECK_HELP` tells the user the rest."""
     try:
+        _check_ranges(max_claims, trust_threshold)
         _read_standard_input_once(answer, *documents)
         text = _read_answer(answer)
         sources = _read_documents(documents)
@@ -168,6 +194,15 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     raise typer.Exit(_exit_code(result))
 
 
+def _check_ranges(max_claims: int | None, trust_threshold: float) -> None:
+    if max_claims is not None and max_claims < 1:
+        msg = f"--max-claims must be 1 or more, got {max_claims}"
+        raise CannotCheckError(msg)
+    if not 0 <= trust_threshold <= 1:
+        msg = f"--trust-threshold must be from 0 to 1, got {trust_threshold:g}"
+        raise CannotCheckError(msg)
+
+
 def _read_standard_input_once(*paths: str) -> None:
     if paths.count("-") > 1:
         msg = "standard input (-) can be given once, as the answer or as a document"
@@ -175,6 +210,8 @@ def _read_standard_input_once(*paths: str) -> None:
 
 
 def _read_answer(given: str) -> str:
+    if given.startswith("@@"):
+        return given[1:]
     path = given.removeprefix("@")
     text = given if path == given != "-" else _read(path)
     if not text.strip():
@@ -207,6 +244,9 @@ def _read(path: str) -> str:
     except OSError as error:
         msg = f"{name}: {error.strerror or type(error).__name__}"
         raise CannotCheckError(msg) from error
+    if b"\0" in data:
+        msg = f"{name}: binary data, not text; convert it first"
+        raise CannotCheckError(msg)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -220,6 +260,12 @@ def _load_model(name: str | None, base_url: str | None) -> BaseChatModel | None:
             msg = "--base-url needs --model, the name of the model on that server"
             raise CannotCheckError(msg)
         return None
+    if not name.strip():
+        msg = "--model is empty; give the name of a model, such as openai:gpt-4o-mini"
+        raise CannotCheckError(msg)
+    if base_url is not None and not _URL.match(base_url):
+        msg = "--base-url must begin with http:// or https://, as in http://localhost:11434/v1"
+        raise CannotCheckError(msg)
     try:
         return _chat_model(name, base_url)
     except GroundednessError:

@@ -48,6 +48,7 @@ _LONGEST_VALUE = 4
 _JOINS_HALVES = re.compile(r"[*_`]*,?[ ](?:and )?[*_`]*")
 _LOGGER = logging.getLogger(__name__)
 _ENDED = re.compile(r"""[.!?\u2026\u3002\uff01\uff1f][*_`"')\u201d\u2019]*$""")
+_OPENS_SECOND_HALF = re.compile(r"(?:that|which|who|with|is|was|are|were|has|have|had)\b")
 _CLOSES_SENTENCE = re.compile(
     r"(?:\s{0,2}(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{1,60}\)|\u3010[^\u3010\u3011]{1,60}\u3011))*[.!]?[*_`]*"
 )
@@ -262,8 +263,11 @@ def _other_half(task: CorrectionTask, span: Span) -> ClaimVerdict | None:
         theirs = _span(other, task.answer)
         if theirs and theirs != span:
             first, second = sorted((span, theirs))
-            between = task.answer[first[1] : second[0]]
-            if _JOINS_HALVES.fullmatch(between) and not _ENDED.search(task.answer, *first):
+            if (
+                _JOINS_HALVES.fullmatch(task.answer[first[1] : second[0]])
+                and _OPENS_SECOND_HALF.match(task.answer, *second)
+                and not _ENDED.search(task.answer, *first)
+            ):
                 return other
     return None
 

@@ -22,13 +22,15 @@ from pydantic import BaseModel, ConfigDict
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["CheckInput", "read_input"]
+__all__ = ["NO_DOCUMENTS", "CheckInput", "no_documents", "read_input"]
 
 _QUESTION_KEYS = ("question", "input", "query")
 _ANSWER_KEYS = ("answer", "result", "output", "output_text", "response", "generation")
 _DOCUMENT_KEYS = ("documents", "context", "source_documents", "input_documents")
+_KNOWN_KEYS = frozenset({*_DOCUMENT_KEYS, "messages"})
 _MOST_KEYS = 30
 _LONGEST_KEY = 60
+NO_DOCUMENTS = "no documents to check against"
 _ADVICE = (
     f"Accepted: a mapping with an answer (under {', '.join(map(repr, _ANSWER_KEYS))}) and "
     f"documents (under {', '.join(map(repr, _DOCUMENT_KEYS))}), the state of an agent "
@@ -46,6 +48,8 @@ class CheckInput(BaseModel):
     question: str | None = None
     answer: str
     documents: tuple[Document, ...] = ()
+    unread: tuple[str, ...] = ()
+    """Where no documents were found: the keys of the input in which there may have been some."""
 
 
 def read_input(
@@ -82,7 +86,8 @@ def read_input(
         an answer.
 
     Raises:
-        InputFormatError: The shape cannot be read, or there is no answer in it.
+        InputFormatError: The shape cannot be read, there is no answer in it, or
+            `context_extractor` failed.
 
     Example:
         >>> read = read_input({"input": "Capital?", "context": ["Rome is it."], "answer": "Rome"})
@@ -90,7 +95,7 @@ def read_input(
         ('Capital?', 'Rome', 'Rome is it.')
     """
     if context_extractor is not None:
-        value = context_extractor(value)
+        value = _extracted(value, context_extractor)
     if isinstance(value, CheckInput):
         return value
     if isinstance(value, GroundednessResult):
@@ -108,17 +113,51 @@ def read_input(
     return _read_mapping(parts)
 
 
+def no_documents(source: CheckInput) -> str:
+    """Say why an input cannot be checked that has no documents.
+
+    Args:
+        source: The input.
+
+    Returns:
+        The reason, with the keys that were not read, if it had any.
+    """
+    if not source.unread:
+        return NO_DOCUMENTS
+    unread, accepted = (", ".join(map(repr, k)) for k in (source.unread, _DOCUMENT_KEYS))
+    return f"{NO_DOCUMENTS}: the input has {unread}; documents are read from {accepted}"
+
+
+def _extracted(value: object, context_extractor: Callable[[Any], Any]) -> object:
+    try:
+        return context_extractor(value)
+    except Exception as exc:
+        keys = _seen(value) if isinstance(value, Mapping) else ()
+        came = f"keys {', '.join(map(repr, keys))}" if keys else f"type {_type(value)}"
+        msg = (
+            f"context_extractor= failed with {type(exc).__name__} on an input with {came}; it must "
+            "return one of the accepted shapes"
+        )
+        raise InputFormatError(msg, keys=keys) from exc
+
+
 def _read_mapping(parts: Mapping[Any, Any]) -> CheckInput:
     parts = _unwrapped(parts)
     keys = _seen(parts)
     turn = _last_turn(parts.get("messages"), keys)
     answer, evidence = _find_answer(parts, turn, keys)
     given = (_documents(parts.get(key), keys) for key in _DOCUMENT_KEYS)
+    documents = next(filter(None, given), ()) or tuple(_tool_documents(evidence))
     return CheckInput(
         question=_find_question(parts) or _asked(turn),
         answer=answer,
-        documents=next(filter(None, given), ()) or tuple(_tool_documents(evidence)),
+        documents=documents,
+        unread=() if documents or not _KNOWN_KEYS.isdisjoint(keys) else _unread(keys),
     )
+
+
+def _unread(keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(key for key in keys if key not in (*_QUESTION_KEYS, *_ANSWER_KEYS))
 
 
 def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:

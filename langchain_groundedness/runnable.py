@@ -329,7 +329,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
         def read(value: Any) -> CheckInput:
             source = read_input(value, context_extractor=self.context_extractor)
-            return read_input({**dict(source), **given})
+            return read_input({**dict(source), **given}) if given else source
 
         return read
 

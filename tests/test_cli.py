@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from langchain_groundedness import cli
 from langchain_groundedness.__main__ import main
 from langchain_groundedness.cli import spread
+from langchain_groundedness.testing import ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import GroundednessResult
 
 REPORT = "Revenue was $2.1B in Q3, up 12% from last year. The margin rose to 18%."
@@ -199,8 +200,10 @@ def test_option_without_a_value_is_said(check: Check) -> None:
 
 def test_option_out_of_range_is_said(check: Check) -> None:
     options = ("--answer", TRUE, "--documents", "report.md")
-    assert "trust_threshold" in failure(check(*options, "--trust-threshold", "2"))
-    assert "max_claims" in failure(check(*options, "--max-claims", "0"))
+    said = failure(check(*options, "--trust-threshold", "7"))
+    assert said == "cannot check: --trust-threshold must be from 0 to 1, got 7\n"
+    said = failure(check(*options, "--max-claims", "0"))
+    assert said == "cannot check: --max-claims must be 1 or more, got 0\n"
     assert check(*options, "--on-contradicted", "shout").code == 2
 
 
@@ -344,3 +347,49 @@ def test_module_runs_as_a_program(folder: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "contradicted" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--model", ""], "--model is empty"),
+        (["--model", "any", "--base-url", "notaurl"], "--base-url must begin with http://"),
+    ],
+)
+def test_a_model_that_cannot_be_meant_is_said(
+    check: Check, options: Sequence[str], said: str
+) -> None:
+    assert said in failure(check("--answer", TRUE, "--documents", "report.md", *options))
+
+
+def test_binary_data_is_no_document(check: Check, folder: Path) -> None:
+    (folder / "zeros.bin").write_bytes(bytes(8))
+    assert "zeros.bin: binary data" in failure(check("--answer", TRUE, "--documents", "zeros.bin"))
+
+
+def test_an_answer_may_begin_with_an_at_sign(check: Check) -> None:
+    outcome = check("--answer", f"@@bob {TRUE}", "--documents", "report.md", "--json")
+    assert json.loads(outcome.out)["original_answer"] == f"@bob {TRUE}"
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.run(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith("langchain-groundedness ")
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize(
+    ("status", "hint"), [(401, "check the API key"), (404, "check the name of the model")]
+)
+def test_what_a_server_refuses_is_said_with_its_status_and_a_hint(
+    check: Check, status: int, hint: str
+) -> None:
+    with ScriptedServer(lambda _: ScriptedResponse("secret words", status=status)) as server:
+        options = ("--model", "any", "--base-url", server.base_url)
+        outcome = check("--answer", TRUE, "--documents", "report.md", *options)
+    assert outcome.code == 2
+    assert f"HTTP {status}" in outcome.err
+    assert hint in outcome.err
+    assert "secret" not in outcome.err

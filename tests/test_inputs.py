@@ -16,6 +16,7 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel, ValidationError
 
+from langchain_groundedness import GroundednessRunnable
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.types import Decision, GroundednessResult
@@ -312,8 +313,23 @@ def test_any_other_shape_is_read_by_the_extractor_given() -> None:
 
 
 def test_a_failing_extractor_is_not_hidden() -> None:
-    with pytest.raises(KeyError):
-        read_input({}, context_extractor=lambda output: output["reply"])
+    with pytest.raises(
+        InputFormatError, match=r"context_extractor= failed with KeyError.*'foo'"
+    ) as e:
+        read_input({"foo": "secret"}, context_extractor=lambda output: output["reply"])
+    assert isinstance(e.value.__cause__, KeyError)
+    assert "secret" not in str(e.value)
+
+
+@pytest.mark.parametrize("key", ["docs", "contexts", "retrieved_documents"])
+def test_where_no_documents_are_found_the_reason_names_the_keys_that_were_not_read(
+    key: str,
+) -> None:
+    result = GroundednessRunnable().invoke({"answer": "Rome is in Italy.", key: ["Rome."]})
+    assert result.claims[0].reason == (
+        f"no documents to check against: the input has '{key}'; documents are read from "
+        "'documents', 'context', 'source_documents', 'input_documents'"
+    )
 
 
 SECRET = "s3cret"  # noqa: S105  (stands for any text of a user)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
+from langchain_groundedness._causes import details
 from langchain_groundedness.evidence import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError
 from langchain_groundedness.prompts import VerdictLines, fence, fold_space, question_part
@@ -98,11 +99,12 @@ def why_unchecked(exc: Exception) -> str:
         exc: What the call raised.
 
     Returns:
-        The reason: our own message, or the name of somebody else's error.
+        The reason: our own message, or the name of somebody else's error and its codes.
     """
-    return (
-        str(exc) if isinstance(exc, GroundednessError) else f"{type(exc).__name__} from the judge"
-    )
+    if isinstance(exc, GroundednessError):
+        return str(exc)
+    more = details(exc)
+    return f"{type(exc).__name__} from the judge{f' ({more})' if more else ''}"
 
 
 class _Sentence(NamedTuple):
