@@ -47,6 +47,7 @@ __all__ = ["Corrector"]
 _LONGEST_VALUE = 4
 _JOINS_HALVES = re.compile(r"[*_`]*,?[ ](?:and )?[*_`]*")
 _LOGGER = logging.getLogger(__name__)
+_ENDED = re.compile(r"""[.!?\u2026\u3002\uff01\uff1f][*_`"')\u201d\u2019]*$""")
 _OPENS_SECOND_HALF = re.compile(r"(?:that|which|who|with|is|was|are|were|has|have|had)\b")
 _CLOSES_SENTENCE = re.compile(
     r"(?:\s{0,2}(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{1,60}\)|\u3010[^\u3010\u3011]{1,60}\u3011))*[.!]?[*_`]*"
@@ -262,15 +263,17 @@ def _other_half(task: CorrectionTask, span: Span) -> ClaimVerdict | None:
         theirs = _span(other, task.answer)
         if theirs and theirs != span:
             first, second = sorted((span, theirs))
-            if _JOINS_HALVES.fullmatch(task.answer[first[1] : second[0]]) and (
-                _OPENS_SECOND_HALF.match(task.answer, *second)
+            if (
+                _JOINS_HALVES.fullmatch(task.answer[first[1] : second[0]])
+                and _OPENS_SECOND_HALF.match(task.answer, *second)
+                and not _ENDED.search(task.answer, *first)
             ):
                 return other
     return None
 
 
 def _end_of_sentence(answer: str, end: int) -> int:
-    match = _CLOSES_SENTENCE.match(answer, end)
+    match = None if _ENDED.search(answer, 0, end) else _CLOSES_SENTENCE.match(answer, end)
     return match.end() if match else end
 
 

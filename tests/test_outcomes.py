@@ -135,12 +135,12 @@ def test_time_grows_with_the_documents_and_not_with_their_square() -> None:
     "answer",
     [
         pytest.param("Revenue " + "not told " * 4_000, id="negations"),
-        pytest.param("Revenue " + "not told " * 450, id="negations in a shorter sentence"),
+        pytest.param("Revenue " + "not told " * 240, id="negations in a shorter sentence"),
         pytest.param(" ".join(map(str, range(1_000, 9_000))), id="numbers"),
-        pytest.param(" ".join(map(str, range(1_000, 1_900))), id="numbers in a shorter sentence"),
+        pytest.param(" ".join(map(str, range(1_000, 1_490))), id="numbers in a shorter sentence"),
         pytest.param("Every one of " * 3_000, id="quantifiers"),
         pytest.param(" by ".join(f"Abc{n}" for n in range(4_000)), id="names"),
-        pytest.param(" by ".join(f"Abc{n}" for n in range(450)), id="names in a shorter sentence"),
+        pytest.param(" by ".join(f"Abc{n}" for n in range(240)), id="names in a shorter sentence"),
         pytest.param("( A " * 10_000, id="brackets"),
     ],
 )
@@ -148,7 +148,7 @@ def test_an_endless_sentence_takes_no_time_to_speak_of(answer: str) -> None:
     check("Revenue was told.", [MANUAL])
     begun = process_time()
     check(answer, [MANUAL, answer, "Revenue was $2.1B in Q3. " * 50])
-    assert process_time() - begun < 4
+    assert process_time() - begun < 8
 
 
 def test_a_document_of_words_that_all_begin_alike_takes_no_time_to_speak_of() -> None:
@@ -158,11 +158,11 @@ def test_a_document_of_words_that_all_begin_alike_takes_no_time_to_speak_of() ->
     check("Revenue was told.", [MANUAL])
     begun = process_time()
     check(" ".join(words[:60]), [document])
-    assert process_time() - begun < 5
+    assert process_time() - begun < 8
 
 
-def test_a_claim_of_more_than_a_thousand_words_is_unchecked_and_says_so() -> None:
-    result = check("The radio supports Wi-Fi and Matter " * 200, [MANUAL])
+def test_a_claim_of_more_than_five_hundred_words_is_unchecked_and_says_so() -> None:
+    result = check("The radio supports Wi-Fi and Matter " * 100, [MANUAL])
     assert labels(result) == ["unchecked"]
-    assert "1,000 words" in str(result.claims[0].reason)
+    assert "500 words" in str(result.claims[0].reason)
     assert not result.is_trusted

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-from langchain_groundedness.verifiers._parallel import Part, Span, exchanged, is_parallel
+from langchain_groundedness.verifiers._parallel import Part, Span, is_parallel
 from langchain_groundedness.verifiers._polarity import (
     differing_extent,
     negation_differs,
@@ -23,9 +23,9 @@ from langchain_groundedness.verifiers._rarity import rarity
 from langchain_groundedness.verifiers._references import blank_references
 from langchain_groundedness.words import STOP_WORDS, Word, find_words
 
-__all__ = ["Difference", "DifferenceKind", "differing_value"]
+__all__ = ["Difference", "DifferenceKind", "differing_value", "name_spans"]
 
-DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity"]
+DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity", "exchange"]
 
 _SAME_SUBJECT = 0.5
 """Share of the claim's other words, weighed by rarity, that the quote must say too."""
@@ -61,6 +61,9 @@ class Difference(NamedTuple):
     if the claim is nothing but its value."""
     parallel: bool
     """Whether the quote, or a clause of it, makes the same statement and no other but for this."""
+
+
+_Around: TypeAlias = tuple[list[str], list[str]]
 
 
 class _Pair(NamedTuple):
@@ -127,8 +130,6 @@ def differing_value(claim_text: str, quote: str) -> Difference | None:
     """
     claim = blank_references(claim_text)
     pair = _Pair(claim, find_words(claim), quote, find_words(quote))
-    if exchanged(pair.claim_words, pair.quote_words):
-        return pair.opposite(1.0, parallel=True)
     options = [*_quantities(pair), *_names(pair)]
     if options:
         return max(options, key=lambda option: option[0])[1]
@@ -145,9 +146,11 @@ def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
     rest = [w for w in pair.claim_words if w.stem not in STOP_WORDS and not _inside(w, mine)]
     # A value and little else, all of which the quote says too: there is no other place for it.
     alone = not rest or (len(rest) <= _LITTLE_ELSE and agreement == 1 and len(mine) == 1)
+    around_free = [_around(pair.quote_words, given) for given in free]
     for claimed in unmatched:
-        for given in free:
-            context = _context(pair, claimed, given)
+        around = _around(pair.claim_words, claimed)
+        for given, around_given in zip(free, around_free, strict=True):
+            context = _context(around, around_given)
             if compatible(claimed, given) or not comparable(claimed, given):
                 continue
             if not _alike(claimed, given, context, alone=alone):
@@ -169,18 +172,16 @@ def _alike(claimed: Quantity, given: Quantity, context: float, *, alone: bool) -
     return alone or context >= 1
 
 
-def _context(pair: _Pair, claimed: Span, given: Span) -> float:
+def _context(claimed: _Around, given: _Around) -> float:
     """Count the content words near both values, the nearest for most."""
-    before, after = _around(pair.claim_words, claimed)
-    before_given, after_given = _around(pair.quote_words, given)
     score = 0.0
-    for mine, theirs in ((before, before_given), (after, after_given)):
+    for mine, theirs in zip(claimed, given, strict=True):
         score += sum(1.0 for word in mine if word in theirs)
         score += 0.5 if mine and theirs and mine[0] == theirs[0] else 0.0
     return score
 
 
-def _around(words: list[Word], span: Span) -> tuple[list[str], list[str]]:
+def _around(words: list[Word], span: Span) -> _Around:
     before = [w.stem for w in words if w.end <= span.start and w.stem not in STOP_WORDS]
     after = [w.stem for w in words if w.start >= span.end and w.stem not in STOP_WORDS]
     return before[::-1][:_NEAR], after[:_NEAR]
@@ -189,17 +190,20 @@ def _around(words: list[Word], span: Span) -> tuple[list[str], list[str]]:
 def _names(pair: _Pair) -> Iterator[tuple[float, Difference]]:
     mine = {word.stem for word in pair.claim_words}
     theirs = {word.stem for word in pair.quote_words}
-    for claimed in _name_spans(pair.claim, pair.claim_words, theirs):
+    others = list(_name_spans(pair.quote, pair.quote_words, mine))
+    for claimed in _name_spans(pair.claim, pair.claim_words, theirs) if others else ():
         agreement = pair.agreement([claimed])
         if agreement < _SAME_SUBJECT:
             continue
-        for given in _name_spans(pair.quote, pair.quote_words, mine):
+        for given in others:
             if _is_short_for(
                 pair.claim[claimed.start : claimed.end], pair.quote[given.start : given.end]
             ):
                 continue
             if _same_place(pair.claim_words, claimed, pair.quote_words, given):
-                context = _context(pair, claimed, given)
+                context = _context(
+                    _around(pair.claim_words, claimed), _around(pair.quote_words, given)
+                )
                 yield context + agreement, pair.difference("name", claimed, given, agreement)
 
 
@@ -213,16 +217,29 @@ def _is_short_for(name: str, other: str) -> bool:
 def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]:
     """Give the names of a text that share no word with the other text."""
     common = rarity()
-    for match in _NAME.finditer(text):
-        inside = [w for w in words if match.start() <= w.start < match.end()]
+    for part in name_spans(text):
+        inside = [w for w in words if part.start <= w.start < part.end]
         if not inside or any(w.stem in other for w in inside if w.stem not in STOP_WORDS):
             continue
-        opens = not text[: match.start()].rstrip() or text[: match.start()].rstrip()[-1] in ".!?:"
+        opens = not text[: part.start].rstrip() or text[: part.start].rstrip()[-1] in ".!?:"
         lone = len(inside) == 1 and inside[0].stem in common.idf
         if all(w.stem in STOP_WORDS for w in inside):
             continue
         if opens and lone and inside[0].stem not in common.names:
             continue
+        yield part
+
+
+def name_spans(text: str) -> Iterator[Part]:
+    """Give what may be the names of a text: words with a capital, and what joins them.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Spans in order.
+    """
+    for match in _NAME.finditer(text):
         yield Part(match.start(), match.end())
 
 

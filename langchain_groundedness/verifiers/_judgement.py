@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._contradictions import Difference, differing_value
+from langchain_groundedness.verifiers._exchange import exchanged_values
 from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._polarity import find_extents
 from langchain_groundedness.verifiers._signals import signals
@@ -27,7 +28,7 @@ _ENOUGH = 0.95
 _HALF = 0.5
 _MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
-_LONGEST_CLAIM = 1_000
+_LONGEST_CLAIM = 500
 """Words. No sentence is as long; comparing each of them with each would take too long."""
 
 Floats = NDArray[np.float64]
@@ -128,6 +129,9 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
         The clearest difference in the claim's own words, or `None`.
     """
     texts = [index.text(window.first, window.last) for window in match.sentences]
+    exchange = exchanged_values(statement.text, texts)
+    if exchange is not None and exchange[1].claim_start >= statement.own_start:
+        return Finding(exchange[1], match.sentences[exchange[0]])
     found = [
         Finding(difference, window)
         for window, text in zip(match.sentences, texts, strict=True)
@@ -157,11 +161,14 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
         match: Its windows.
 
     Returns:
-        True if the best sentence of all says the opposite, or if the sentence says nearly all the
+        True if the best sentence of all says the opposite, if one says the claim with two values
+        exchanged, or if the sentence says nearly all the
         rest of the claim, with another value, and the claim's own value is nowhere, or, where the
         sentence makes the same statement and no other, in no sentence that says the rest as well.
     """
     difference = finding.difference
+    if difference.kind == "exchange":
+        return True
     if difference.agreement < _CLEAR:
         return False
     if difference.kind in ("extent", "polarity"):

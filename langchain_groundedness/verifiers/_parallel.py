@@ -1,28 +1,18 @@
-"""Whether a quote makes the claim's own statement but for one part, or with two exchanged."""
+"""Whether a quote makes the claim's own statement but for a part of it."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from langchain_groundedness.verifiers._rarity import rarity
-from langchain_groundedness.words import STOP_WORDS, Word, stem
+from langchain_groundedness.words import STOP_WORDS, Word
 
-__all__ = ["Part", "Span", "exchanged", "is_parallel"]
+__all__ = ["Part", "Span", "is_parallel"]
 
 _PARALLEL = 0.8
 """Share, weighed by rarity, of what is left of either that the other must say too."""
 _FEWEST_IN_CLAUSE = 2
 _CLAUSE_END = re.compile(r"[,;:()\u2013\u2014](?!\d)")
-_TURNS_ROUND = frozenset({"by", "than", "from", "to"})
-_JOINING = frozenset({"and", "or", "with"})
-_MUTUAL = frozenset(
-    stem(word)
-    for word in """
-    adjoin ally between border both collaborate cooperate date differ divorce equal face fight
-    join marry match meet merge neighbor neighbour partner play resemble tie work
-    """.split()  # noqa: SIM905  (a word list reads better as words)
-)
-_EXCHANGED = 2
 
 
 class Span(Protocol):
@@ -75,35 +65,6 @@ def is_parallel(
         if shared >= _PARALLEL * max(_weight(mine), _weight(theirs)) > 0:
             return True
     return False
-
-
-def exchanged(claim_words: Sequence[Word], quote_words: Sequence[Word]) -> bool:
-    """Tell whether two texts are the same but for two names or values that changed places.
-
-    Args:
-        claim_words: Words of the claim.
-        quote_words: Words of the evidence.
-
-    Returns:
-        True for "Ann hired Bob" and "Bob hired Ann", False where the order says nothing: "Ann met
-        Bob", "Ann and Bob", "Ann was hired by Bob".
-    """
-    stems, others = ({w.stem for w in words} for words in (claim_words, quote_words))
-    if (stems ^ others) & _TURNS_ROUND or (stems | others) & _MUTUAL:
-        return False
-    mine = [w for w in claim_words if w.stem not in STOP_WORDS]
-    theirs = [w.stem for w in quote_words if w.stem not in STOP_WORDS]
-    if sorted(w.stem for w in mine) != sorted(theirs):
-        return False
-    moved = [w for w, other in zip(mine, theirs, strict=True) if w.stem != other]
-    if len(moved) != _EXCHANGED or not all(_is_value(w.stem) for w in moved):
-        return False
-    between = {w.stem for w in claim_words if moved[0].end <= w.start < moved[1].start}
-    return not (between & _JOINING and between <= STOP_WORDS)
-
-
-def _is_value(word: str) -> bool:
-    return any(map(str.isdigit, word)) or word in rarity().names or word not in rarity().idf
 
 
 def _content(words: Sequence[Word], without: Sequence[Span]) -> set[str]:
