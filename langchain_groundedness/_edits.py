@@ -71,9 +71,12 @@ def differing_part(text: str, correction: str) -> Replacement | None:
     first_new, last_new = changes[0][3], changes[-1][4]
     if first_old == last_old or first_new == last_new:
         # Words are only added or only dropped: carry a neighbour, so that something is replaced.
+        # Where words are dropped, what is left of a neighbour alone ("is") would not say it.
         before = 1 if first_old and first_new else 0
+        dropped = first_new == last_new and last_old < len(old) and last_new < len(new)
+        after = 1 if dropped or not before else 0
         first_old, first_new = first_old - before, first_new - before
-        last_old, last_new = last_old + 1 - before, last_new + 1 - before
+        last_old, last_new = last_old + after, last_new + after
     return Replacement(
         old[first_old].start(),
         old[last_old - 1].end(),

@@ -26,7 +26,7 @@ def edit(start: int, end: int, replacement: str = "X") -> Edit:
     [
         ("It opened in May 2019.", "It opened in June 2019.", "May", "June"),
         ("The plan costs $5 a month.", "The plan costs $7 a month.", "$5", "$7"),
-        ("He is not the chair.", "He is the chair.", "is not", "is"),
+        ("He is not the chair.", "He is the chair.", "is not the", "is the"),
         ("He is the chair.", "He is not the chair.", "is", "is not"),
         ("Returns take 30 days.", "Returns take 14 working days.", "30", "14 working"),
     ],
@@ -86,3 +86,14 @@ def test_every_character_outside_the_edits_stays(text: str, spans: list[tuple[in
     result = apply_edits(text.replace("\x00", "_"), made)
     assert result.replace("\x00", "") == kept.replace("\x00", "_")
     assert result.count("\x00") == len(made)
+
+
+def test_where_words_are_only_dropped_a_phrase_is_left_that_can_be_read() -> None:
+    text = "The drug is not safe for children."
+    part = differing_part(text, "The drug is safe for children.")
+    assert part is not None
+    assert (text[part.start : part.end], part.text) == ("is not safe", "is safe")
+    text = "It is safe for children only."
+    part = differing_part(text, "It is safe for children.")
+    assert part is not None
+    assert (text[part.start : part.end], part.text) == ("children only", "children")

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness.inputs import NO_DOCUMENTS
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._index import EvidenceIndex
@@ -20,7 +21,6 @@ from langchain_groundedness.verifiers._support_model import support_model
 
 __all__ = ["EmbeddedVerifier"]
 
-_NO_DOCUMENTS = "no documents"
 _MOST_KEPT = 64
 _LARGEST_KEPT = 50_000
 """Characters of documents whose index is kept: all that is kept stays below some 50 MB."""
@@ -155,7 +155,7 @@ class EmbeddedVerifier(CheckedOptions, RunnableSerializable[VerificationTask, li
     def _judge_task(self, task: VerificationTask, index: EvidenceIndex) -> list[ClaimVerdict]:
         if _all_blank(task.documents):
             verdicts = [
-                ClaimVerdict.unchecked(claim, _NO_DOCUMENTS, verifier=VERIFIER)
+                ClaimVerdict.unchecked(claim, NO_DOCUMENTS, verifier=VERIFIER)
                 for claim in task.claims
             ]
             return reconcile(task, verdicts, verifier=VERIFIER)

@@ -81,7 +81,10 @@ def check(verdicts: Sequence[ClaimVerdict]) -> None:
 def test_batched_verification_ends_with_one_verdict_per_claim(
     base_url: str, method: str | None
 ) -> None:
-    check(LLMVerifier(model=chat(base_url, method)).invoke(TASK))
+    verdicts = LLMVerifier(model=chat(base_url, method)).invoke(TASK)
+    check(verdicts)
+    # A small model may lose some claims; a server that did not answer says nothing about any.
+    assert not [v.reason for v in verdicts if v.reason and "Error" in v.reason]
 
 
 async def test_per_claim_verification_gives_probabilities(base_url: str) -> None:

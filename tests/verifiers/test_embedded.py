@@ -174,7 +174,7 @@ def test_a_bare_amount_is_contradicted_by_another_one() -> None:
 def test_without_documents_every_claim_is_unchecked(documents: list[str]) -> None:
     verdicts = EmbeddedVerifier().invoke(task(["One.", "Two."], documents))
     assert [v.verdict for v in verdicts] == ["unchecked", "unchecked"]
-    assert {v.reason for v in verdicts} == {"no documents"}
+    assert {v.reason for v in verdicts} == {"no documents to check against"}
 
 
 @pytest.mark.parametrize("claim", ["...", "It is so.", "🙂"])
