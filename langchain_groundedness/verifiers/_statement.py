@@ -15,6 +15,7 @@ _QUANTITY_WEIGHT = 7.0
 _QUESTION_SHARE = 0.5
 """Of a word's weight, if only the question says it: it tells what a short answer is about."""
 _SHORT_ANSWER = 3
+_SHORT_SENTENCE = 5
 _BEFORE_WORDS = " \t\"'(\u201c\u2018*_["
 _YES_OR_NO = re.compile(
     r"^\W*(?:yes|yeah|(?P<no>no|nope))\b(?:\s*[,.;:!-]+\s*|\s*$)", re.IGNORECASE
@@ -93,7 +94,9 @@ def is_short_answer(claim: str) -> bool:
     Returns:
         True for "Paris", "Yes.", "In May 2019".
     """
-    return sum(word.stem not in STOP_WORDS for word in find_words(claim)) <= _SHORT_ANSWER
+    words = find_words(claim)
+    content = sum(word.stem not in STOP_WORDS for word in words)
+    return content <= _SHORT_ANSWER and len(words) <= _SHORT_SENTENCE
 
 
 def _stems(text: str | None) -> frozenset[str]:

@@ -7,9 +7,11 @@ from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers import EmbeddedVerifier
 
 
-def verdict(claim: str, *documents: str) -> ClaimVerdict:
+def verdict(claim: str, *documents: str, question: str | None = None) -> ClaimVerdict:
     task = VerificationTask(
-        claims=(Claim(id="c1", text=claim),), documents=tuple(map(Document, documents))
+        claims=(Claim(id="c1", text=claim),),
+        documents=tuple(map(Document, documents)),
+        question=question,
     )
     return EmbeddedVerifier().invoke(task)[0]
 
@@ -104,3 +106,11 @@ def test_what_is_right_in_other_words_is_not_contradicted(claim: str, document: 
 )
 def test_a_bound_that_the_value_breaks_is_contradicted(claim: str, document: str) -> None:
     assert verdict(claim, document).verdict == "contradicted"
+
+
+def test_a_question_about_something_else_does_not_hide_a_wrong_value() -> None:
+    document = "The capital of A is Aville. The mayor of A earns $300."
+    question = "What is the capital of A?"
+    assert verdict("The mayor of A earns $500.", document, question=question).verdict == (
+        "contradicted"
+    )
