@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 
@@ -23,6 +23,7 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verifiers._batched import why_unchecked
 from langchain_groundedness.verifiers._lines import Label
+from langchain_groundedness.verifiers._polarity import says_no
 from langchain_groundedness.verifiers._statement import is_short_answer
 
 __all__ = ["LabelModel", "PlainEvidence", "judge_alone", "label_probabilities"]
@@ -43,6 +44,7 @@ _BEGINNING = 3
 _THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
 _TOP_LOGPROBS = 10
 _ANSWER_TOKENS = 16
+_ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
 _SHORTEST_PIECE = 2
 _SUBJECT = "log-probabilities"
 
@@ -120,12 +122,14 @@ class _Answer(NamedTuple):
 
 
 def _ask(ask: LabelModel, messages: list[BaseMessage]) -> Flow[_Answer]:
-    answer = _Answer(None, None)
-    for _ in range(2):
-        raw = yield from _call(ask.model, messages)
+    raw = yield from _call(ask.model, messages)
+    answer = _read(raw, ask.threshold)
+    if answer.label is None and not answer.refused:
+        again = [*messages, AIMessage(reply_text(raw) or "…"), HumanMessage(_ONE_WORD)]
+        raw = yield from _call(ask.model, again)
         answer = _read(raw, ask.threshold)
-        if answer.label is not None or answer.refused:
-            break
+        if answer.label is None and not answer.refused:
+            answer = _forced(raw, ask.threshold)
     return answer
 
 
@@ -153,13 +157,27 @@ def _read(raw: Any, threshold: float) -> _Answer:
         return _Answer(None, None, refused=True)
     label = _label(reply_text(raw))
     probabilities = label_probabilities(raw) if label else {}
+    return _weighed(probabilities, threshold) if probabilities else _Answer(label, None)
+
+
+def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
     if not probabilities:
-        return _Answer(label, None)
+        return _Answer(None, None)
     support = probabilities.pop("supported", 0.0)
     if support >= threshold:
         return _Answer("supported", support)
     against = probabilities.get("contradicted", 0.0) > probabilities.get("unverifiable", 0.0)
     return _Answer("contradicted" if against else "unverifiable", support)
+
+
+def _forced(raw: Any, threshold: float) -> _Answer:
+    """Read which label a model that wrote a sentence would have begun with, by its probabilities.
+
+    What it wrote has the last word: a sentence that denies anything is no verdict.
+    """
+    if says_no(reply_text(raw)):
+        return _Answer(None, None)
+    return _weighed(label_probabilities(raw, forced=True), threshold)
 
 
 def _label(text: str) -> Label | None:
@@ -170,22 +188,24 @@ def _label(text: str) -> Label | None:
     return None if others else label
 
 
-def label_probabilities(raw: Any) -> dict[Label, float]:
+def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]:
     """Read the probabilities of the labels from the log-probabilities of a reply.
 
     Args:
         raw: A message; the log-probabilities are looked for in
             `response_metadata["logprobs"]["content"]`, where OpenAI and the servers that speak
             its protocol put them.
+        forced: Whether to read them also where the token that was chosen begins no label.
 
     Returns:
         The share of each label seen at the first token of the answer, out of all labels seen
-        there; empty if that token begins no label. Thoughts, white space and markup may precede.
+        there; empty if that token begins no label, or none is seen. Thoughts, white space and
+        markup may precede.
     """
     logprobs = getattr(raw, "response_metadata", {}).get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     first = _first_of_answer(content or ())
-    if first is None or _label_begun(first["token"]) is None:
+    if first is None or (_label_begun(first["token"]) is None and not forced):
         return {}
     seen: dict[Label, float] = {}
     for option in first.get("top_logprobs") or [first]:

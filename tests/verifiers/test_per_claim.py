@@ -163,6 +163,24 @@ def test_thoughts_hold_no_label() -> None:
     assert label_probabilities(message(*thought[:2])) == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The statement is supported.", ("supported", 0.75)),
+        ("The statement is not supported.", ("unchecked", None)),
+    ],
+)
+def test_a_model_that_writes_sentences_is_read_by_the_labels_it_might_have_begun_with(
+    text: str, expected: tuple[str, float | None]
+) -> None:
+    metadata = {"logprobs": {"content": [position("The", The=0.8, Yes=0.06, No=0.02)]}}
+    model = ScriptedChatModel(replies=[AIMessage(text, response_metadata=metadata)] * 2)
+    (verdict,) = verify(model)
+    assert verdict.verdict == expected[0]
+    assert verdict.support_probability == pytest.approx(expected[1])
+    assert "Only one word" in str(model.requests[1])
+
+
 def test_log_probabilities_of_a_label_further_on_are_no_verdict() -> None:
     positions = [position("Not", Not=0.9, no=0.01), position(" supported", supported=0.99)]
     metadata = {"logprobs": {"content": positions}}
