@@ -11,6 +11,10 @@ the embedded verifier (`--embedded`). Printed per number of streams at once, in 
   processor time, since the machine's other work is none of ours, without the garbage collector;
 - `gc`: the longest pass of the garbage collector. It looks at all objects of the process; servers
   call `gc.freeze()` after loading to shorten it.
+
+Then the same steps of the event loop for chains that a callback handler watches, beside chains
+that nobody watches, and the memory of the process over many such runs (`--runs`, per handler), of
+which every tenth fails and every tenth is left early. A scripted judge replies at once.
 """
 
 import argparse
@@ -27,6 +31,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
+from watched import GROWTH_TARGET_KIB, KINDS, SENTENCE, chain_of, measure_memory, watcher
 
 from langchain_groundedness import (
     Citation,
@@ -38,7 +43,6 @@ from langchain_groundedness import (
 )
 
 STALL_TARGET_MS = 5.0
-SENTENCE = "The reading of station {} was {} millimetres on the first day of the month."
 
 
 @dataclass
@@ -177,25 +181,65 @@ async def _later(delay: float, answer: Stream, pause: float, judge_s: float | No
     await run(answer, pause=pause, judge_s=judge_s)
 
 
+async def measure_watched(streams: int, name: str, options: argparse.Namespace) -> float:
+    """Print the steps of the event loop while chains are watched; give the longest."""
+    handlers = [watcher(KINDS[name])] if name in KINDS else []
+    pause = 1 / options.tokens_per_second
+
+    async def answer(number: int, pause: float, callbacks: Sequence[Any]) -> None:
+        stream = Stream(number, options.sentences)
+        chain = chain_of(stream.answer, stream.documents, pause=pause)
+        await asyncio.sleep(number * pause / streams)
+        async for _ in chain.astream(str(number), {"callbacks": list(callbacks)}):
+            pass
+
+    await answer(0, 0.0, [watcher(KINDS["async"])])  # warm up
+    with timed_steps() as (steps, passes):
+        async with asyncio.TaskGroup() as group:
+            for number in range(streams):
+                group.create_task(answer(number, pause, handlers))
+    results = [result for handler in handlers for result in handler.results.values()]
+    checked = sum(result.verdict == "grounded" for result in results)
+    stalls = f"{max(steps):6.2f} {tail(steps, 999):6.2f}"
+    print(f"| {streams:7} | {name:7} | {stalls} | {max(passes):6.1f} | {checked:7} |")
+    for handler in handlers:
+        handler.close()
+    return max(steps)
+
+
 def tail(values: Sequence[float], permille: int = 950) -> float:
     """Give a high percentile, the 95th if nothing else is asked for."""
     return quantiles(values, n=1000, method="inclusive")[permille - 1]
 
 
 def main() -> int:
-    """Print a table, and fail if the event loop was kept waiting too long."""
+    """Print the tables, and fail if the event loop was kept waiting or memory not given back."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--sentences", type=int, default=8)
     parser.add_argument("--tokens-per-second", type=float, default=25)
     parser.add_argument("--judge-ms", type=float, default=200)
     parser.add_argument("--embedded", action="store_true", help="judge with the embedded verifier")
+    parser.add_argument("--runs", type=int, default=10_000, help="watched runs per handler")
     options = parser.parse_args()
     print("| streams | release    p95 |   judge    p95 |   added    p95 |  stall  p99.9 |     gc |")
     print("|---------|----------------|----------------|----------------|---------------|--------|")
     stalls = [asyncio.run(measure(streams, options)) for streams in options.streams]
+    print("\n| streams | handler |  stall  p99.9 |     gc | checked |")
+    print("|---------|---------|---------------|--------|---------|")
+    stalls += [
+        asyncio.run(measure_watched(streams, name, options))
+        for streams in options.streams
+        for name in ("none", *KINDS)
+    ]
     print(f"target for a stall: below {STALL_TARGET_MS} ms of processor time")
-    return int(max(stalls) >= STALL_TARGET_MS)
+    print("\n| handler |   runs | warm MiB |  end MiB | KiB per run | held | threads |")
+    print("|---------|--------|----------|----------|-------------|------|---------|")
+    flat = [measure_memory(name, options.runs) for name in KINDS]
+    print(
+        f"target for memory: below {GROWTH_TARGET_KIB} KiB per run after the first fifth, none held"
+    )
+    return int(max(stalls) >= STALL_TARGET_MS or not all(flat))
 
 
 if __name__ == "__main__":

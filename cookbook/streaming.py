@@ -102,3 +102,56 @@ for change in changes:
 for change in sorted(changes, key=lambda change: (change["start"], change["end"]), reverse=True):
     shown = shown[: change["start"]] + change["replacement"] + shown[change["end"] :]
 print(shown)
+
+# %% [markdown]
+# ## Chains that nobody changed
+#
+# A callback handler watches a chain from outside. It gathers the question, the documents and the
+# answer of each run, and checks a sentence while the model writes the next one. The chain gives
+# what it always gives: a handler reports, it holds nothing back.
+
+# %%
+from queue import Queue
+
+from langchain_groundedness import GroundednessCallbackHandler, collect_groundedness
+
+verdicts = Queue()
+handler = GroundednessCallbackHandler(on_verdict=verdicts.put, max_workers=1)  # one at a time
+
+written = ""
+for piece in chain.stream(QUESTION, config={"callbacks": [handler]}):
+    written += piece.get("answer", "")
+    if written.endswith("The S2 runs for"):
+        early = verdicts.get(timeout=60)  # the model has not come further than this
+        print(f"{early.verdict.verdict}, after {len(written)} characters of the answer")
+
+print(f"the whole answer has {len(written)}")
+
+# %% [markdown]
+# When the chain has ended, the result of each run is there by its id.
+
+# %%
+for run_id, result in handler.results.items():
+    print(run_id == early.run_id, result.verdict, result.trust_score)
+for found in result.claims:
+    print(f"{found.verdict:12} {found.claim.text}")
+
+# %% [markdown]
+# Where nobody should wait for a check, `background=True` moves it to threads of the handler;
+# `flush()`, or `await aflush()` where an event loop runs as in a notebook, waits for them.
+
+# %%
+patient = GroundednessCallbackHandler(background=True)
+answers = chain.batch([QUESTION] * 3, config={"callbacks": [patient]})
+
+print(await patient.aflush(), [result.verdict for result in patient.results.values()])
+patient.close()
+
+# %% [markdown]
+# `collect_groundedness` watches all that runs in a block of code, without a config.
+
+# %%
+async with collect_groundedness() as collected:
+    await chain.ainvoke(QUESTION)
+
+print([result.decision.action for result in collected.results.values()])

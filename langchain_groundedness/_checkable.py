@@ -7,10 +7,19 @@ one that is wrongly dropped is never checked.
 import re
 
 from langchain_groundedness._refusals import DOCUMENTS, adds_to, any_of, refuses
+from langchain_groundedness.words import content_words, fold
 
-__all__ = ["declines", "is_checkable", "refuses", "without_interjection"]
+__all__ = ["declines", "is_checkable", "may_be_skipped", "refuses", "without_interjection"]
 
 
+_WORD = re.compile(r"\w+")
+_OPINIONS = frozenset(
+    """
+    amazing awesome beautiful charming cool delightful excellent exciting fantastic fascinating fun
+    good great impressive interesting lovely nice pleasant remarkable truly very really wonderful
+    worth seeing
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
 _LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offer or a refusal
 _COURTESY = any_of(
     "hi", "hello", "hey", "dear", "good (?:morning|afternoon|evening|day)", "greetings", "welcome",
@@ -174,3 +183,22 @@ def _is_courtesy(text: str) -> bool:
     rest = text[match.end() :].strip(" \t,.!:;\u2013\u2014-\u3002\uff01")
     tail = _GREETS_ON.fullmatch(f" {rest}" if rest else "")
     return tail is not None or (bool(rest) and _is_courtesy(rest))
+
+
+def may_be_skipped(text: str) -> bool:
+    """Tell whether nothing goes unchecked if an extractor leaves a sentence out.
+
+    Courtesy, refusals, questions and lead-ins, and a mere opinion of something that is named.
+
+    Args:
+        text: The sentence.
+
+    Returns:
+        Whether it may be left out.
+    """
+    if not is_checkable(without_interjection(text)):
+        return True
+    words = _WORD.findall(text)
+    about = words[:1] + [word for word in words if word[:1].isupper()]
+    said = content_words(text) - {fold(word) for word in about}
+    return bool(said) and said <= _OPINIONS

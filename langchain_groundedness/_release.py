@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from langchain_groundedness._checkable import may_be_skipped
 from langchain_groundedness._edits import apply_edits, head_start, removal, without_overlaps
 from langchain_groundedness._live import LiveCheck
-from langchain_groundedness._statements import StatementReader
+from langchain_groundedness._statements import StatementReader, sentence_claims
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
 __all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
@@ -76,7 +77,8 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
         The text that all of `Release` adds up to.
     """
     answer = result.original_answer
-    lost = [v for v in result.claims if v.claim.start is None]
+    verdicts = (*result.claims, *_left_out(answer, result.claims))
+    lost = [v for v in verdicts if v.claim.start is None]
     unplaced = any(v.verdict == "unchecked" for v in lost)
     blocked = rules.block(lost)
     if blocked or (unplaced and rules.on_unchecked == "hold_back"):
@@ -84,7 +86,7 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
         return _replaced(answer, rules.blocked_message, blocked=blocked)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
     edits: list[Edit] = []
-    for sentence in _sentences(answer, result.claims):
+    for sentence in _sentences(answer, verdicts):
         if rules.block(sentence.verdicts):
             return _cut(answer, edits, sentence, rules)
         ids = {v.claim.id for v in sentence.verdicts}
@@ -232,6 +234,18 @@ def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sente
             groups.setdefault(places.around(start, end), []).append(verdict)
     for start, end in sorted(groups):
         yield _Sentence(start, end, tuple(groups[start, end]))
+
+
+def _left_out(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[ClaimVerdict]:
+    """Say of the statements in which an extractor found no claim that they are unchecked."""
+    spans = [(v.claim.start, v.claim.end) for v in verdicts]
+    for number, claim in enumerate(sentence_claims(answer), 1):
+        start, end = claim.start or 0, claim.end or 0
+        # A claim without a place may rest on any sentence.
+        found = any(s is None or e is None or (s < end and start < e) for s, e in spans)
+        if not found and not may_be_skipped(claim.text):
+            named = claim.model_copy(update={"id": f"left-out-{number}"})
+            yield ClaimVerdict.unchecked(named, "the extractor found no claim in it")
 
 
 class _Places:

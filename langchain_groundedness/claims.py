@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._checkable import is_checkable, without_interjection
+from langchain_groundedness._checkable import may_be_skipped
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._replies import numbered_line, numbered_lines
 from langchain_groundedness._statements import sentence_claims
@@ -37,13 +37,6 @@ ClaimExtractor: TypeAlias = Runnable[ExtractionTask | str, list[Claim]]
 _SKIP = re.compile(r"skip\W*", re.IGNORECASE)
 _COVERED = 0.5
 _WORD = re.compile(r"\w+")
-_OPINIONS = frozenset(
-    """
-    amazing awesome beautiful charming cool delightful excellent exciting fantastic fascinating fun
-    good great impressive interesting lovely nice pleasant remarkable truly very really wonderful
-    worth seeing
-    """.split()  # noqa: SIM905  (a word list reads better as words)
-)
 _NEGATION = re.compile(
     r"\b(?:no|not|cannot|never|none|nobody|nothing|nowhere|neither|nor|without|hardly|rarely|seldom"
     r"|barely|scarcely|fail(?:s|ed)?|lack(?:s|ed)?|unable|nicht|kein\w*|nie|ohne|pas|jamais|sans"
@@ -254,22 +247,9 @@ def _claims(
     for number, sentence in enumerate(sentences, 1):
         if number in rewritten:
             claims.extend(_rewritten(sentence, rewritten[number], known))
-        elif number not in skipped or not _may_be_skipped(sentence.text):
+        elif number not in skipped or not may_be_skipped(sentence.text):
             claims.append(sentence)
     return [claim.model_copy(update={"id": f"c{place}"}) for place, claim in enumerate(claims, 1)]
-
-
-def _may_be_skipped(text: str) -> bool:
-    """Tell whether nothing goes unchecked if the model leaves a sentence out.
-
-    Courtesy, refusals, questions and lead-ins, and a mere opinion of something that is named.
-    """
-    if not is_checkable(without_interjection(text)):
-        return True
-    words = _WORD.findall(text)
-    about = words[:1] + [word for word in words if word[:1].isupper()]
-    said = content_words(text) - {fold(word) for word in about}
-    return bool(said) and said <= _OPINIONS
 
 
 def _rewritten(sentence: Claim, texts: Iterable[str], known: frozenset[str]) -> list[Claim]:

@@ -29,6 +29,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     as it came, and so does what states nothing: headings, questions, code. Custom events tell
     about claims, verdicts, corrections and the decision.
 
+    A statement in which the checker's extractor found no claim is an unchecked one.
+
     Text leaves while the answer is written if the checker's extractor is a
     `SentenceClaimExtractor`, as it is without a model; give `extractor=` beside `model=` for that.
     One that needs the whole answer gets it, and all text leaves then.

@@ -39,6 +39,7 @@ from langchain_groundedness import (
     ConfigurationError,
     CorrectedAnswer,
     CorrectionTask,
+    ExtractionTask,
     GroundednessGuard,
     GroundednessRunnable,
     SentenceClaimExtractor,
@@ -153,6 +154,33 @@ def test_claims_without_a_place_mark_or_hold_back_the_whole_answer() -> None:
     assert (
         joined(held, [{"documents": [REPORT]}, {"answer": "They "}, {"answer": "did."}]) == MESSAGE
     )
+
+
+@pytest.mark.parametrize("found", [[], None, ["Costs fell by 4%."]], ids=["none", "null", "one"])
+def test_statements_in_which_an_extractor_found_no_claim_do_not_pass_as_verified(
+    found: list[str] | None,
+) -> None:
+    def extract(task: ExtractionTask) -> list[Claim] | None:
+        return ScriptedClaimExtractor(found).invoke(task) if found is not None else None
+
+    options = {"extractor": RunnableLambda(extract)}
+    answer = "Costs fell by 4%. The moon is cheese. Any questions?"
+    value = {"answer": answer, "documents": [REPORT]}
+    pieces = pieces_of(answer, EVERY_CHARACTER)
+    first = "Costs fell by 4%." + ("" if found else " [UNCHECKED]")
+    marked = f"{first} The moon is cheese. [UNCHECKED] Any questions?"
+    held = "Costs fell by 4%. Any questions?" if found else "Any questions?"
+    for on_unchecked, expected in (("mark", marked), ("hold_back", held)):
+        guarded = guard(options, on_unchecked=on_unchecked)
+        assert guarded.invoke(value).strip() == expected
+        assert joined(guarded, pieces).strip() == expected
+    assert guard(options, on_unchecked="release").invoke(value) == answer
+
+
+def test_an_opinion_that_an_extractor_leaves_out_is_no_unchecked_statement() -> None:
+    options = {"extractor": ScriptedClaimExtractor(["Costs fell by 4%."])}
+    value = {"answer": "Costs fell by 4%. Acme is truly excellent.", "documents": [REPORT]}
+    assert guard(options).invoke(value) == value["answer"]
 
 
 def test_block_puts_the_message_in_the_place_of_the_first_contradicted_sentence() -> None:
@@ -354,8 +382,8 @@ def test_immediate_does_not_wait_for_verdicts() -> None:
 
 def test_immediate_works_with_an_extractor_that_needs_the_whole_answer() -> None:
     heard = Heard()
-    extractor = ScriptedClaimExtractor(["Revenue was $2.4B."])
-    answer = "Revenue was $2.4B. Costs fell."
+    extractor = ScriptedClaimExtractor(["Revenue was $2.4B.", "Costs fell by 4%."])
+    answer = "Revenue was $2.4B. Costs fell by 4%."
     quick = guard({"extractor": extractor, "on_contradicted": "correct"}, release="immediate")
     pieces = pieces_of(answer, EVERY_CHARACTER)
     texts = list(quick.transform(iter(pieces), {"callbacks": [heard]}))
@@ -365,7 +393,9 @@ def test_immediate_works_with_an_extractor_that_needs_the_whole_answer() -> None
     assert (change["original"], change["replacement"]) == ("$2.4B", "[CORRECTED: $2.1B]")
 
 
-@pytest.mark.parametrize("extractor", [None, ScriptedClaimExtractor(["Revenue was $2.4B."])])
+@pytest.mark.parametrize(
+    "extractor", [None, ScriptedClaimExtractor(["Costs fell by 4%.", "Revenue was $2.4B."])]
+)
 def test_immediate_blocks_with_a_retraction(extractor: Any) -> None:
     heard = Heard()
     options = {"on_contradicted": "block", "extractor": extractor}
