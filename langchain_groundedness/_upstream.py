@@ -1,9 +1,9 @@
 """Reads what an upstream yields piece by piece, as far as it can be read before it is whole."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessageChunk, RemoveMessage
 from langchain_core.runnables.utils import AddableDict
 
 from langchain_groundedness.exceptions import InputFormatError
@@ -12,6 +12,7 @@ from langchain_groundedness.inputs import CheckInput
 __all__ = ["Upstream"]
 
 _ANSWER = "answer"
+_ALL = "__remove_all__"  # what LangGraph calls all messages
 
 
 class Upstream:
@@ -19,7 +20,8 @@ class Upstream:
 
     Read as they come are texts, message chunks, and mappings that hold the answer as one of these
     under `answer`, from the second piece of the answer on: what comes in one piece is checked as
-    one. Everything else is gathered with `+`, as every runnable does.
+    one. Updates of a LangGraph graph are put together to its state, in which the input is missing.
+    Everything else is gathered with `+`, as every runnable does.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Upstream:
         """Whether the answer is read piece by piece."""
         self._read = read
         self._gather = gather
+        self._by_node = not gather
         self._keep = keep
         self._forms: set[type] = set()
         self._pieces: list[Any] = []
@@ -94,6 +97,8 @@ class Upstream:
 
     def whole(self) -> Any:
         """Give all pieces as one value."""
+        if self._by_node and all(map(_is_update, self._pieces)):
+            return _state_of(self._pieces)
         pieces = iter(self._pieces)
         total = next(pieces)
         total = AddableDict(total) if isinstance(total, Mapping) else total
@@ -111,7 +116,7 @@ class Upstream:
             answer = piece.get(_ANSWER)
             others = AddableDict({key: piece[key] for key in piece if key != _ANSWER})
             if others or self._parts is None:
-                self._parts = AddableDict(self._parts or {}) + others
+                self._parts = _added(AddableDict(self._parts or {}), others)
                 self._head = None
             if answer is None:
                 return ""
@@ -122,3 +127,46 @@ class Upstream:
         if (Mapping in self._forms) != isinstance(piece, Mapping):
             return None
         return str(answer.text) if isinstance(answer, AIMessageChunk) else str(answer)
+
+
+def _added(known: AddableDict, others: AddableDict) -> AddableDict:
+    try:
+        return known + others
+    except TypeError:  # values that cannot be added replace each other
+        return AddableDict({**known, **others})
+
+
+def _is_update(piece: object) -> bool:
+    """Tell whether a piece says by the name of a node what this has changed in a state."""
+    if not isinstance(piece, Mapping) or not piece or _ANSWER in piece:
+        return False
+    return all(value is None or isinstance(value, Mapping) for value in piece.values())
+
+
+def _state_of(updates: Iterable[Mapping[str, Mapping[str, Any] | None]]) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    for update in updates:
+        for changes in filter(None, update.values()):
+            said = changes.get("messages")
+            messages = _merged(
+                state.get("messages", []), said if isinstance(said, list) else [said]
+            )
+            state |= {**changes, "messages": messages} if said else changes
+    return state
+
+
+def _merged(known: Iterable[Any], new: Iterable[Any]) -> list[Any]:
+    """Add messages to others; those of the same id take their places."""
+    messages = {_id(message): message for message in known}
+    for message in new:
+        if not isinstance(message, RemoveMessage):
+            messages[_id(message)] = message
+        elif message.id == _ALL:
+            messages.clear()
+        else:
+            messages.pop(message.id, None)
+    return list(messages.values())
+
+
+def _id(message: Any) -> Any:
+    return getattr(message, "id", None) or id(message)

@@ -16,7 +16,7 @@ from langchain_core.language_models import (
     FakeMessagesListChatModel,
     LanguageModelInput,
 )
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
@@ -109,3 +109,27 @@ def test_an_agent_with_a_retriever_tool(retriever: BaseRetriever) -> None:
     model = AgentModel(responses=[AIMessage("", tool_calls=[call]), AIMessage(ANSWER)])
     checked = create_agent(model, [tool]) | GroundednessRunnable(on_contradicted="correct")
     assert_right(checked.invoke({"messages": [HumanMessage(QUESTION)]}))
+
+
+def test_an_agent_that_is_streamed_gives_its_updates(retriever: BaseRetriever) -> None:
+    tool = create_retriever_tool(
+        retriever, "search", "Search.", response_format="content_and_artifact"
+    )
+    call = {"name": "search", "args": {"query": QUESTION}, "id": "1"}
+    model = AgentModel(responses=[AIMessage("", tool_calls=[call]), AIMessage(ANSWER)])
+    checked = create_agent(model, [tool]) | GroundednessRunnable(on_contradicted="correct")
+    chunks = list(checked.stream({"messages": [HumanMessage(QUESTION)]}))
+    assert_right(reduce(add, chunks))
+
+
+def test_a_graph_that_is_streamed_gives_the_last_form_of_each_message() -> None:
+    found = [ToolMessage("Paris is the capital of France.", tool_call_id="1", id="t")]
+    updates = [
+        {"tools": {"messages": found}},
+        {"model": {"messages": [AIMessage("Lima is.", id="a"), AIMessage("Draft.", id="b")]}},
+        {"audit": None},
+        {"edit": {"messages": [RemoveMessage("b"), AIMessage("Paris is the capital.", id="a")]}},
+    ]
+    result = reduce(add, GroundednessRunnable().transform(iter(updates)))
+    assert result.original_answer == "Paris is the capital."
+    assert [document.page_content for document in result.documents] == [found[0].text]

@@ -1,14 +1,17 @@
 """Runs do not mix, a root is found wherever a handler is attached, and judges are not judged."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
 from blockbuster import BlockBuster
+from langchain.agents import create_agent
 from langchain_classic.chains import RetrievalQA
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.tools import create_retriever_tool
 from langsmith.run_helpers import tracing_context
 from langsmith.run_trees import RunTree
 from watched_chains import (
@@ -16,15 +19,19 @@ from watched_chains import (
     Atlas,
     Writer,
     answer,
+    country_in,
     document,
     lcel_chain,
     question,
+    reply_with_search,
     retrieval_chain,
 )
 
 from langchain_groundedness import (
     AsyncGroundednessCallbackHandler,
     GroundednessCallbackHandler,
+    GroundednessGuard,
+    GroundednessMiddleware,
     GroundednessResult,
     GroundednessRunnable,
     LLMVerifier,
@@ -224,6 +231,43 @@ def test_a_checker_that_is_bound_to_its_own_handler_does_not_recurse() -> None:
     bound.append(handler)
     retrieval_chain().invoke({"input": question("Land1")}, {"callbacks": [handler]})
     assert only(handler).verdict == "grounded"
+
+
+@HANDLERS
+@pytest.mark.parametrize("mode", ["ainvoke", "astream"])
+async def test_handler_middleware_and_guard_at_once_check_each_answer_once(
+    mode: str, kind: Any
+) -> None:
+    judges = [ScriptedVerifier(lambda _: "supported") for _ in range(3)]
+    own, inner, outer = (GroundednessRunnable(verifier=judge) for judge in judges)
+    search = create_retriever_tool(
+        Atlas(), "search", "Searches.", response_format="content_and_artifact"
+    )
+    middleware = [GroundednessMiddleware(inner, hold_stream=True)]
+    agent = create_agent(Writer(says=reply_with_search), [search], middleware=middleware)
+    chain: Runnable[Any, str] = agent | GroundednessGuard(outer)
+    handler, countries = kind(own), COUNTRIES[:10]
+
+    async def ask(country: str) -> None:
+        given = {"messages": [("user", question(country))]}
+        config = RunnableConfig(callbacks=[handler])
+        if mode == "ainvoke":
+            await chain.ainvoke(given, config)
+        else:
+            assert "".join([text async for text in chain.astream(given, config)])
+
+    await asyncio.gather(*map(ask, countries))
+    handler.close()
+    assert_each_has_its_own(handler, countries)
+    for judge in judges:
+        seen = [claim.text for task in judge.tasks for claim in task.claims]
+        assert sorted(seen) == sorted(
+            claim for country in countries for claim in re.split(r"(?<=\.) ", answer(country))
+        )
+        for task in judge.tasks:
+            [found] = task.documents
+            lands = re.findall(r"Land\d+", " ".join(claim.text for claim in task.claims))
+            assert set(lands) == {country_in(found.page_content)}
 
 
 def test_a_check_does_not_show_in_the_callbacks_of_the_chain() -> None:

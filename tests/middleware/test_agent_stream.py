@@ -29,7 +29,7 @@ from langchain_groundedness import (
 )
 from langchain_groundedness._held_model import Listening, held_model
 from langchain_groundedness.inputs import CheckInput
-from langchain_groundedness.testing import ScriptedVerifier
+from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from middleware.agent_scripts import (
     FALSE,
     QUESTION,
@@ -283,7 +283,14 @@ def test_without_evidence_no_claim_gets_out(how: How) -> None:
 
 def test_a_judge_that_fails_lets_nothing_out(how: How) -> None:
     agent = held(call(), f"{TRUE} This one is broken. {TRUE}")
-    assert "broken" not in "".join(tokens(agent, QUESTION, how))
+    assert "".join(tokens(agent, QUESTION, how)) == f"{TRUE} {TRUE}"
+
+
+def test_what_an_extractor_leaves_out_is_not_let_out(how: How) -> None:
+    check, _ = checker(extractor=ScriptedClaimExtractor([TRUE]))
+    middleware = GroundednessMiddleware(check, hold_stream=True)
+    agent = agent_of(call(), f"Hello. {TRUE} Costs were $1B in Q3.", middleware=middleware)
+    assert "".join(tokens(agent, QUESTION, how)).strip() == f"Hello. {TRUE}"
 
 
 def test_a_check_that_breaks_down_lets_nothing_more_out_and_the_agent_goes_on(
