@@ -9,7 +9,15 @@ import re
 from langchain_groundedness._refusals import DOCUMENTS, adds_to, any_of, refuses
 from langchain_groundedness.words import content_words, fold
 
-__all__ = ["declines", "is_checkable", "may_be_skipped", "refuses", "without_interjection"]
+__all__ = [
+    "declines",
+    "is_checkable",
+    "is_statement_as_heading",
+    "may_be_skipped",
+    "only_asks",
+    "refuses",
+    "without_interjection",
+]
 
 
 _WORD = re.compile(r"\w+")
@@ -22,7 +30,8 @@ _OPINIONS = frozenset(
 )
 _LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offer or a refusal
 _COURTESY = any_of(
-    "hi", "hello", "hey", "dear", "good (?:morning|afternoon|evening|day)", "greetings", "welcome",
+    "hi", "hello", "hey", "goodbye", "bye",
+    "dear", "good (?:morning|afternoon|evening|day)", "greetings", "welcome",
     "thanks", "thank you", "you're welcome", "cheers", "(?:best|kind) regards", "sincerely",
     "sure(?: thing)?", "certainly", "of course", "absolutely", "okay", "ok", "no problem",
     "(?:(?:that's |what )?an? )?(?:great|good|excellent|interesting) question",
@@ -103,6 +112,11 @@ _ASKS = re.compile(
     + r"(?:n't|n\u2019t)?\b",
     re.IGNORECASE,
 )  # fmt: skip
+_TELLS = re.compile(r"(?:do|did) you (?:know|realize|realise)\b|have you heard\b", re.IGNORECASE)
+_ADDRESSED = re.compile(r"\b(?:i|me|you|your)\b", re.IGNORECASE)
+_ENDS_SENTENCE = re.compile(r"\w[.!\u3002\uff01]\W*$")
+_GIVES_NUMBER = re.compile(r"\w:\W*\d")
+_FEWEST_WORDS = 4
 _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have)\b", re.IGNORECASE)
 
 
@@ -139,6 +153,35 @@ def is_checkable(text: str) -> bool:
     if _QUESTION.search(text) or _QUOTED_QUESTION.match(text):
         return _is_statement_with_question_mark(text)
     return not declines(text)
+
+
+def only_asks(text: str) -> bool:
+    """Tell whether a sentence asks the reader, and states nothing, as "Did you know …?" does.
+
+    Args:
+        text: A sentence, free of markup.
+
+    Returns:
+        True if it surely is.
+    """
+    asks = bool(_QUESTION.search(text)) and bool(_ASKS.match(text)) and not _TELLS.match(text)
+    addressed = bool(_ADDRESSED.search(text)) and not any(map(str.isdigit, text))
+    return asks and addressed and not _is_statement_with_question_mark(text)
+
+
+def is_statement_as_heading(text: str) -> bool:
+    """Tell whether what stands as a heading states something, as "Revenue: $2.4B" does.
+
+    Args:
+        text: The heading, free of markup.
+
+    Returns:
+        True if it ends as a sentence does, gives a number after a colon, or has a verb like "is"
+        among four words or more, and does not begin as a question does.
+    """
+    if _ENDS_SENTENCE.search(text) or _GIVES_NUMBER.search(text):
+        return True
+    return len(text.split()) >= _FEWEST_WORDS and bool(_VERB.search(text)) and not _ASKS.match(text)
 
 
 def declines(text: str) -> bool:

@@ -152,9 +152,11 @@ class Release:
         guarded = guarded_text(result, self._rules)
         if not self._immediate:
             return guarded.text
-        for edit in guarded.edits:
-            self._retract(edit)
         message = self._rules.blocked_message if guarded.blocked else ""
+        for edit in guarded.edits:
+            # The message stands behind the text, so what is withheld is only taken out.
+            withheld = guarded.blocked and edit.end == len(result.original_answer)
+            self._retract(edit.model_copy(update={"replacement": ""}) if withheld else edit)
         return result.original_answer[self._at :] + message
 
     def retracted(self) -> list[dict[str, Any]]:
@@ -209,9 +211,8 @@ class Release:
     def _block(self, sentence: "_Sentence") -> str:
         self.stopped = True
         if self._immediate:
-            text, message = self._live.text, self._rules.blocked_message
-            claim = sentence.verdicts[0].claim.id
-            self._retract(_edit(text, claim, sentence.start, len(text), message))
+            text, claim = self._live.text, sentence.verdicts[0].claim.id
+            self._retract(_edit(text, claim, sentence.start, len(text), ""))
         return self._rules.blocked_message
 
     def _retract(self, edit: Edit) -> None:

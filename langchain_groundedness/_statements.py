@@ -4,7 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from langchain_groundedness._checkable import is_checkable, refuses, without_interjection
+from langchain_groundedness._checkable import (
+    is_checkable,
+    is_statement_as_heading,
+    refuses,
+    without_interjection,
+)
 from langchain_groundedness._compound import split_statement
 from langchain_groundedness._markdown import Block, BlockKind, BlockScanner
 from langchain_groundedness._quotes import locate_quote
@@ -158,10 +163,8 @@ class StatementReader:
             return
         if block.kind not in _PROSE:
             self._header = self._header if block.kind == "delimiter" else []
-            if _is_bold_sentence(self.text, block):
-                yield from _of_prose(self.text, block)
-            elif block.kind == "heading":
-                self._headings.append(block)
+            if block.kind == "heading":
+                yield from self._read_heading(block)
             return
         for sentence in scan.advance(self.text, block):
             yield from _of_sentence(self.text, block, sentence.start, sentence.end)
@@ -173,6 +176,14 @@ class StatementReader:
             yield from _of_sentence(self.text, block, scan.start, block.end)
         elif scan.start > block.start:  # a paragraph above a rule, not a title
             yield from _of_sentence(self.text, block, scan.start, self._last_line(block))
+        else:
+            yield from self._read_heading(block)
+
+    def _read_heading(self, block: Block) -> Iterator[Statement]:
+        """Read a heading that states something; keep others in case nothing else does."""
+        statements = list(_of_prose(self.text, block))
+        if any(is_statement_as_heading(each.text) for each in statements):
+            yield from statements
         else:
             self._headings.append(block)
 
@@ -253,12 +264,6 @@ def _cells(answer: str, block: Block) -> list[str]:
     row = answer[block.body : block.end].strip().rpartition("\n")[2].strip().removeprefix("|")
     row = row[:-1] if row.endswith("|") and not row.endswith("\\|") else row
     return [plain_text(cell).replace("\\|", "|") for cell in _PIPE.split(row)]
-
-
-def _is_bold_sentence(answer: str, block: Block) -> bool:
-    """Tell whether a line in bold is a statement, not a heading: it ends as a sentence does."""
-    text = answer[block.body : block.end].strip()
-    return block.kind == "heading" and text.startswith(("**", "__")) and text[-3] in ".!"
 
 
 def _parts(answer: str, statement: Statement) -> Iterator[Statement]:

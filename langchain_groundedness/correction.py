@@ -141,7 +141,8 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
             if _action(task, verdict) == "strip":
                 edits += filter(None, [_strip(task, verdict, span)])
             elif _action(task, verdict) == "correct":
-                change = _least_change(task.answer[slice(*span)], verdict)
+                text = task.answer[slice(*span)]
+                change = _least_change(text, verdict) or _change_of_claim(text, verdict)
                 if change is None:
                     coarse.append((verdict, span))
                 else:
@@ -292,6 +293,17 @@ def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
         if not correction or value.evidence_value in correction:
             return Replacement(value.claim_start, value.claim_end, value.evidence_value)
     return _bare_value(text, correction) or differing_part(text, correction)
+
+
+def _change_of_claim(text: str, verdict: ClaimVerdict) -> Replacement | None:
+    """The least change of the claim itself, where `text` says more: courtesy, a link, a tag."""
+    claim = verdict.claim.text
+    change = None if claim == text else _least_change(claim, verdict)
+    wrong = claim[change.start : change.end] if change else ""
+    if change is None or not wrong.strip() or text.count(wrong) != 1:
+        return None
+    start = text.index(wrong)
+    return Replacement(start, start + len(wrong), change.text)
 
 
 def _bare_value(text: str, correction: str) -> Replacement | None:

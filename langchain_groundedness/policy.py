@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict
 
-from langchain_groundedness._checkable import declines, without_interjection
+from langchain_groundedness._checkable import declines, only_asks, without_interjection
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._statements import sentence_claims
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
@@ -144,9 +144,10 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
 
 def _says_nothing(answer: str) -> bool:
-    """Tell whether an answer is nothing but refusals and courtesy; a title above them may stand."""
+    """Tell whether an answer is nothing but refusals, questions and courtesy, under any title."""
     sentences = sentence_claims(answer, only_checkable=False)
-    if not all(declines(without_interjection(sentence.text)) for sentence in sentences):
+    texts = [without_interjection(sentence.text) for sentence in sentences]
+    if not all(declines(text) or only_asks(text) for text in texts):
         return False
     spans = [(sentence.start or 0, sentence.end or 0) for sentence in sentences]
     between = zip(

@@ -138,7 +138,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
 
         Yields:
             Text. With `release="verified"` it adds up to what `invoke` returns, with
-            `"immediate"` to the answer as it came.
+            `"immediate"` to the answer as it came, as far as it came if it is blocked, with
+            the message behind it.
         """
         yield from transformed(self, self._grow, input, config, **kwargs)
 

@@ -333,3 +333,25 @@ def test_an_unknown_option_is_refused() -> None:
     options: dict[str, Any] = {"split": True}
     with pytest.raises(ConfigurationError):
         SentenceClaimExtractor(**options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "stated"),
+    [
+        ("Costs fell.\n\nRevenue was $9B in Q3.\n---\nThanks!", "Revenue was $9B in Q3."),
+        ("## Revenue was $9B in Q3\n\nCosts fell.", "Revenue was $9B in Q3"),
+        ("**Revenue: $2.4B**\n\nCosts fell.", "Revenue: $2.4B"),
+    ],
+)
+def test_what_is_stated_as_a_heading_is_a_claim(answer: str, stated: str) -> None:
+    claims = SentenceClaimExtractor().invoke(answer)
+    assert stated in [claim.text for claim in claims]
+    assert len(claims) == 2
+
+
+@pytest.mark.parametrize("title", ["Overview", "Q3 2024", "What is new", "Step 1: Preheat"])
+def test_a_title_is_no_claim(title: str) -> None:
+    for heading in (f"# {title}\n\n", f"**{title}**\n\n", f"{title}\n---\n"):
+        assert [c.text for c in SentenceClaimExtractor().invoke(f"{heading}Costs fell.")] == [
+            "Costs fell."
+        ]

@@ -238,3 +238,20 @@ def test_the_model_is_not_asked_where_the_differing_part_is_known() -> None:
 def test_a_prompt_that_lacks_its_variables_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="evidence"):
         Corrector(prompt=ChatPromptTemplate.from_template("{statements}"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Hello, the office is in Paris.", "Hello, the office is in [CORRECTED: Berlin]."),
+        ("<b>The office is in Paris.</b>", "<b>The office is in [CORRECTED: Berlin].</b>"),
+        (
+            "The office is in [Paris](http://x).",
+            "The office is in [[CORRECTED: Berlin]](http://x).",
+        ),
+        ("The office is in _Paris_.", "The office is in _[CORRECTED: Berlin]_."),
+    ],
+)
+def test_courtesy_and_markup_around_a_claim_stay_as_they_are(answer: str, expected: str) -> None:
+    check = GroundednessRunnable(on_contradicted="correct")
+    assert check.invoke((answer, ["The office is in Berlin."])).answer == expected

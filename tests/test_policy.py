@@ -129,3 +129,16 @@ def test_an_answer_of_which_nothing_was_a_claim_is_not_trusted(answer: str) -> N
     )
     lenient = DecisionPolicy(nothing_checkable="pass")
     assert decide(answer=answer, policy=lenient)[1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "action"),
+    [
+        ("Hello! How can I help?", "pass"),
+        ("Which quarter do you mean?", "pass"),
+        ("Did you know the CEO is John Smith?", "review"),
+    ],
+)
+def test_an_answer_that_only_asks_makes_no_claim(answer: str, action: str) -> None:
+    decision = DecisionPolicy().decide([], answer=answer, trust_score=None)
+    assert decision.action == action

@@ -240,7 +240,7 @@ def name_spans(text: str) -> Iterator[Part]:
         Spans in order.
     """
     for match in _NAME.finditer(text):
-        yield Part(match.start(), match.end())
+        yield Part(match.start(), match.start() + len(match.group().rstrip("_")))
 
 
 def _same_place(
