@@ -73,7 +73,16 @@ def find_words(text: str) -> list[Word]:
         >>> [word.stem for word in find_words("She studied the cities.")]
         ['she', 'study', 'the', 'city']
     """
-    return [Word(_stem_of(m.group()), m.start(), m.end()) for m in _WORD.finditer(text)]
+    return list(_recent_words(text) if len(text) <= _SENTENCE else _words(text))
+
+
+def _words(text: str) -> tuple[Word, ...]:
+    return tuple(Word(_stem_of(m.group()), m.start(), m.end()) for m in _WORD.finditer(text))
+
+
+_SENTENCE = 600
+"""Characters: a claim and its best sentences are read many times in a row, whole documents once."""
+_recent_words = lru_cache(maxsize=256)(_words)
 
 
 def _stem_of(word: str) -> str:

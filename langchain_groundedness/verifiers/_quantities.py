@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import lru_cache
 from typing import Literal, NamedTuple, cast
 
 __all__ = ["Quantity", "comparable", "compatible", "find_quantities", "same_quantity"]
@@ -42,28 +43,10 @@ class Quantity(NamedTuple):
         return low, high
 
 
-_ONES = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
+_ONES = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen
+    """.split()  # noqa: SIM905  (a word list reads better as words)
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
 _NUMBER_WORDS = (
     {word: float(n) for n, word in enumerate(_ONES)}
@@ -226,8 +209,17 @@ def find_quantities(text: str) -> list[Quantity]:
         >>> find_quantities("March 3rd, 2021")[0].date
         (2021, 3, 3)
     """
+    return list(_recent_quantities(text) if len(text) <= _SENTENCE else _quantities(text))
+
+
+def _quantities(text: str) -> tuple[Quantity, ...]:
     found = (quantity for m in _PATTERN.finditer(text) if (quantity := _read(m)) is not None)
-    return [q._replace(bound=_bound(text, q)) if q.kind == "number" else q for q in found]
+    return tuple(q._replace(bound=_bound(text, q)) if q.kind == "number" else q for q in found)
+
+
+_SENTENCE = 600
+"""Characters: a claim and its best sentences are read many times in a row, whole documents once."""
+_recent_quantities = lru_cache(maxsize=256)(_quantities)
 
 
 def _bound(text: str, quantity: Quantity) -> Bound:
