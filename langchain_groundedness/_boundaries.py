@@ -46,7 +46,7 @@ _ABBREVIATIONS = frozenset(
     mme mlle sr sra srta dña ud uds ee pág núm sig.ra sig dott
     \u0433 \u0433\u0433 \u0443\u043b \u0440\u0438\u0441 \u0441\u043c \u0442.\u0435
     \u0442.\u043a \u0442\u044b\u0441 \u043c\u043b\u043d \u043c\u043b\u0440\u0434
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 _AFTER_ORDINAL = frozenset(
     """januar februar märz april mai juni juli august september oktober november dezember

@@ -21,7 +21,7 @@ _EMPTY_WORDS = """
     about also am any being can could him how if into just may me might more most my no nor not
     only other out over own same shall should some such those through too us very while whom
     whose why yes s t re ve ll d m
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905  (a word list reads better as words)
 
 
 class Word(NamedTuple):

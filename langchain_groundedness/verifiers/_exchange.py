@@ -23,7 +23,7 @@ _BOTH_WAYS = frozenset(
         marry married meet border adjoin merge equal resemble equivalent same similar identical
         parallel adjacent near next close beside between brother sister sibling cousin twin friend
         partner colleague neighbor neighbour rival spouse fight draw tie collaborate cooperate share
-        """.split(),  # noqa: SIM905
+        """.split(),  # noqa: SIM905  (a word list reads better as words)
     )
 )
 """Words between two names that may be exchanged without a change of meaning."""
