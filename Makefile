@@ -39,6 +39,9 @@ test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles i
 bench: $(VENV)/.test $(VENV)/.training ## print accuracy beside baselines on the claim sets under DATA=, and the overhead
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/streaming.py
+	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/languages.py
+	$(BIN)/python benchmarks/evidence_recall.py --data $(DATA)
 	$(BIN)/python benchmarks/accuracy.py --data $(DATA)
 
 bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=

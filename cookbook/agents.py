@@ -159,15 +159,17 @@ print("".join(part.text for part, _ in parts if isinstance(part, AIMessageChunk)
 # ## Live verdicts
 #
 # `run.extensions["groundedness"]` tells each verdict as soon as it is known: while the answer is
-# written with `live=True` or `hold_stream=True`, otherwise after the last token.
+# written with `live=True` or `hold_stream=True`, otherwise after the last token. Sentences are
+# checked at the same time, so their verdicts may come in any order; here they are sorted.
 
 # %%
 warnings.filterwarnings("ignore", message="The v3 streaming protocol")
 agent = agent_that_says(WRONG, checks=GroundednessMiddleware(live=True))
 run = agent.stream_events(QUESTION, version="v3")
-for event in run.extensions["groundedness"]:
-    if event["event"] == "groundedness.verdict":
-        print(event["data"]["verdict"], "|", event["data"]["claim"]["text"])
+events = list(run.extensions["groundedness"])
+verdicts = [event["data"] for event in events if event["event"] == "groundedness.verdict"]
+for verdict in sorted(verdicts, key=lambda verdict: verdict["claim"]["start"]):
+    print(verdict["verdict"], "|", verdict["claim"]["text"])
 
 # %% [markdown]
 # ## In a graph of your own

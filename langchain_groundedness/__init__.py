@@ -5,6 +5,7 @@ Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_groundedness import verifiers
 from langchain_groundedness.callbacks import (
     AsyncGroundednessCallbackHandler,
     GroundednessCallbackHandler,
@@ -24,6 +25,7 @@ from langchain_groundedness.exceptions import (
     GroundednessError,
     InputFormatError,
     MissingDependencyError,
+    ModelFileError,
     OutputParsingError,
     VerificationError,
     require,
@@ -57,6 +59,7 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verifiers import (
     CascadeVerifier,
     CrossEncoderVerifier,
+    EmbeddedCrossEncoder,
     EmbeddedVerifier,
     EmbeddingVerifier,
     LLMVerifier,
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
         GroundednessState,
         groundedness_node,
     )
+    from langchain_groundedness.verifiers import EmbeddedDecisionModel
 
 __all__ = [
     "Action",
@@ -89,6 +93,8 @@ __all__ = [
     "Decision",
     "DecisionPolicy",
     "Edit",
+    "EmbeddedCrossEncoder",
+    "EmbeddedDecisionModel",
     "EmbeddedVerifier",
     "EmbeddingVerifier",
     "EvidenceBatch",
@@ -108,6 +114,7 @@ __all__ = [
     "LLMClaimExtractor",
     "LLMVerifier",
     "MissingDependencyError",
+    "ModelFileError",
     "OnContradicted",
     "OnUnverifiable",
     "OutputParsingError",
@@ -126,10 +133,13 @@ __all__ = [
 ]
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
+_WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs an extra when it is asked for."""
+    """Load what needs an extra, or langchain-core 1.8, when it is asked for."""
+    if name in _WITH_NEWER_CORE:
+        return getattr(verifiers, name)
     if name not in _WITH_EXTRA_AGENTS:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
@@ -138,5 +148,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Name what needs an extra, too."""
-    return sorted({*globals(), *_WITH_EXTRA_AGENTS})
+    """Name what is loaded when it is asked for, too."""
+    return sorted({*globals(), *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})

@@ -14,7 +14,7 @@ from langchain_groundedness._causes import cause
 from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
 from langchain_groundedness._steps import CheckState, Step, UnexpectedReplyError, replies_of
 from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
-from langchain_groundedness.exceptions import VerificationError
+from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import NO_DOCUMENTS, CheckInput, no_documents
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.scoring import answer_verdict, reconcile, trust_score
@@ -198,7 +198,12 @@ class Check:
         return replace(state, verdicts=tuple(verdicts))
 
     def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
-        """Leave the claims without a verdict unchecked, and say why."""
+        """Leave the claims without a verdict unchecked, and say why.
+
+        A broken installation is no failed check: it never gets better, so whoever called hears.
+        """
+        if isinstance(error, ConfigurationError):
+            raise error
         reason = f"verification failed ({_cause(error)})"
         if self.raise_on_failure:
             known = {v.claim.id for v in state.verdicts}

@@ -3,6 +3,7 @@
 ```
 GroundednessError
 ├── ConfigurationError        also ValueError: a bad option, found at construction
+│   └── ModelFileError        a file of the embedded verifier's model is missing or damaged
 ├── InputFormatError          also ValueError: an input shape that cannot be read; .keys
 ├── MissingDependencyError    also ImportError: names the extra to install
 ├── OutputParsingError        a model answered outside its schema; .raw, .prompt_name
@@ -21,6 +22,7 @@ __all__ = [
     "GroundednessError",
     "InputFormatError",
     "MissingDependencyError",
+    "ModelFileError",
     "OutputParsingError",
     "VerificationError",
     "require",
@@ -33,6 +35,10 @@ class GroundednessError(Exception):
 
 class ConfigurationError(GroundednessError, ValueError):
     """An option has a value that cannot work; the message says what is accepted."""
+
+
+class ModelFileError(ConfigurationError):
+    """A file of the embedded verifier's model is missing or damaged: the installation is broken."""
 
 
 class InputFormatError(GroundednessError, ValueError):

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -60,6 +61,9 @@ EDGE_FILES = {
     "_agent_stream": AGENTS,
 }
 """Modules that belong to one extra as a whole, and are loaded behind a guard."""
+
+WITH_NEWER_CORE = {"verifiers.decisions": "langchain_core.decisions"}
+"""Modules, and what they need that the oldest langchain-core does not have."""
 
 
 class Import(NamedTuple):
@@ -181,12 +185,19 @@ def kind_then_name(name: str) -> tuple[bool, bool, str]:
 
 @pytest.mark.parametrize("module", sorted(set(MODULES) - {"__main__", "demo.__main__"}))
 def test_all_is_sorted_and_every_name_in_it_is_there(module: str) -> None:
+    if module in WITH_NEWER_CORE:
+        pytest.importorskip(WITH_NEWER_CORE[module])
     loaded = import_module(f"{PACKAGE}.{module}".rstrip("."))
     assert list(loaded.__all__) == sorted(loaded.__all__, key=kind_then_name)
     assert len(set(loaded.__all__)) == len(loaded.__all__)
-    for name in loaded.__all__:
+    assert set(loaded.__all__) <= set(dir(loaded))
+    absent = getattr(loaded, "_WITH_NEWER_CORE", ()) if lacks_newer_core() else ()
+    for name in set(loaded.__all__) - set(absent):
         assert getattr(loaded, name) is not None
-        assert name in dir(loaded)
+
+
+def lacks_newer_core() -> bool:
+    return any(find_spec(needed) is None for needed in WITH_NEWER_CORE.values())
 
 
 def test_values_and_stages_are_all_exported_by_the_package() -> None:
@@ -247,7 +258,24 @@ print(result.verdict)
     )
     assert out.splitlines()[-1] == "grounded"
     for line in out.splitlines()[:-1]:
-        assert re.search(r"pip install 'langchain-groundedness\[\w+\]'", line)
+        assert re.search(r"pip install 'langchain-(groundedness\[\w+\]|core>=1.8)'", line)
+
+
+@pytest.mark.parametrize("package", [PACKAGE, f"{PACKAGE}.verifiers"])
+def test_what_needs_a_newer_core_says_so_when_it_is_asked_for_and_not_before(package: str) -> None:
+    out = run_python(
+        f"""
+import sys
+sys.modules["langchain_core.decisions"] = None  # as if it was not there
+import {package} as package
+try:
+    package.EmbeddedDecisionModel
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    )
+    assert out.startswith("MissingDependencyError EmbeddedDecisionModel needs")
+    assert "pip install 'langchain-core>=1.8'" in out
 
 
 def test_importing_the_package_reads_no_model_and_loads_no_optional_package() -> None:
@@ -257,8 +285,9 @@ import sys, json
 opened = []
 sys.addaudithook(lambda event, args: event == "open" and opened.append(str(args[0])))
 import {PACKAGE}
-for name in set({PACKAGE}.__all__) - set({PACKAGE}._WITH_EXTRA_AGENTS):
-    getattr({PACKAGE}, name)
+for name in {PACKAGE}.__all__:
+    if name not in {PACKAGE}._WITH_EXTRA_AGENTS + {PACKAGE}._WITH_NEWER_CORE:
+        getattr({PACKAGE}, name)
 print(json.dumps([opened, sorted(sys.modules)]))
 """
     )

@@ -28,6 +28,7 @@ ANY_MODEL = snippet_below("Any other chat model")
 STREAMING = snippet_below("While the answer is written")
 UNCHANGED = snippet_below("On a chain that nobody changed")
 AGENT = snippet_below("In an agent")
+PARTS = snippet_below("Where LangChain expects a model")
 
 SNIPPET_MODEL = "anthropic:claude-haiku-4-5"
 
@@ -87,14 +88,12 @@ def test_each_way_to_begin_takes_about_ten_lines(snippet: str) -> None:
     assert len([line for line in snippet.splitlines() if line.strip()]) <= 14
 
 
-def test_offline_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    run(OFFLINE)
-    assert capsys.readouterr().out.splitlines() == promised(OFFLINE) != []
-
-
-def test_streaming_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    run(STREAMING)
-    assert capsys.readouterr().out.splitlines() == promised(STREAMING) != []
+@pytest.mark.parametrize("snippet", [OFFLINE, STREAMING, PARTS])
+def test_snippet_without_a_model_prints_what_it_says(
+    snippet: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(snippet)
+    assert capsys.readouterr().out.splitlines() == promised(snippet) != []
 
 
 @pytest.mark.enable_socket

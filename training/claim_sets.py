@@ -34,6 +34,8 @@ class Example(NamedTuple):
     """The answer it is a sentence of, or its own id."""
     unsupported_characters: int = 0
     """How much of the claim lies in spans that were marked as unsupported."""
+    fine: str = ""
+    """The label as the set gives it."""
 
 
 def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
@@ -73,6 +75,7 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
             row.get("question"),
             row.get("model") or row["id"].partition("/")[0],
             row["id"],
+            fine=row.get("fine", ""),
         )
         for row in claims
     ]
@@ -108,4 +111,6 @@ def _pairs(rows: list[dict[str, Any]]) -> Iterator[Example]:
     for number, row in enumerate(rows):
         documents = (row["premise"], *row.get("other_evidence", ()))
         supported = row["label"] == "entailment"
-        yield Example(row["hypothesis"], documents, supported, None, "all", str(number))
+        yield Example(
+            row["hypothesis"], documents, supported, None, "all", str(number), fine=row["label"]
+        )

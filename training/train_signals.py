@@ -22,7 +22,20 @@ from sklearn.metrics import balanced_accuracy_score
 
 from langchain_groundedness.verifiers._contradictions import DifferenceKind
 
-__all__ = ["AGAINST", "Fitted", "fit", "load_sets", "out_of_set", "support_despite"]
+__all__ = [
+    "AGAINST",
+    "Calibrated",
+    "Fitted",
+    "Threshold",
+    "calibrated",
+    "calibration_error",
+    "choose_threshold",
+    "fit",
+    "load_sets",
+    "out_of_set",
+    "pool",
+    "support_despite",
+]
 
 AGAINST = frozenset({"negation_differs", "denied", "opposites", "stronger", "superlative_new"})
 """Signals that speak against a claim, beside those of what is missing; the others speak for it."""
@@ -46,6 +59,23 @@ class Fitted(NamedTuple):
         return np.where(measured.found, self.bias + values @ self.weights, -20.0)
 
 
+class Threshold(NamedTuple):
+    """A threshold, and what leave-set-out prediction says of the probabilities."""
+
+    threshold: float
+    balanced_accuracy_leave_set_out: float
+    calibration_error_leave_set_out: float
+
+
+class Calibrated(NamedTuple):
+    """A model whose logits are honest log odds."""
+
+    model: Fitted
+    left_out: dict[str, Floats]
+    """Log odds of the claims of each set, by a model that did not see the set."""
+    chosen: Threshold
+
+
 def main() -> None:
     """Train on all sets but those left out, and write the model."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -56,15 +86,17 @@ def main() -> None:
     options = parser.parse_args()
     sets = load_sets(options.data, cache=options.cache, leave_out=options.leave_out)
     claims = [name for name in CLAIM_SETS if name in sets]
-    model, measures = calibrated(sets, claims)
+    model, _, chosen = calibrated(sets, claims)
     names = next(iter(sets.values())).names
     weights = {n: round(float(w), 5) for n, w in zip(names, model.weights, strict=True) if w}
+    kept = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
     document = {
         "bias": round(model.bias, 5),
         "weights": dict(sorted(weights.items())),
-        **measures,
+        **chosen._asdict(),
         "support_despite": support_despite(list(sets.values())),
         "trained_on": sorted(sets),
+        "combined": kept.get("combined"),  # of train_combination.py, which comes next
     }
     options.out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(document, indent=2))
@@ -140,9 +172,7 @@ def out_of_set(sets: dict[str, Measured], claims: Sequence[str]) -> dict[str, Fl
     }
 
 
-def calibrated(
-    sets: dict[str, Measured], claims: Sequence[str]
-) -> tuple[Fitted, dict[str, object]]:
+def calibrated(sets: dict[str, Measured], claims: Sequence[str]) -> Calibrated:
     """Fit on all sets; scale the logit so that leave-set-out probabilities are honest.
 
     Args:
@@ -150,34 +180,79 @@ def calibrated(
         claims: Those that threshold and calibration are chosen on, each counting the same.
 
     Returns:
-        The scaled model, and threshold and calibration measures by name.
+        The scaled model, and what leave-set-out prediction says of it.
     """
     logits = out_of_set(sets, claims)
-    pooled = np.concatenate([logits[name][sets[name].found] for name in claims])
-    labels = np.concatenate([sets[name].supported[sets[name].found] for name in claims])
-    sizes = [int(sets[name].found.sum()) for name in claims]
-    counts = np.concatenate([np.full(n, 1 / n) for n in sizes])
+    pooled, labels, counts = pool(sets, logits, claims)
     platt = LogisticRegression(C=1e6).fit(pooled[:, None], labels, sample_weight=counts)
     slope, shift = float(platt.coef_[0, 0]), float(platt.intercept_[0])
     model = fit(list(sets.values()))
-    chances = {name: 1 / (1 + np.exp(-(slope * logits[name] + shift))) for name in claims}
+    scaled = {name: slope * logits[name] + shift for name in claims}
+    return Calibrated(
+        Fitted(slope * model.bias + shift, slope * model.weights),
+        scaled,
+        choose_threshold(sets, scaled, claims),
+    )
+
+
+def pool(
+    sets: dict[str, Measured], logits: dict[str, Floats], claims: Sequence[str]
+) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """Put the claims of several sets together, of which something was found.
+
+    Args:
+        sets: Measured sets.
+        logits: A number, or a row of numbers, per claim, by name of the set.
+        claims: Which sets.
+
+    Returns:
+        Logits, labels, and weights by which every set counts the same.
+    """
+    found = [sets[name].found for name in claims]
+    pooled = np.concatenate([logits[name][f] for name, f in zip(claims, found, strict=True)])
+    labels = np.concatenate([sets[n].supported[f] for n, f in zip(claims, found, strict=True)])
+    counts = np.concatenate([np.full(int(f.sum()), 1 / f.sum()) for f in found])
+    return pooled, labels, counts
+
+
+def choose_threshold(
+    sets: dict[str, Measured], logits: dict[str, Floats], claims: Sequence[str]
+) -> Threshold:
+    """Choose the threshold of best mean balanced accuracy.
+
+    Args:
+        sets: Measured sets.
+        logits: Log odds per claim, by name of the set.
+        claims: The sets to choose on, each counting the same.
+
+    Returns:
+        The threshold, and how good and how honest the probabilities are there.
+    """
+    chances = {name: 1 / (1 + np.exp(-logits[name])) for name in claims}
     grid = np.arange(0.2, 0.8, 0.01)
     accuracy = [
         np.mean([balanced_accuracy_score(sets[n].supported, chances[n] >= t) for n in claims])
         for t in grid
     ]
-    measures: dict[str, object] = {
-        "threshold": round(float(grid[int(np.argmax(accuracy))]), 2),
-        "balanced_accuracy_leave_set_out": round(float(max(accuracy)), 4),
-        "calibration_error_leave_set_out": round(
-            _calibration_error(1 / (1 + np.exp(-(slope * pooled + shift))), labels, counts), 4
-        ),
-    }
-    return Fitted(slope * model.bias + shift, slope * model.weights), measures
+    pooled, labels, counts = pool(sets, chances, claims)
+    return Threshold(
+        round(float(grid[int(np.argmax(accuracy))]), 2),
+        round(float(max(accuracy)), 4),
+        round(calibration_error(pooled, labels, counts), 4),
+    )
 
 
-def _calibration_error(chances: Floats, labels: NDArray[np.bool_], counts: Floats) -> float:
-    """Expected calibration error over ten bins of equal width."""
+def calibration_error(chances: Floats, labels: NDArray[np.bool_], counts: Floats) -> float:
+    """Measure the expected calibration error over ten bins of equal width (Naeini et al. 2015).
+
+    Args:
+        chances: Probabilities.
+        labels: What was true.
+        counts: Weights.
+
+    Returns:
+        The mean distance between the probabilities of a bin and the share that was true.
+    """
     bins = np.minimum((chances * 10).astype(int), 9)
     gaps = [abs(counts[bins == b] @ (chances[bins == b] - labels[bins == b])) for b in range(10)]
     return float(sum(gaps) / counts.sum())

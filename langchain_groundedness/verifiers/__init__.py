@@ -1,6 +1,7 @@
 """Verifiers: runnables from a task (claims, documents) to one verdict per claim."""
 
-from typing import TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.runnables import Runnable
 
@@ -8,12 +9,18 @@ from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers.cascade import CascadeVerifier, Stage
 from langchain_groundedness.verifiers.cross_encoder import CrossEncoderVerifier
 from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
+from langchain_groundedness.verifiers.embedded_cross_encoder import EmbeddedCrossEncoder
 from langchain_groundedness.verifiers.embedding import EmbeddingVerifier
 from langchain_groundedness.verifiers.llm import LLMVerifier
+
+if TYPE_CHECKING:
+    from langchain_groundedness.verifiers.decisions import EmbeddedDecisionModel
 
 __all__ = [
     "CascadeVerifier",
     "CrossEncoderVerifier",
+    "EmbeddedCrossEncoder",
+    "EmbeddedDecisionModel",
     "EmbeddedVerifier",
     "EmbeddingVerifier",
     "LLMVerifier",
@@ -26,3 +33,18 @@ Verifier: TypeAlias = Runnable[VerificationTask, list[ClaimVerdict]]
 
 Verdicts are matched to claims by id; what is missing becomes `unchecked`. A verifier that streams
 yields lists, which add up."""
+
+_WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs langchain-core 1.8 when it is asked for."""
+    if name not in _WITH_NEWER_CORE:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(f"{__name__}.decisions"), name)
+
+
+def __dir__() -> list[str]:
+    """Name what needs langchain-core 1.8, too."""
+    return sorted({*globals(), *_WITH_NEWER_CORE})

@@ -1,4 +1,8 @@
-"""From one claim and the indexed evidence to a verdict; pure logic around the support model."""
+"""From one claim and the indexed evidence to a verdict; pure logic around the support model.
+
+`examine` finds out all that can be known without the encoder, and names what the encoder should
+read; `conclude` makes the verdict of both.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -8,40 +12,42 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers._contradictions import Difference, differing_value
-from langchain_groundedness.verifiers._exchange import exchanged_values
+from langchain_groundedness.verifiers._contradictions import Difference
+from langchain_groundedness.verifiers._encoder import Floats as Logits
+from langchain_groundedness.verifiers._encoder import Pair
+from langchain_groundedness.verifiers._findings import CLEAR, Finding, decides, find_difference
 from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._polarity import find_extents
+from langchain_groundedness.verifiers._language import reads_as_english
+from langchain_groundedness.verifiers._reading import reading_pairs
 from langchain_groundedness.verifiers._signals import signals
-from langchain_groundedness.verifiers._statement import Item, Statement, read_statement
-from langchain_groundedness.verifiers._support_model import SupportModel
+from langchain_groundedness.verifiers._statement import Statement, read_statement
+from langchain_groundedness.verifiers._support_model import SupportModel, read_logits
 from langchain_groundedness.verifiers._windows import Match, Window, match_statement
-from langchain_groundedness.words import find_words
 
-__all__ = ["VERIFIER", "Finding", "decides", "find_difference", "judge", "own_words_found"]
+__all__ = [
+    "OTHER_LANGUAGE",
+    "VERIFIER",
+    "Case",
+    "conclude",
+    "examine",
+    "own_words_found",
+]
 
 VERIFIER = "embedded"
-_CLEAR = 0.8
-"""Agreement from which a differing value decides, whatever the rest of the signals say."""
+OTHER_LANGUAGE = (
+    "the embedded verifier reads English, and claim or documents are in another language: "
+    "use a chat model (model=...) for them"
+)
 _ENOUGH = 0.95
 """Share of the widest window's recall from which a shorter window is cited instead."""
 _HALF = 0.5
-_MARGIN = 0.05
-"""By how much more one sentence must say of a claim than another to count as saying more."""
 _LONGEST_CLAIM = 500
 """Words. No sentence is as long; comparing each of them with each would take too long."""
 
 Floats = NDArray[np.float64]
 
 
-class Finding(NamedTuple):
-    """A difference, and the sentence it was found in."""
-
-    difference: Difference
-    window: Window
-
-
-class _Case(NamedTuple):
+class Case(NamedTuple):
     """One claim and all that was found out about it."""
 
     claim: Claim
@@ -50,56 +56,48 @@ class _Case(NamedTuple):
     statement: Statement
     match: Match
     finding: Finding | None
+    signals: dict[str, float] | None
+    """`None` where the documents say nothing of the claim's own words."""
+    pairs: tuple[Pair, ...]
+    """What the encoder should read; empty where its word would not count."""
+    in_english: bool
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
+        """Quote sentences, given by their indices."""
         places = dict.fromkeys(self.evidence.units[unit] for unit in units)
         return tuple(Citation.from_document(self.documents, *place) for place in places)
 
 
-def judge(
-    claim: Claim,
-    task: VerificationTask,
-    index: EvidenceIndex,
-    model: SupportModel,
-    *,
-    threshold: float,
-) -> ClaimVerdict:
-    """Judge one claim.
+def examine(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case | ClaimVerdict:
+    """Find out what the documents say of a claim.
 
     Args:
         claim: The claim.
         task: The task it is from: documents, and the question that a short answer is read with.
         index: The documents, indexed.
-        model: The model.
-        threshold: The probability from which a claim counts as supported.
 
     Returns:
-        The verdict.
+        The case, or the verdict where nothing is left to decide.
     """
     statement = read_statement(claim.text, task.question)
     if len(statement.words) > _LONGEST_CLAIM:
         reason = f"the claim has more than {_LONGEST_CLAIM:,} words, too many to be judged as one"
         return ClaimVerdict.unchecked(claim, reason, verifier=VERIFIER)
     match = match_statement(statement, index) if statement.items else None
+    if match is None and not reads_as_english(claim.text):
+        return ClaimVerdict.unchecked(claim, OTHER_LANGUAGE, verifier=VERIFIER)
     if match is None:
         chance = 0.0 if statement.items else None
         return _unverifiable(claim, chance, _silence(statement, match))
+    measured = signals(statement, match, index) if own_words_found(statement, match) else None
+    pairs = tuple(reading_pairs(statement, match, index))
+    in_english = all(reads_as_english(text) for pair in pairs for text in pair)
+    if measured is None or not in_english:
+        pairs = ()
     finding = find_difference(statement, match, index)
-    case = _Case(claim, task.documents, index, statement, match, finding)
-    probability = (
-        model.probability(signals(statement, match, index))
-        if own_words_found(statement, match)
-        else 0.0
+    return Case(
+        claim, task.documents, index, statement, match, finding, measured, pairs, in_english
     )
-    if statement.denies:
-        return _judge_denial(case, probability, model, threshold)
-    if finding is not None and decides(finding, statement, match):
-        probability = min(probability, model.support_despite[finding.difference.kind])
-    if probability >= threshold:
-        return _supported(case, probability)
-    if finding is not None:
-        return _contradicted(case, probability, finding)
-    return _unverifiable(claim, probability, _silence(statement, match))
 
 
 def own_words_found(statement: Statement, match: Match) -> bool:
@@ -117,84 +115,41 @@ def own_words_found(statement: Statement, match: Match) -> bool:
     )
 
 
-def find_difference(statement: Statement, match: Match, index: EvidenceIndex) -> Finding | None:
-    """Find the sentence that differs from the statement most clearly.
+def conclude(
+    case: Case, logits: Logits, model: SupportModel, *, threshold: float | None
+) -> ClaimVerdict:
+    """Judge a claim.
 
     Args:
-        statement: The statement.
-        match: Its windows.
-        index: The documents.
+        case: What is known of it.
+        logits: What the encoder says, a row for each of `case.pairs`.
+        model: The model that weighs signals and encoder.
+        threshold: The probability from which it counts as supported; `None` for the model's own.
 
     Returns:
-        The clearest difference in the claim's own words, or `None`.
+        The verdict.
     """
-    texts = [index.text(window.first, window.last) for window in match.sentences]
-    exchange = exchanged_values(statement.text, texts)
-    if exchange is not None and exchange[1].claim_start >= statement.own_start:
-        return Finding(exchange[1], match.sentences[exchange[0]])
-    found = [
-        Finding(difference, window)
-        for window, text in zip(match.sentences, texts, strict=True)
-        if (difference := differing_value(statement.text, text))
-        and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
-        and not (difference.kind == "extent" and _says_extent(statement, difference, texts))
-    ]
-    return max(found, key=lambda finding: finding.difference.agreement, default=None)
+    if not case.in_english and not _is_plain(case):
+        return ClaimVerdict.unchecked(case.claim, OTHER_LANGUAGE, verifier=VERIFIER)
+    reading = read_logits(logits)
+    probability = 0.0 if case.signals is None else model.probability(case.signals, reading)
+    if threshold is None:
+        threshold = model.threshold_for(reading)
+    finding = case.finding
+    if case.statement.denies:
+        return _judge_denial(case, probability, model, threshold)
+    if finding is not None and decides(finding, case.statement, case.match):
+        probability = min(probability, model.support_despite[finding.difference.kind])
+    if probability >= threshold:
+        return _supported(case, probability)
+    if finding is not None:
+        return _contradicted(case, probability, finding)
+    if model.contradicts(reading):
+        return _opposed(case, probability)
+    return _unverifiable(case.claim, probability, _silence(case.statement, case.match))
 
 
-def _says_extent(statement: Statement, difference: Difference, texts: Sequence[str]) -> bool:
-    """Tell whether any sentence gives the claim's own extent: "all members"."""
-    mine = next(e for e in find_extents(statement.words) if e.start == difference.claim_start)
-    return any(
-        (each.degree, each.of) == (mine.degree, mine.of)
-        for text in texts
-        for each in find_extents(find_words(text))
-    )
-
-
-def decides(finding: Finding, statement: Statement, match: Match) -> bool:
-    """Tell whether a difference outweighs the model.
-
-    Args:
-        finding: The difference.
-        statement: The statement.
-        match: Its windows.
-
-    Returns:
-        True if the best sentence of all says the opposite, if one says the claim with two values
-        exchanged, or if the sentence says nearly all the
-        rest of the claim, with another value, and the claim's own value is nowhere, or, where the
-        sentence makes the same statement and no other, in no sentence that says the rest as well.
-    """
-    difference = finding.difference
-    if difference.kind == "exchange":
-        return True
-    if difference.agreement < _CLEAR:
-        return False
-    if difference.kind in ("extent", "polarity"):
-        return finding.window == match.sentences[0]
-    value = np.array([_inside(difference, item, statement) for item in statement.items])
-    if not (match.anywhere[value] > _HALF).any():
-        return True
-    said = max(
-        (_rest(w, value, match) for w in match.pool if (w.found[value] > _HALF).any()), default=0.0
-    )
-    return difference.parallel and said + _MARGIN < _rest(finding.window, value, match)
-
-
-def _inside(difference: Difference, item: Item, statement: Statement) -> bool:
-    start = item.quantity.start if item.quantity else statement.words[item.position].start
-    return difference.claim_start <= start < difference.claim_end
-
-
-def _rest(window: Window, value: NDArray[np.bool_], match: Match) -> float:
-    """Share of what the claim says besides a value that a window says."""
-    return float(window.found[~value] @ match.weights[~value]) / max(
-        float(match.weights[~value].sum()), 1e-9
-    )
-
-
-def _supported(case: _Case, probability: float) -> ClaimVerdict:
+def _supported(case: Case, probability: float) -> ClaimVerdict:
     window = next(w for w in case.match.best if w.recall >= _ENOUGH * case.match.best[-1].recall)
     cited = _sharing(window, case.statement, case.evidence)
     against = case.finding if case.finding and _conflicts(case.finding, window) else None
@@ -218,12 +173,12 @@ def _supported(case: _Case, probability: float) -> ClaimVerdict:
 
 def _conflicts(finding: Finding, window: Window) -> bool:
     sure = finding.difference.kind in ("quantity", "date") and (
-        finding.difference.agreement >= _CLEAR
+        finding.difference.agreement >= CLEAR
     )
     return sure and not window.first <= finding.window.first <= window.last
 
 
-def _contradicted(case: _Case, probability: float, finding: Finding) -> ClaimVerdict:
+def _contradicted(case: Case, probability: float, finding: Finding) -> ClaimVerdict:
     return ClaimVerdict(
         claim=case.claim,
         verdict="contradicted",
@@ -235,8 +190,36 @@ def _contradicted(case: _Case, probability: float, finding: Finding) -> ClaimVer
     )
 
 
+def _is_plain(case: Case) -> bool:
+    """Tell whether a verdict needs no knowledge of the language.
+
+    That is so if the documents hold the claim word for word, or say it with another value.
+    """
+    finding = case.finding
+    if finding is not None and finding.difference.kind in ("quantity", "date"):
+        return decides(finding, case.statement, case.match)
+    window = case.match.best[-1]
+    unknown = -1
+    claim = [case.evidence.vocabulary.get(word.stem, unknown) for word in case.statement.words]
+    there = case.evidence.stems_in(window.first, window.last).tolist()
+    return any(
+        there[first : first + len(claim)] == claim for first in range(len(there) - len(claim) + 1)
+    )
+
+
+def _opposed(case: Case, probability: float) -> ClaimVerdict:
+    return ClaimVerdict(
+        claim=case.claim,
+        verdict="contradicted",
+        support_probability=probability,
+        explanation="A passage about the same thing says otherwise.",
+        citations=case.cite([case.match.best[0].first]),
+        verifier=VERIFIER,
+    )
+
+
 def _judge_denial(
-    case: _Case, probability: float, model: SupportModel, threshold: float
+    case: Case, probability: float, model: SupportModel, threshold: float
 ) -> ClaimVerdict:
     """Judge a bare "no": supported by what contradicts the question, and the other way round.
 

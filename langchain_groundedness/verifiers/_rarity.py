@@ -1,9 +1,10 @@
 """How much a word says: rare words weigh more, and some are names wherever they stand."""
 
-import json
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
+
+from langchain_groundedness.exceptions import ModelFileError
+from langchain_groundedness.verifiers._model_files import damaged, model_folder, read_model_json
 
 __all__ = ["Rarity", "rarity"]
 
@@ -33,7 +34,12 @@ def rarity() -> Rarity:
 
     Returns:
         The table.
+
+    Raises:
+        ModelFileError: Its file is missing or damaged.
     """
-    source = files("langchain_groundedness") / "model" / "words.json"
-    table = json.loads(source.read_text(encoding="utf-8"))
-    return Rarity(table["idf"], frozenset(table["names"]), table["rarest"])
+    table = read_model_json(model_folder(), "words.json")
+    try:
+        return Rarity(table["idf"], frozenset(table["names"]), table["rarest"])
+    except KeyError as exc:
+        raise ModelFileError(damaged("words.json")) from exc

@@ -1,40 +1,50 @@
 """The embedded verifier: judges claims on the CPU, without a network, a key or a language model."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
+import numpy as np
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import run_in_executor
+from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field
+from typing_extensions import override
 
-from langchain_groundedness._interruptions import exceptions_at_most
-from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.inputs import NO_DOCUMENTS
-from langchain_groundedness.scoring import reconcile
-from langchain_groundedness.types import ClaimVerdict, VerificationTask
+from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verifiers._encoder import CLASSES, Floats, Pair, encoder
 from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._judgement import VERIFIER, judge
+from langchain_groundedness.verifiers._judgement import VERIFIER, Case, conclude, examine
+from langchain_groundedness.verifiers._pooled import Found, Judging, PooledVerifier
 from langchain_groundedness.verifiers._rarity import rarity
-from langchain_groundedness.verifiers._support_model import support_model
+from langchain_groundedness.verifiers._shared_runs import shared_runs
+from langchain_groundedness.verifiers._support_model import SupportModel, support_model
 
 __all__ = ["EmbeddedVerifier"]
 
 _MOST_KEPT = 64
 _LARGEST_KEPT = 50_000
 """Characters of documents whose index is kept: all that is kept stays below some 50 MB."""
+_CLAIMS_AT_ONCE = 1024
+"""What is known of a claim before its verdict takes some 10 KB."""
+_NOTHING: Floats = np.zeros((0, len(CLASSES)), dtype=np.float32)
+
+_Numbered = tuple[int, VerificationTask]
 
 
-class EmbeddedVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+class EmbeddedVerifier(PooledVerifier):
     """Judges each claim by the sentences of the documents that speak most about it.
 
-    All text of all documents is searched. How well the best one to three neighbouring sentences
-    cover the claim is measured by some dozens of signals, which a small model trained on claims
-    that people judged turns into a calibrated probability. A claim below the threshold is
-    `contradicted` if a sentence about the same thing differs in a value, name, date or polarity,
-    and `unverifiable` otherwise. Without documents, or with blank ones only, every claim is
-    `unchecked`.
+    All text of all documents is searched. How well the sentences found cover the claim is measured
+    by some dozens of signals; a small encoder reads them together with the claim; a calibrated
+    model trained on claims that people judged weighs both. A claim below the threshold is
+    `contradicted` if a sentence about the same thing differs in a value, name, date or polarity, or
+    if the encoder is sure that it does, and `unverifiable` otherwise. Without documents, or with
+    blank ones only, every claim is `unchecked`. The encoder reads English; where claim or evidence
+    are in another language, the signals judge alone.
+
+    What is asked at the same time, by `batch` or by many `ainvoke`, goes through the encoder
+    together, in a thread of its own.
 
     Example:
         >>> from langchain_groundedness.types import Claim
@@ -52,117 +62,115 @@ class EmbeddedVerifier(CheckedOptions, RunnableSerializable[VerificationTask, li
     threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     """The probability from which a claim counts as supported; `None` for the one that the model
     was shipped with, which balances both kinds of mistakes."""
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved: it holds options only."""
-        return True
+    threads: int | None = Field(default=None, ge=1, le=256)
+    """Processor threads of the encoder; by default one per core, four at most."""
 
     def warm_up(self) -> None:
         """Load the model now instead of on first use; doing so again costs nothing."""
         support_model()
         rarity()
+        encoder(self.threads)
 
-    def invoke(
-        self,
-        input: VerificationTask,  # noqa: A002  (LangChain's name for it)
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> list[ClaimVerdict]:
-        """Judge the claims of one answer.
-
-        Args:
-            input: The claims and the documents.
-            config: The usual configuration of a runnable.
-            **kwargs: Ignored, as usual for a runnable.
-
-        Returns:
-            One verdict per claim, in their order.
-        """
-        return self._call_with_config(self._judge_one, input, config, **kwargs)
-
-    def batch(
-        self,
-        inputs: list[VerificationTask],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[list[ClaimVerdict]]:
-        """Judge the claims of several answers; documents they share are analysed once.
-
-        Args:
-            inputs: The tasks.
-            config: One configuration for all, or one for each.
-            return_exceptions: Whether to return exceptions instead of raising the first.
-            **kwargs: Ignored, as usual for a runnable.
-
-        Returns:
-            The verdicts, per task.
-        """
-        return exceptions_at_most(
-            self._batch_with_config(
-                self._judge_all, inputs, config, return_exceptions=return_exceptions, **kwargs
-            )
-        )
-
-    async def abatch(
-        self,
-        inputs: list[VerificationTask],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[list[ClaimVerdict]]:
-        """Do what `batch` does, off the event loop.
-
-        Args:
-            inputs: The tasks.
-            config: One configuration for all, or one for each.
-            return_exceptions: Whether to return exceptions instead of raising the first.
-            **kwargs: Ignored, as usual for a runnable.
-
-        Returns:
-            The verdicts, per task.
-        """
-        return exceptions_at_most(
-            await self._abatch_with_config(
-                self._ajudge_all, inputs, config, return_exceptions=return_exceptions, **kwargs
-            )
-        )
-
-    def _judge_one(self, task: VerificationTask) -> list[ClaimVerdict]:
-        return self._judge_task(task, _index(task.documents))
-
-    async def _ajudge_all(
-        self, tasks: list[VerificationTask]
-    ) -> list[Exception | list[ClaimVerdict]]:
-        return await run_in_executor(None, self._judge_all, tasks)
-
-    def _judge_all(self, tasks: list[VerificationTask]) -> list[Exception | list[ClaimVerdict]]:
+    @override
+    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+        # Texts, not documents: those that differ in metadata alone are read once.
         indexes: dict[tuple[str, ...], EvidenceIndex] = {}
-        results: list[Exception | list[ClaimVerdict]] = []
-        for task in tasks:
-            key = tuple(document.page_content for document in task.documents)
-            try:
-                if key not in indexes:
-                    indexes[key] = _index(task.documents)
-                results.append(self._judge_task(task, indexes[key]))
-            except Exception as exc:  # noqa: BLE001  (one task must not cost the others theirs)
-                results.append(exc)
-        return results
+        for part in _parts(tasks):
+            yield from self._judging_part(part, indexes)
+            going_on = _texts(part[-1][1])
+            for key in indexes.keys() - {going_on}:
+                del indexes[key]
 
-    def _judge_task(self, task: VerificationTask, index: EvidenceIndex) -> list[ClaimVerdict]:
+    def _judging_part(
+        self, part: Sequence[_Numbered], indexes: dict[tuple[str, ...], EvidenceIndex]
+    ) -> Judging:
+        examined = [self._examined(task, indexes) for _, task in part]
+        pairs = [pair for cases in examined for case in cases for pair in _pairs(case)]
+        logits = (yield pairs) if pairs else _NOTHING
+        model, first = support_model(), 0
+        for (place, _), cases in zip(part, examined, strict=True):
+            verdicts = []
+            for case in cases:
+                last = first + len(_pairs(case))
+                verdicts.append(self._verdict(case, logits[first:last], model))
+                first = last
+            yield Found(place, verdicts)
+
+    @override
+    def _ask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Floats:
+        future = shared_runs(self.threads).submit(request)
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # when interrupted, nobody waits for the rest
+
+    @override
+    async def _aask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Floats:
+        return await asyncio.wrap_future(shared_runs(self.threads).submit(request))
+
+    def _examined(
+        self, task: VerificationTask, indexes: dict[tuple[str, ...], EvidenceIndex]
+    ) -> "list[Case | ClaimVerdict]":
+        """Examine the claims of a task; one that fails must not cost the others theirs."""
         if _all_blank(task.documents):
-            verdicts = [
-                ClaimVerdict.unchecked(claim, NO_DOCUMENTS, verifier=VERIFIER)
-                for claim in task.claims
-            ]
-            return reconcile(task, verdicts, verifier=VERIFIER)
-        model = support_model()
-        threshold = model.threshold if self.threshold is None else self.threshold
-        verdicts = [judge(claim, task, index, model, threshold=threshold) for claim in task.claims]
-        return reconcile(task, verdicts, verifier=VERIFIER)
+            return [_unchecked(claim, NO_DOCUMENTS) for claim in task.claims]
+        key = _texts(task)
+        try:
+            if key not in indexes:
+                indexes[key] = _index(task.documents)
+        except Exception as exc:  # noqa: BLE001  (any text may come)
+            return [_unchecked(claim, _cause(exc)) for claim in task.claims]
+        return [_examined(claim, task, indexes[key]) for claim in task.claims]
+
+    def _verdict(
+        self, case: "Case | ClaimVerdict", logits: Floats, model: SupportModel
+    ) -> ClaimVerdict:
+        if isinstance(case, ClaimVerdict):
+            return case
+        try:
+            return conclude(case, logits, model, threshold=self.threshold)
+        except Exception as exc:  # noqa: BLE001  (as above: the others keep their verdicts)
+            return _unchecked(case.claim, _cause(exc))
+
+
+def _parts(tasks: Sequence[VerificationTask]) -> Iterator[list[_Numbered]]:
+    """Part tasks so that what is known of their claims takes little memory; at least one each."""
+    part: list[_Numbered] = []
+    left = _CLAIMS_AT_ONCE
+    for place, task in enumerate(tasks):
+        rest = task
+        while len(rest.claims) > left:
+            part.append((place, rest.only(rest.claims[:left])))
+            rest = rest.only(rest.claims[left:])
+            yield part
+            part, left = [], _CLAIMS_AT_ONCE
+        part.append((place, rest))
+        left -= len(rest.claims)
+    if part:
+        yield part
+
+
+def _texts(task: VerificationTask) -> tuple[str, ...]:
+    return tuple(document.page_content for document in task.documents)
+
+
+def _pairs(case: Case | ClaimVerdict) -> tuple[Pair, ...]:
+    return case.pairs if isinstance(case, Case) else ()
+
+
+def _examined(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case | ClaimVerdict:
+    try:
+        return examine(claim, task, index)
+    except Exception as exc:  # noqa: BLE001  (any text may come)
+        return _unchecked(claim, _cause(exc))
+
+
+def _unchecked(claim: Claim, reason: str) -> ClaimVerdict:
+    return ClaimVerdict.unchecked(claim, reason, verifier=VERIFIER)
+
+
+def _cause(error: Exception) -> str:
+    return f"the claim could not be examined ({type(error).__name__})"
 
 
 def _index(documents: Sequence[Document]) -> EvidenceIndex:

@@ -14,7 +14,8 @@ from langchain_core.load import dumpd
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers import embedded
-from langchain_groundedness.verifiers._judgement import judge
+from langchain_groundedness.verifiers._index import EvidenceIndex
+from langchain_groundedness.verifiers._judgement import OTHER_LANGUAGE
 from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
 
 PYTHON = (
@@ -92,12 +93,44 @@ def test_what_no_document_says_is_unverifiable_and_named() -> None:
         ("Revenue was $2.1B in Q3.", "In Q3 the revenue was 2,100 million dollars."),
         ("The treaty was signed on 3 March 2021.", "The treaty was signed on 2021-03-03 in Oslo."),
         ("Profit rose 12%.", "Profit rose by 12 percent."),
-        ("東京は日本の首都です。", "東京は日本の首都であり、人口は約1400万人です。"),
-        ("القاهرة هي عاصمة مصر.", "القاهرة هي عاصمة جمهورية مصر العربية."),
     ],
 )
-def test_the_same_in_other_words_or_another_script_is_supported(claim: str, document: str) -> None:
+def test_the_same_in_other_words_is_supported(claim: str, document: str) -> None:
     assert check(claim, document).verdict == "supported"
+
+
+@pytest.mark.parametrize(
+    ("claim", "document"),
+    [
+        ("東京は日本の首都です。", "東京は日本の首都です。人口は約1400万人です。"),
+        ("القاهرة هي عاصمة مصر.", "القاهرة هي عاصمة مصر. وهي مدينة كبيرة."),
+        ("Das Gerät darf nicht nass werden.", "Achtung: das Gerät darf nicht nass werden!"),
+    ],
+)
+def test_what_the_documents_say_word_for_word_is_supported_in_any_language(
+    claim: str, document: str
+) -> None:
+    assert check(claim, document).verdict == "supported"
+
+
+def test_another_number_is_a_contradiction_in_any_language() -> None:
+    verdict = check("Die Garantie dauert 3 Jahre.", "Die Garantie dauert 2 Jahre.")
+    assert (verdict.verdict, verdict.correction) == ("contradicted", "2")
+
+
+@pytest.mark.parametrize(
+    ("claim", "document"),
+    [
+        ("東京は日本の首都です。", "東京は日本の首都であり、人口は約1400万人です。"),
+        ("Das Gerät darf nass werden.", "Das Gerät darf auf keinen Fall nass werden."),
+        ("El aparato no debe mojarse.", "The device must not get wet under any circumstances."),
+        ("The device must not get wet.", "El aparato no debe mojarse en ningún caso, device."),
+    ],
+)
+def test_other_languages_are_unchecked_and_said_to_be_the_reason(claim: str, document: str) -> None:
+    verdict = check(claim, document)
+    assert verdict.verdict == "unchecked"
+    assert verdict.reason == OTHER_LANGUAGE
 
 
 @pytest.mark.parametrize(
@@ -228,21 +261,44 @@ def test_a_batch_gives_what_single_calls_give() -> None:
     assert asyncio.run(verifier.ainvoke(tasks[0])) == single[0]
 
 
-def test_a_task_that_fails_leaves_the_others_of_its_batch_their_verdicts(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("stage", ["examine", "conclude"])
+def test_a_claim_that_cannot_be_examined_is_unchecked_and_costs_no_other_its_verdict(
+    monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    def failing(claim: Claim, *args: Any, **options: Any) -> ClaimVerdict:
+    sound = getattr(embedded, stage)
+
+    def failing(subject: Any, *args: Any, **options: Any) -> Any:
+        claim = subject if isinstance(subject, Claim) else subject.claim
         if "poison" in claim.text:
             raise OverflowError
-        return judge(claim, *args, **options)
+        return sound(subject, *args, **options)
 
-    monkeypatch.setattr(embedded, "judge", failing)
-    tasks = [task(text, ["Rome is a city."]) for text in ("Rome is a city.", "poison", "Rome.")]
-    first, failed, last = EmbeddedVerifier().batch(tasks, return_exceptions=True)
-    assert isinstance(failed, OverflowError)
-    assert [verdict.verdict for verdict in (*first, *last)] == ["supported", "supported"]
-    with pytest.raises(OverflowError):
-        EmbeddedVerifier().batch(tasks)
+    city = "Rome is a city."
+    tasks = [task(city, [city]), task(["A city of poison.", city], [city]), task("Rome.", [city])]
+    expected = EmbeddedVerifier().batch(tasks)
+    monkeypatch.setattr(embedded, stage, failing)
+    first, mixed, last = EmbeddedVerifier().batch(tasks)
+    assert (first, mixed[1], last) == (expected[0], expected[1][1], expected[2])
+    assert mixed[0].verdict == "unchecked"
+    assert mixed[0].reason == "the claim could not be examined (OverflowError)"
+
+
+def test_documents_that_cannot_be_read_leave_only_their_own_task_unchecked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(documents: Sequence[Document]) -> EvidenceIndex:
+        if "poison" in documents[0].page_content:
+            raise RecursionError
+        return EvidenceIndex(documents)
+
+    monkeypatch.setattr(embedded, "_index", failing)
+    city = "Rome is a city."
+    tasks = [task(city, [city]), task([city, city], ["poison"]), task(city, [city])]
+    first, failed, last = EmbeddedVerifier().batch(tasks)
+    assert first == last
+    assert "unchecked" not in [v.verdict for v in first]
+    assert [v.verdict for v in failed] == ["unchecked", "unchecked"]
+    assert {v.reason for v in failed} == {"the claim could not be examined (RecursionError)"}
 
 
 def test_an_ordinal_of_thousands_of_digits_is_evidence_like_any_other() -> None:

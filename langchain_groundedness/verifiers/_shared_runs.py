@@ -1,0 +1,153 @@
+"""One worker for all who want pairs scored: what is asked at the same time is run together."""
+
+import os
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from hashlib import blake2b
+
+import numpy as np
+
+from langchain_groundedness.verifiers._encoder import CLASSES, Encoder, Floats, Pair, encoder
+
+__all__ = ["SharedRuns", "shared_runs"]
+
+_PAIRS_PER_ROUND = 256
+_SHARE = 64
+"""Pairs of one request in a round, so that a huge request does not keep the others waiting."""
+_KEPT = 8192
+"""Scores that are kept for repeats; a few hundred bytes each."""
+
+
+class SharedRuns:
+    """Scores pairs in a thread of its own.
+
+    While one round runs, requests gather; the next round takes them together. A pair that was
+    asked for twice, or a moment ago, is scored once.
+    """
+
+    def __init__(self, threads: int | None) -> None:
+        """Prepare; the encoder is loaded at the first request.
+
+        Args:
+            threads: Processor threads of one run; `None` for the default.
+        """
+        self._threads = threads
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="groundedness-encoder")
+        self._lock = threading.Lock()
+        self._waiting: deque[_Request] = deque()
+        self._known: OrderedDict[bytes, Floats] = OrderedDict()
+
+    def submit(self, pairs: Sequence[Pair]) -> "Future[Floats]":
+        """Ask for scores.
+
+        Args:
+            pairs: Any number of pairs.
+
+        Returns:
+            Will hold a row of logits per pair, or the error that came up. Cancelling it saves
+            the runs that did not begin.
+        """
+        request = _Request(pairs)
+        if not pairs:
+            request.future.set_result(np.zeros((0, len(CLASSES)), dtype=np.float32))
+            return request.future
+        with self._lock:
+            self._waiting.append(request)
+        self._worker.submit(self._work)
+        return request.future
+
+    def _work(self) -> None:
+        while requests := self._next():
+            try:
+                self._round(requests, encoder(self._threads))
+            except Exception as exc:  # noqa: BLE001  (whoever asked hears of it)
+                for request in requests:
+                    request.fail(exc)
+            with self._lock:
+                self._waiting.extend(request for request in requests if request.is_open)
+
+    def _next(self) -> "list[_Request]":
+        """Take as many requests as fit in a round."""
+        taken: list[_Request] = []
+        pairs = 0
+        with self._lock:
+            while self._waiting and pairs < _PAIRS_PER_ROUND:
+                request = self._waiting.popleft()
+                if request.is_open:
+                    taken.append(request)
+                    pairs += min(request.left, _SHARE)
+        return taken
+
+    def _round(self, requests: "Sequence[_Request]", model: Encoder) -> None:
+        share = _SHARE if len(requests) > 1 else _PAIRS_PER_ROUND
+        parts = [request.part(share) for request in requests]
+        wanted = {_key(pair): pair for part in parts for pair in part}
+        new = {key: pair for key, pair in wanted.items() if key not in self._known}
+        if new:
+            for key, row in zip(new, model.logits(list(new.values())), strict=True):
+                self._known[key] = row.copy()  # a view would keep its whole round
+        for request, part in zip(requests, parts, strict=True):
+            request.give([self._known[_key(pair)] for pair in part])
+        for key in wanted:
+            self._known.move_to_end(key)
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+
+class _Request:
+    """Pairs, and how many of them have scores."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self.future: Future[Floats] = Future()
+        self._pairs = pairs
+        self._rows: list[Floats] = []
+
+    @property
+    def left(self) -> int:
+        return len(self._pairs) - len(self._rows)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.future.done()
+
+    def part(self, most: int) -> Sequence[Pair]:
+        return self._pairs[len(self._rows) : len(self._rows) + most]
+
+    def give(self, rows: list[Floats]) -> None:
+        self._rows += rows
+        if not self.left and self.future.set_running_or_notify_cancel():
+            self.future.set_result(np.stack(self._rows))
+
+    def fail(self, error: Exception) -> None:
+        if self.is_open and self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
+
+def _key(pair: Pair) -> bytes:
+    digest = blake2b(digest_size=16)
+    for text in pair:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.digest()
+
+
+@cache
+def shared_runs(threads: int | None = None) -> SharedRuns:
+    """Give the worker of this process.
+
+    Args:
+        threads: Processor threads of one run; each number has a worker of its own.
+
+    Returns:
+        The worker.
+    """
+    return SharedRuns(threads)
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child has none of its parent's threads: it starts a worker of its own.
+    os.register_at_fork(after_in_child=shared_runs.cache_clear)

@@ -1,0 +1,155 @@
+"""Whether a text reads as English: other languages are told from it, names and numbers are not."""
+
+# ruff: noqa: RUF001  (letters of other languages are what is tested)
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness.verifiers._language import reads_as_english
+
+ROOT = Path(__file__).parent.parent.parent
+ROWS = ROOT / "benchmarks" / "languages.jsonl"
+
+
+@pytest.mark.skipif(not ROWS.exists(), reason="benchmarks/ is not part of this distribution")
+@pytest.mark.parametrize("language", ["de", "fr", "es", "pt", "zh"])
+@pytest.mark.parametrize("part", ["claim", "evidence"])
+def test_claims_and_evidence_in_other_languages_are_told(language: str, part: str) -> None:
+    rows = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
+    texts = [row[part] for row in rows if row["language"] == language]
+    missed = [text for text in texts if reads_as_english(text)]
+    assert len(missed) <= 0.03 * len(texts), missed
+
+
+@pytest.mark.skipif(not ROWS.exists(), reason="benchmarks/ is not part of this distribution")
+@pytest.mark.parametrize("language", ["de-en", "es-en"])
+def test_of_an_english_text_and_one_that_is_not_only_the_first_reads_as_english(
+    language: str,
+) -> None:
+    rows = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
+    for row in rows:
+        if row["language"] == language:
+            assert reads_as_english(row["claim"]) != reads_as_english(row["evidence"]), row
+
+
+def test_sentences_of_the_readme_and_of_docstrings_read_as_english() -> None:
+    sentences = [s.text for text in own_texts() for s in split_sentences(text)]
+    missed = [text for text in sentences if not reads_as_english(text)]
+    assert len(sentences) > 1_000
+    assert len(missed) <= 0.005 * len(sentences), missed
+
+
+def own_texts() -> Iterator[str]:
+    yield from (path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("*.md")))
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for path in sorted((ROOT / "langchain_groundedness").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, documented):
+                yield ast.get_docstring(node) or ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "De winkel is op zondag gesloten, maar de kassa bij de ingang blijft open.",
+        "Het pakket wordt binnen drie dagen bij u thuis bezorgd.",
+        "La garanzia copre i difetti di fabbrica per due anni.",
+        "Il treno per Torino non si ferma nelle stazioni più piccole.",
+        "Umowa została zawarta na czas nieokreślony.",
+        "Nie wolno otwierać drzwi podczas jazdy.",
+        "Priset gäller till och med den sista juni.",
+        "Hunden måste hållas kopplad i parken.",
+        "Butikken har åbent hver dag undtagen søndag.",
+        "Prisen gælder ikke for medlemmer.",
+        "Toget går ikke på søndager.",
+        "Boka ble gitt ut etter krigen.",
+        "Museo on suljettu maanantaisin, mutta kahvila on auki.",
+        "Takuu ei kata vaurioita, jotka johtuvat väärästä käytöstä.",
+        "Bu ürün iki yıl garanti kapsamındadır.",
+        "Müze pazartesi günleri kapalı ve giriş ücretsiz değil.",
+        "Smlouva byla uzavřena na dobu neurčitou.",
+        "Muzeum je v pondělí zavřené.",
+        "Contractul a fost încheiat pe o perioadă de doi ani.",
+        "Magazinul nu este deschis duminica.",
+        "A múzeum hétfőn nem tart nyitva.",
+        "A szerződés két évre szól, és nem hosszabbítható meg.",
+        "Barang yang sudah dibeli tidak dapat dikembalikan.",
+        "Museum ini buka setiap hari dan tidak memungut biaya untuk anak.",
+        "Sản phẩm này được bảo hành trong hai năm.",
+        "Bảo tàng không mở cửa vào thứ hai.",
+        "Der Vertrag läuft über zwei Jahre.",
+        "DER EINTRITT IST FREI UND NICHT BEGRENZT.",
+        "Музей закрыт по понедельникам.",
+        "Το μουσείο είναι κλειστό τη Δευτέρα.",
+        "المتحف مغلق يوم الاثنين.",
+        "המוזיאון סגור ביום שני.",
+        "博物館は月曜日に休館します。",
+        "박물관은 월요일에 문을 닫습니다.",
+        "संग्रहालय सोमवार को बंद रहता है।",
+        "พิพิธภัณฑ์ปิดวันจันทร์",
+        "GPT-4模型支持中文和英文。",
+    ],
+)
+def test_other_languages_are_told(text: str) -> None:
+    assert not reads_as_english(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "42",
+        "42 km",
+        "$2.1B",
+        "2021-03-03",
+        "Yes.",
+        "No",
+        "Paris",
+        "São Paulo",
+        "Los Angeles",
+        "Rio de Janeiro",
+        "Vincent van Gogh",
+        "Johannes Diderik van der Waals",
+        "Der Spiegel",
+        "MIT",
+        "Amy Jo Johnson",
+        "Müller GmbH",
+        "Revenue up 4%",
+        "IT TOOK TWO YEARS.",
+        "Rivera moved from Santa Cruz de la Sierra to Las Palmas de Gran Canaria.",
+        "Tokyo (東京) is the capital of Japan.",
+        "The café serves crème brûlée.",
+        "The rays are of three kinds, α, β and γ.",
+        "Apples die fast in the war on pests.",
+        "Bob met Alice in 2019.",
+        "Smith et al. (ed.) sold ten of them.",
+        "e\u0301clair of the day",
+    ],
+)
+def test_english_names_and_numbers_read_as_english(text: str) -> None:
+    assert reads_as_english(text)
+
+
+@given(st.text(max_size=200))
+def test_any_text_gets_an_answer(text: str) -> None:
+    assert reads_as_english(text) in {True, False}
+
+
+def test_a_sentence_takes_a_small_part_of_a_millisecond() -> None:
+    sentence = "The company, founded in 1998, has offices in Berlin, Paris and Rio de Janeiro."
+    assert min(seconds(sentence) for _ in range(5)) < 100e-6  # some 20 on a machine that is idle
+
+
+def seconds(text: str, *, times: int = 200) -> float:
+    start = process_time()
+    for _ in range(times):
+        reads_as_english(text)
+    return (process_time() - start) / times
