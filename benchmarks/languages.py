@@ -75,10 +75,11 @@ def _judge(rows: list[Row]) -> list[ClaimVerdict]:
 def _line(
     name: str, rows: list[Row], verdicts: list[ClaimVerdict], chosen: NDArray[np.bool_]
 ) -> None:
-    supported = np.array([row.label == "supported" for row in rows])[chosen]
+    labels = np.array([row.label for row in rows])[chosen]
+    supported = labels == "supported"
     said = np.array([verdict.verdict for verdict in verdicts])[chosen]
     scores = np.array([verdict.support_probability or 0.0 for verdict in verdicts])[chosen]
-    wrong = np.where(supported, said == "contradicted", said == "supported")
+    wrong = np.isin(said, ("supported", "contradicted")) & (said != labels)
     print(
         f"{name:10}{chosen.sum():7}{roc_auc_score(supported, scores):7.3f}"
         f"{(said[supported] == 'supported').mean():8.2f}{wrong.mean():8.2f}"

@@ -59,6 +59,7 @@ class Encoder:
         self._session = session
         self._tokenizer = tokenizer
         self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
         self._tokenizer.no_truncation()  # its own needs memory for the square of what is cut off
 
     def logits(self, pairs: Sequence[Pair]) -> Floats:

@@ -129,7 +129,7 @@ def conclude(
     Returns:
         The verdict.
     """
-    if not case.in_english and not _is_plain(case):
+    if not case.in_english and not _is_quoted(case):
         return ClaimVerdict.unchecked(case.claim, OTHER_LANGUAGE, verifier=VERIFIER)
     reading = read_logits(logits)
     probability = 0.0 if case.signals is None else model.probability(case.signals, reading)
@@ -190,21 +190,13 @@ def _contradicted(case: Case, probability: float, finding: Finding) -> ClaimVerd
     )
 
 
-def _is_plain(case: Case) -> bool:
-    """Tell whether a verdict needs no knowledge of the language.
-
-    That is so if the documents hold the claim word for word, or say it with another value.
-    """
-    finding = case.finding
-    if finding is not None and finding.difference.kind in ("quantity", "date"):
-        return decides(finding, case.statement, case.match)
-    window = case.match.best[-1]
+def _is_quoted(case: Case) -> bool:
+    """Tell whether a sentence of the documents is the claim, word for word: in any language so."""
     unknown = -1
     claim = [case.evidence.vocabulary.get(word.stem, unknown) for word in case.statement.words]
-    there = case.evidence.stems_in(window.first, window.last).tolist()
-    return any(
-        there[first : first + len(claim)] == claim for first in range(len(there) - len(claim) + 1)
-    )
+    best = case.match.best[0]
+    there: list[int] = case.evidence.stems_in(best.first, best.last).tolist()
+    return there == claim
 
 
 def _opposed(case: Case, probability: float) -> ClaimVerdict:

@@ -94,7 +94,11 @@ class SupportModel(BaseModel):
         Returns:
             True if it is sure enough.
         """
-        return reading is not None and reading.opposition >= self.combined.opposition
+        return (
+            reading is not None
+            and reading.support < 0
+            and reading.opposition >= self.combined.opposition
+        )
 
 
 def read_logits(logits: Floats) -> Reading | None:
