@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from cross_encoder import cross_encoder_scores
 from minilm import minilm_scores
 from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
@@ -28,6 +27,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 
 from claim_sets import CLAIM_SETS, Example, read_set
+from cross_encoder import cross_encoder_scores
 from measure_signals import Measured, measure_cached
 from score_encoder import score
 from train_combination import combine, load_readings, readings_of

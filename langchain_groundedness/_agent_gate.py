@@ -274,8 +274,8 @@ async def _aresult(
 
 # A task's result is kept by the checkpointer: a run that a reviewer resumes does not check again.
 # Its decorator's types are those of the caller's event loop, which is not known here.
-_kept: Any = task(name="check_groundedness")(_check)  # type: ignore[arg-type]
-_akept: Any = task(name="check_groundedness")(_acheck)  # type: ignore[arg-type]
+_kept: Any = task(name="check_groundedness")(_check)  # type: ignore[arg-type]  # see above
+_akept: Any = task(name="check_groundedness")(_acheck)  # type: ignore[arg-type]  # see above
 
 
 def _config() -> RunnableConfig:
@@ -289,6 +289,7 @@ def _decision(turn: Turn, result: GroundednessResult) -> Any:
     suggestion = result.answer if changed else None
     record = record_of(result, turn, "annotated")
     request = review_request(result.original_answer, record, suggestion)
+    # The schema is a union, which its overloads leave out.
     return decision_of(interrupt(request, response_schema=Answered))  # type: ignore[call-overload]
 
 

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-import sentencex  # type: ignore[import-untyped]
+import sentencex  # type: ignore[import-untyped]  # it carries no types
 
 __all__ = ["CANDIDATE", "Hold", "Look", "is_loaded", "load"]
 
@@ -37,7 +37,8 @@ _GLUED = re.compile(r"([^\W\d_]+)([\s,;:'\u2019.!?]|$)")
 _OPENERS = "\"'\u201c\u2018\u00ab\u2039([{\u300c\u300e\u00bf\u00a1*_`"
 _STARTERS = frozenset(
     """a an and as at both but each for he her his however if in it its on she since so that the
-    their then there these they this those though to i we when while with you""".split()  # noqa: SIM905
+    their then there these they this those though to i we when while with you
+    """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 _ABBREVIATIONS = frozenset(
     """approx ca cf e.g i.e eq eqs est vol pp resp incl excl abb abs anm bzw bspw
@@ -50,7 +51,8 @@ _ABBREVIATIONS = frozenset(
 )
 _AFTER_ORDINAL = frozenset(
     """januar februar märz april mai juni juli august september oktober november dezember
-    jahrhundert jahrhunderts januára ledna""".split()  # noqa: SIM905
+    jahrhundert jahrhunderts januára ledna
+    """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 
 

@@ -114,10 +114,10 @@ class _Held:
     _original: BaseChatModel
 
     def invoke(self, *args: Any, **kwargs: Any) -> AIMessage:
-        return self._listening.whole(super().invoke(*args, **kwargs))  # type: ignore[misc]
+        return self._listening.whole(super().invoke(*args, **kwargs))  # type: ignore[misc]  # of a mixin
 
     async def ainvoke(self, *args: Any, **kwargs: Any) -> AIMessage:
-        return self._listening.whole(await super().ainvoke(*args, **kwargs))  # type: ignore[misc]
+        return self._listening.whole(await super().ainvoke(*args, **kwargs))  # type: ignore[misc]  # of a mixin
 
     def _stream(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -179,31 +179,31 @@ def _held_class(model_class: Any) -> Any:
 
 
 def _streams(model: BaseChatModel) -> bool:
-    own = type(model)._stream is not BaseChatModel._stream  # noqa: SLF001
+    own = type(model)._stream is not BaseChatModel._stream  # noqa: SLF001  (LangChain's hook)
     return (own or _astreams(model)) and model.disable_streaming is not True
 
 
 def _astreams(model: BaseChatModel) -> bool:
-    return type(model)._astream is not BaseChatModel._astream  # noqa: SLF001
+    return type(model)._astream is not BaseChatModel._astream  # noqa: SLF001  (LangChain's hook)
 
 
 def _chunks(
     model: BaseChatModel, messages: Any, stop: Any, kwargs: dict[str, Any]
 ) -> Iterator[ChatGenerationChunk]:
-    if _streams(model) and type(model)._stream is not BaseChatModel._stream:  # noqa: SLF001
-        yield from model._stream(messages, stop=stop, **kwargs)  # noqa: SLF001
+    if _streams(model) and type(model)._stream is not BaseChatModel._stream:  # noqa: SLF001  (LangChain's hook)
+        yield from model._stream(messages, stop=stop, **kwargs)  # noqa: SLF001  (LangChain's hook)
     else:
-        yield _as_chunk(model._generate(messages, stop=stop, **kwargs))  # noqa: SLF001
+        yield _as_chunk(model._generate(messages, stop=stop, **kwargs))  # noqa: SLF001  (LangChain's hook)
 
 
 async def _achunks(
     model: BaseChatModel, messages: Any, stop: Any, kwargs: dict[str, Any]
 ) -> AsyncGenerator[ChatGenerationChunk]:
     if _streams(model):
-        async for chunk in model._astream(messages, stop=stop, **kwargs):  # noqa: SLF001
+        async for chunk in model._astream(messages, stop=stop, **kwargs):  # noqa: SLF001  (LangChain's hook)
             yield chunk
     else:
-        yield _as_chunk(await model._agenerate(messages, stop=stop, **kwargs))  # noqa: SLF001
+        yield _as_chunk(await model._agenerate(messages, stop=stop, **kwargs))  # noqa: SLF001  (LangChain's hook)
 
 
 def _as_chunk(result: ChatResult) -> ChatGenerationChunk:

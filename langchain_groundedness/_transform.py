@@ -49,7 +49,7 @@ def transformed(
     chunks: Any = runnable._transform_stream_with_config(source, ending, config, **kwargs)  # noqa: SLF001
     try:
         # Not `yield from`: that would close `chunks` first, which reads the rest of the source.
-        for chunk in chunks:  # noqa: UP028
+        for chunk in chunks:  # noqa: UP028  (see above)
             yield chunk
     finally:
         source.stop()

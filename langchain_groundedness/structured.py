@@ -101,7 +101,7 @@ def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
             else:
                 call = flow.send(reply)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        return end.value  # type: ignore[no-any-return]  # untyped
 
 
 async def adrive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
@@ -124,7 +124,7 @@ async def adrive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
             else:
                 call = flow.send(reply)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        return end.value  # type: ignore[no-any-return]  # untyped
 
 
 def quiet(config: RunnableConfig) -> RunnableConfig:
@@ -339,11 +339,11 @@ def _plain(model: Runnable[Any, Any], _: type[BaseModel]) -> Runnable[Any, Any]:
     return model
 
 
-def _nothing(_: type[BaseModel], __: bool) -> list[BaseMessage]:  # noqa: FBT001
+def _nothing(_: type[BaseModel], __: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
     return []
 
 
-def _as_json(schema: type[BaseModel], _: bool) -> list[BaseMessage]:  # noqa: FBT001
+def _as_json(schema: type[BaseModel], _: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
     fields = ", ".join(
         f'"{name}": {_json_type(field.annotation)}' for name, field in schema.model_fields.items()
     )
@@ -356,7 +356,7 @@ def _json_type(annotation: Any) -> str:
     return {str: '"…"', int: "0", float: "0.0", bool: "true"}.get(annotation, "…")
 
 
-def _as_text(schema: type[BaseModel], has_lines: bool) -> list[BaseMessage]:  # noqa: FBT001
+def _as_text(schema: type[BaseModel], has_lines: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
     return [] if has_lines else _as_json(schema, has_lines)
 
 

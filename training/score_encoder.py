@@ -1,17 +1,39 @@
-"""Score claims with an encoder: one row of logits per claim."""
+"""What the encoder reads for the claims of a set, and what it says: one row of logits per claim."""
 
 import numpy as np
 from claim_sets import Example
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from langchain_groundedness.verifiers._encoder import Encoder
+from langchain_groundedness.verifiers._encoder import Encoder, Pair
 from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._reading import reading_pairs
 from langchain_groundedness.verifiers._statement import read_statement
+from langchain_groundedness.verifiers._support_model import support_odds
 from langchain_groundedness.verifiers._windows import match_statement
 
-__all__ = ["score"]
+__all__ = ["pairs_of", "score"]
+
+
+def pairs_of(examples: list[Example]) -> list[list[Pair]]:
+    """Give what is read for claims, as the verifier chooses it.
+
+    Args:
+        examples: The claims; those with the same documents should be neighbours.
+
+    Returns:
+        The pairs of each claim; none where the documents say nothing of it.
+    """
+    pairs: list[list[Pair]] = []
+    known: tuple[str, ...] | None = None
+    for example in examples:
+        if example.documents != known:
+            known = example.documents
+            index = EvidenceIndex([Document(page_content=text) for text in known])
+        statement = read_statement(example.claim, example.question)
+        match = match_statement(statement, index) if statement.items else None
+        pairs.append([] if match is None else reading_pairs(statement, match, index))
+    return pairs
 
 
 def score(examples: list[Example], model: Encoder) -> NDArray[np.float32]:
@@ -22,22 +44,16 @@ def score(examples: list[Example], model: Encoder) -> NDArray[np.float32]:
         model: The encoder.
 
     Returns:
-        A row per claim; nan where the documents say nothing of it.
+        A row per claim, of an overlong one that of the piece supported least; nan where the
+        documents say nothing of it.
     """
-    pairs, places = [], []
-    known: tuple[str, ...] | None = None
-    for place, example in enumerate(examples):
-        if example.documents != known:
-            known = example.documents
-            index = EvidenceIndex([Document(page_content=text) for text in known])
-        statement = read_statement(example.claim, example.question)
-        match = match_statement(statement, index) if statement.items else None
-        if match is not None:
-            found = reading_pairs(statement, match, index)
-            pairs += found
-            places += [place] * len(found)
+    pairs = pairs_of(examples)
+    rows = model.logits([pair for each in pairs for pair in each])
     logits = np.full((len(examples), 3), np.nan, dtype=np.float32)
-    for place, row in zip(places, model.logits(pairs), strict=True):
-        if np.isnan(logits[place, 0]) or row[0] < logits[place, 0]:
-            logits[place] = row
+    first = 0
+    for place, each in enumerate(pairs):
+        mine = rows[first : first + len(each)]
+        first += len(each)
+        if each:
+            logits[place] = mine[support_odds(mine).argmin()]
     return logits

@@ -3,7 +3,7 @@
 __all__ = ["OPPOSITES", "SAME"]
 
 SAME: list[tuple[str, str]] = [
-    tuple(line.strip().split(" = "))  # type: ignore[misc]
+    tuple(line.strip().split(" = "))  # type: ignore[misc]  # two on each line
     for line in """
     began = started
     started = began
@@ -132,7 +132,7 @@ SAME: list[tuple[str, str]] = [
 """A pattern and what may stand for it in most sentences."""
 
 OPPOSITES: list[tuple[str, str]] = [
-    tuple(line.strip().split(" / "))  # type: ignore[misc]
+    tuple(line.strip().split(" / "))  # type: ignore[misc]  # two on each line
     for line in """
     before / after
     first / last

@@ -15,7 +15,9 @@ from langchain_groundedness.words import find_words, stem
 __all__ = ["exchanged_values"]
 
 _MOST_VALUES = 8
-_JOINS = frozenset("and or nor with plus versus vs as be is are was were s".split())  # noqa: SIM905
+_JOINS = frozenset(
+    "and or nor with plus versus vs as be is are was were s".split()  # noqa: SIM905  (a word list reads better as words)
+)
 _BOTH_WAYS = frozenset(
     map(
         stem,

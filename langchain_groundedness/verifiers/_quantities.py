@@ -47,7 +47,9 @@ _ONES = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
     sixteen seventeen eighteen nineteen
     """.split()  # noqa: SIM905  (a word list reads better as words)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
+_TENS = """
+    twenty thirty forty fifty sixty seventy eighty ninety
+    """.split()  # noqa: SIM905  (a word list reads better as words)
 _NUMBER_WORDS = (
     {word: float(n) for n, word in enumerate(_ONES)}
     | {word: 20.0 + 10 * n for n, word in enumerate(_TENS)}
@@ -56,7 +58,7 @@ _NUMBER_WORDS = (
 _ORDINAL_WORDS = {
     word: n
     for n, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),  # noqa: SIM905
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),  # noqa: SIM905  (words)
         start=1,
     )
 }

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\d+(?:[.,'\u2019]\d+)*")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _TOKEN = re.compile(r"[^\W_]+")
 _VAGUE_NUMBERS = frozenset(
-    "one half quarter once twice hundred thousand million billion trillion".split()  # noqa: SIM905
+    "one half quarter once twice hundred thousand million billion trillion".split()  # noqa: SIM905  (a word list)
 )
 """Number words that are no quantity by themselves."""
 _MORE_NEGATIONS = frozenset(

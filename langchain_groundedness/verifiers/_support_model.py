@@ -6,13 +6,14 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.verifiers._encoder import CLASSES, Floats
 from langchain_groundedness.verifiers._model_files import damaged, model_folder, read_model_json
 
-__all__ = ["Reading", "SupportModel", "read_logits", "support_model"]
+__all__ = ["Reading", "SupportModel", "read_logits", "support_model", "support_odds"]
 
 _SUPPORTED, _CONTRADICTED, _UNVERIFIABLE = map(
     CLASSES.index, ("supported", "contradicted", "unverifiable")
@@ -112,12 +113,26 @@ def read_logits(logits: Floats) -> Reading | None:
     """
     if not len(logits):
         return None
-    rows = logits.astype(np.float64)
-    support = rows[:, _SUPPORTED] - np.logaddexp(rows[:, _CONTRADICTED], rows[:, _UNVERIFIABLE])
+    support = support_odds(logits)
     least = int(support.argmin())
-    return Reading(
-        float(support[least]), float(rows[least, _CONTRADICTED] - rows[least, _UNVERIFIABLE])
+    row = logits[least]
+    return Reading(float(support[least]), float(row[_CONTRADICTED]) - float(row[_UNVERIFIABLE]))
+
+
+def support_odds(logits: Floats) -> NDArray[np.float64]:
+    """Give the log odds of supported against the rest.
+
+    Args:
+        logits: A row for each pair, a column for each class.
+
+    Returns:
+        A number for each pair.
+    """
+    rows = logits.astype(np.float64)
+    odds: NDArray[np.float64] = rows[:, _SUPPORTED] - np.logaddexp(
+        rows[:, _CONTRADICTED], rows[:, _UNVERIFIABLE]
     )
+    return odds
 
 
 @cache
