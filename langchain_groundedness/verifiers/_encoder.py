@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Encoding, Tokenizer
 
-__all__ = ["CLASSES", "LONGEST_PAIR", "Encoder", "Pair", "encoder", "load_encoder"]
+__all__ = ["CLASSES", "LONGEST_PAIR", "Encoder", "Pair", "encoder", "load_encoder", "usual_threads"]
 
 CLASSES = ("supported", "contradicted", "unverifiable")
 """What the columns of the logits stand for."""
@@ -148,7 +148,16 @@ def encoder(threads: int | None = None) -> Encoder:
     Raises:
         ModelFileError: A file of the model is missing, or not the one that was shipped.
     """
-    return _ENCODERS.get(threads or min(_cores(), _MOST_THREADS))
+    return _ENCODERS.get(threads or usual_threads())
+
+
+def usual_threads() -> int:
+    """Give the number of threads that is used unless another is asked for.
+
+    Returns:
+        One per core this process may use, four at most.
+    """
+    return min(_cores(), _MOST_THREADS)
 
 
 def _cores() -> int:

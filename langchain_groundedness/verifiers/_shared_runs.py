@@ -5,12 +5,19 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
 from hashlib import blake2b
 
 import numpy as np
 
-from langchain_groundedness.verifiers._encoder import CLASSES, Encoder, Floats, Pair, encoder
+from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.verifiers._encoder import (
+    CLASSES,
+    Encoder,
+    Floats,
+    Pair,
+    encoder,
+    usual_threads,
+)
 
 __all__ = ["SharedRuns", "shared_runs"]
 
@@ -28,11 +35,11 @@ class SharedRuns:
     asked for twice, or a moment ago, is scored once.
     """
 
-    def __init__(self, threads: int | None) -> None:
+    def __init__(self, threads: int) -> None:
         """Prepare; the encoder is loaded at the first request.
 
         Args:
-            threads: Processor threads of one run; `None` for the default.
+            threads: Processor threads of one run.
         """
         self._threads = threads
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="groundedness-encoder")
@@ -56,7 +63,14 @@ class SharedRuns:
             return request.future
         with self._lock:
             self._waiting.append(request)
-        self._worker.submit(self._work)
+        try:
+            self._worker.submit(self._work)
+        except RuntimeError as exc:
+            msg = (
+                "the embedded verifier was asked while Python shuts down, when no thread can be "
+                "started any more: finish all checks before the program ends"
+            )
+            raise GroundednessError(msg) from exc
         return request.future
 
     def _work(self) -> None:
@@ -64,10 +78,21 @@ class SharedRuns:
             try:
                 self._round(requests, encoder(self._threads))
             except Exception as exc:  # noqa: BLE001  (whoever asked hears of it)
-                for request in requests:
-                    request.fail(exc)
+                if len(requests) > 1:
+                    self._one_by_one(requests)
+                else:
+                    requests[0].fail(exc)
             with self._lock:
                 self._waiting.extend(request for request in requests if request.is_open)
+
+    def _one_by_one(self, requests: "Sequence[_Request]") -> None:
+        """Run requests apart after a round failed: one of them must not cost the others theirs."""
+        for request in requests:
+            try:
+                if request.is_open:
+                    self._round([request], encoder(self._threads))
+            except Exception as exc:  # noqa: BLE001  (as above)
+                request.fail(exc)
 
     def _next(self) -> "list[_Request]":
         """Take as many requests as fit in a round."""
@@ -135,19 +160,37 @@ def _key(pair: Pair) -> bytes:
     return digest.digest()
 
 
-@cache
+class _Workers:
+    """Those of this process, one for each number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: dict[int, SharedRuns] = {}
+
+    def get(self, threads: int) -> SharedRuns:
+        with self._lock:
+            if threads not in self._started:
+                self._started[threads] = SharedRuns(threads)
+            return self._started[threads]
+
+    def start_anew(self) -> None:
+        """A forked child has none of its parent's threads: it starts workers of its own."""
+        self._lock, self._started = threading.Lock(), {}
+
+
+_WORKERS = _Workers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WORKERS.start_anew)
+
+
 def shared_runs(threads: int | None = None) -> SharedRuns:
     """Give the worker of this process.
 
     Args:
-        threads: Processor threads of one run; each number has a worker of its own.
+        threads: Processor threads of one run; each number has a worker of its own. `None` for the
+            usual one.
 
     Returns:
         The worker.
     """
-    return SharedRuns(threads)
-
-
-if hasattr(os, "register_at_fork"):
-    # A forked child has none of its parent's threads: it starts a worker of its own.
-    os.register_at_fork(after_in_child=shared_runs.cache_clear)
+    return _WORKERS.get(threads or usual_threads())

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_groundedness.verifiers import _shared_runs
-from langchain_groundedness.verifiers._encoder import Floats, Pair
+from langchain_groundedness.verifiers._encoder import Floats, Pair, usual_threads
 from langchain_groundedness.verifiers._shared_runs import SharedRuns, shared_runs
 
 ROOT = Path(_shared_runs.__file__).parent.parent.parent
@@ -62,7 +62,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> ScriptedEncoder:
 @pytest.fixture
 def runs(encoder: ScriptedEncoder) -> SharedRuns:
     del encoder
-    return SharedRuns(None)
+    return SharedRuns(1)
 
 
 def pairs(first: int, last: int) -> list[Pair]:
@@ -176,23 +176,30 @@ async def test_a_cancelled_task_saves_its_rounds(
     assert len(encoder.rounds) == 2
 
 
-def test_an_encoder_that_fails_fails_those_of_its_round_and_no_later_one(
+def test_a_request_that_fails_costs_those_of_its_round_nothing(
     runs: SharedRuns, encoder: ScriptedEncoder
 ) -> None:
     encoder.hold()
-    encoder.failures = [None, MemoryError()]
+    encoder.failures = [None, MemoryError(), None, MemoryError()]
     before = runs.submit(pairs(0, 1))
     encoder.wait()
-    failing = [runs.submit(pairs(1, 3)), runs.submit(pairs(3, 600))]
-    encoder.let(1)
-    encoder.wait()
-    after = runs.submit(pairs(1, 4))
+    beside = runs.submit(pairs(1, 3))
+    failing = runs.submit(pairs(3, 30))
     encoder.let(1_000)
     assert scores(before.result(SOON)) == [0]
-    for each in failing:
-        with pytest.raises(MemoryError):
-            each.result(SOON)
-    assert scores(after.result(SOON)) == [1, 2, 3]
+    assert scores(beside.result(SOON)) == [1, 2]
+    with pytest.raises(MemoryError):
+        failing.result(SOON)
+    assert scores(runs.submit(pairs(3, 5)).result(SOON)) == [3, 4]
+
+
+def test_a_request_alone_in_its_round_fails_with_it(
+    runs: SharedRuns, encoder: ScriptedEncoder
+) -> None:
+    encoder.failures = [MemoryError()]
+    with pytest.raises(MemoryError):
+        runs.submit(pairs(0, 3)).result(SOON)
+    assert len(encoder.rounds) == 1
 
 
 def test_no_pairs_are_answered_at_once(runs: SharedRuns, encoder: ScriptedEncoder) -> None:
@@ -207,7 +214,7 @@ def test_rows_come_in_the_order_of_the_pairs(numbers: list[list[int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         encoder = ScriptedEncoder()
         patch.setattr(_shared_runs, "encoder", lambda _: encoder)
-        runs = SharedRuns(None)
+        runs = SharedRuns(1)
         asked = [runs.submit([Pair("", str(n)) for n in each]) for each in numbers]
         assert [scores(each.result(SOON)) for each in asked] == numbers
     scored = [pair for each in encoder.rounds for pair in each]
@@ -235,7 +242,7 @@ def test_a_kept_score_does_not_keep_the_round_it_came_from(runs: SharedRuns) -> 
 
 def test_a_worker_that_nobody_holds_any_more_ends(encoder: ScriptedEncoder) -> None:
     del encoder
-    runs = SharedRuns(None)
+    runs = SharedRuns(1)
     runs.submit(pairs(0, 1)).result(SOON)
     (worker,) = runs._worker._threads
     del runs
@@ -246,6 +253,46 @@ def test_a_worker_that_nobody_holds_any_more_ends(encoder: ScriptedEncoder) -> N
 def test_each_number_of_threads_has_one_worker() -> None:
     assert shared_runs(2) is shared_runs(2)
     assert shared_runs(2) is not shared_runs(1)
+
+
+def test_the_usual_number_of_threads_given_by_name_has_no_worker_of_its_own() -> None:
+    assert shared_runs(usual_threads()) is shared_runs()
+
+
+def test_threads_that_ask_first_at_the_same_time_share_a_worker() -> None:
+    at_once = threading.Barrier(8)
+    found: list[SharedRuns] = []
+
+    def ask() -> None:
+        at_once.wait(SOON)
+        found.append(shared_runs(77))
+
+    asking = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join(SOON)
+    assert len(set(map(id, found))) == 1
+
+
+def test_asking_while_python_shuts_down_says_so() -> None:
+    out = run_python("""
+import threading
+from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.verifiers._encoder import Pair
+from langchain_groundedness.verifiers._shared_runs import shared_runs
+runs = shared_runs()
+
+def late():
+    threading.main_thread().join()
+    try:
+        runs.submit([Pair("a", "b")])
+    except GroundednessError as exc:
+        print(exc)
+
+threading.Thread(target=late).start()
+""")
+    assert "while Python shuts down" in out
 
 
 def run_python(code: str) -> str:
