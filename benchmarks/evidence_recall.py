@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from langchain_groundedness.verifiers._encoder import Pair, encoder
 from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import reading
+from langchain_groundedness.verifiers._reading import chosen_units, joined
 from langchain_groundedness.verifiers._statement import Statement, read_statement
 from langchain_groundedness.verifiers._support_model import read_logits
 from langchain_groundedness.verifiers._windows import Match, match_statement
@@ -75,15 +75,20 @@ def _cases(path: Path) -> Iterator[_Case]:
 
 
 def _found(case: _Case, words: int) -> list[bool]:
-    text = " ".join(reading(case.match, case.index, words=words).split()).lower()
+    text = " ".join(_joined(case, words).split()).lower()
     gold = (" ".join(s.split()).lower() for s in case.row["evidence_sentences"])
     return [sentence[:_BEGINNING] in text for sentence in gold]
+
+
+def _joined(case: _Case, words: int) -> str:
+    units = chosen_units(case.match, case.index, words=words)
+    return joined(units, case.match, case.index)
 
 
 def _auc(cases: list[_Case], labels: list[bool], words: int, *, one_place: bool) -> float:
     pairs = [
         Pair(
-            _window(case, words) if one_place else reading(case.match, case.index, words=words),
+            _window(case, words) if one_place else _joined(case, words),
             " ".join(case.statement.text.split()),
         )
         for case in cases

@@ -22,7 +22,7 @@ from rule_claims import made_claims
 from scene_claims import among, scenes
 
 from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import reading
+from langchain_groundedness.verifiers._reading import chosen_units, joined
 from langchain_groundedness.verifiers._statement import read_statement
 from langchain_groundedness.verifiers._windows import match_statement
 
@@ -146,7 +146,7 @@ def _pairs(
         return
     seen = set()
     for words in lengths:
-        evidence = reading(match, index, words=words)
+        evidence = joined(chosen_units(match, index, words=words), match, index)
         if evidence not in seen:
             seen.add(evidence)
             yield {

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from langchain_groundedness.verifiers._encoder import Encoder, Pair
 from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import reading_pairs
+from langchain_groundedness.verifiers._reading import read_for
 from langchain_groundedness.verifiers._statement import read_statement
 from langchain_groundedness.verifiers._support_model import support_odds
 from langchain_groundedness.verifiers._windows import match_statement
@@ -32,7 +32,7 @@ def pairs_of(examples: list[Example]) -> list[list[Pair]]:
             index = EvidenceIndex([Document(page_content=text) for text in known])
         statement = read_statement(example.claim, example.question)
         match = match_statement(statement, index) if statement.items else None
-        pairs.append([] if match is None else reading_pairs(statement, match, index))
+        pairs.append([] if match is None else list(read_for(statement, match, index).pairs))
     return pairs
 
 

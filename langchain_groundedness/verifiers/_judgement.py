@@ -18,7 +18,7 @@ from langchain_groundedness.verifiers._encoder import Pair
 from langchain_groundedness.verifiers._findings import CLEAR, Finding, decides, find_difference
 from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._language import reads_as_english
-from langchain_groundedness.verifiers._reading import reading_pairs
+from langchain_groundedness.verifiers._reading import read_for
 from langchain_groundedness.verifiers._signals import signals
 from langchain_groundedness.verifiers._statement import Statement, read_statement
 from langchain_groundedness.verifiers._support_model import SupportModel, read_logits
@@ -58,8 +58,10 @@ class Case(NamedTuple):
     finding: Finding | None
     signals: dict[str, float] | None
     """`None` where the documents say nothing of the claim's own words."""
+    units: tuple[int, ...]
+    """The sentences that are read for the claim, by their indices."""
     pairs: tuple[Pair, ...]
-    """What the encoder should read; empty where its word would not count."""
+    """What the encoder should read of them; empty where its word would not count."""
     in_english: bool
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
@@ -90,13 +92,19 @@ def examine(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case 
         chance = 0.0 if statement.items else None
         return _unverifiable(claim, chance, _silence(statement, match))
     measured = signals(statement, match, index) if own_words_found(statement, match) else None
-    pairs = tuple(reading_pairs(statement, match, index))
-    in_english = all(reads_as_english(text) for pair in pairs for text in pair)
-    if measured is None or not in_english:
-        pairs = ()
-    finding = find_difference(statement, match, index)
+    read = read_for(statement, match, index)
+    in_english = all(reads_as_english(text) for pair in read.pairs for text in pair)
     return Case(
-        claim, task.documents, index, statement, match, finding, measured, pairs, in_english
+        claim=claim,
+        documents=task.documents,
+        evidence=index,
+        statement=statement,
+        match=match,
+        finding=find_difference(statement, match, index),
+        signals=measured,
+        units=read.units,
+        pairs=read.pairs if measured is not None and in_english else (),
+        in_english=in_english,
     )
 
 
@@ -151,9 +159,14 @@ def conclude(
 
 def _supported(case: Case, probability: float) -> ClaimVerdict:
     window = next(w for w in case.match.best if w.recall >= _ENOUGH * case.match.best[-1].recall)
-    cited = _sharing(window, case.statement, case.evidence)
-    against = case.finding if case.finding and _conflicts(case.finding, window) else None
-    missing = _missing(case.statement, window.found)
+    elsewhere = _filling(window, case)
+    cited = [
+        *_sharing(window, case.statement, case.evidence),
+        *(other.first for other in elsewhere),
+    ]
+    against = case.finding if case.finding and _conflicts(case.finding, cited) else None
+    said = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
+    missing = _missing(case.statement, said)
     explanation = "The documents say this."
     if missing:
         explanation = f"The documents say this, though not in these words: {', '.join(missing)}."
@@ -171,11 +184,23 @@ def _supported(case: Case, probability: float) -> ClaimVerdict:
     )
 
 
-def _conflicts(finding: Finding, window: Window) -> bool:
+def _filling(window: Window, case: Case) -> list[Window]:
+    """Give the sentences that were read and say what a window leaves out of the claim."""
+    filling: list[Window] = []
+    said = window.found
+    for other in case.match.pool:
+        new = (other.found >= _HALF) & (said < _HALF)
+        if new.any() and other.first in case.units:
+            filling.append(other)
+            said = np.maximum(said, other.found)
+    return filling
+
+
+def _conflicts(finding: Finding, cited: Sequence[int]) -> bool:
     sure = finding.difference.kind in ("quantity", "date") and (
         finding.difference.agreement >= CLEAR
     )
-    return sure and not window.first <= finding.window.first <= window.last
+    return sure and finding.window.first not in cited
 
 
 def _contradicted(case: Case, probability: float, finding: Finding) -> ClaimVerdict:
@@ -205,7 +230,7 @@ def _opposed(case: Case, probability: float) -> ClaimVerdict:
         verdict="contradicted",
         support_probability=probability,
         explanation="A passage about the same thing says otherwise.",
-        citations=case.cite([case.match.best[0].first]),
+        citations=case.cite(_sharing(case.match.best[-1], case.statement, case.evidence)),
         verifier=VERIFIER,
     )
 

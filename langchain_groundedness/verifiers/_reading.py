@@ -1,10 +1,10 @@
 """What the encoder reads for a claim: the windows that speak most about it, joined to one text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from langchain_groundedness.verifiers._encoder import Pair
 from langchain_groundedness.verifiers._encoder_windows import estimate_tokens
@@ -12,7 +12,7 @@ from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._statement import Statement
 from langchain_groundedness.verifiers._windows import Match
 
-__all__ = ["chosen_units", "reading", "reading_pairs"]
+__all__ = ["WORDS", "Reading", "chosen_units", "joined", "read_for"]
 
 _GAP = " \u2026 "
 _HEAD_WORDS = 12
@@ -20,7 +20,7 @@ _HEAD_WORDS = 12
 _HEAD_CHARACTERS = 160
 _SPACE = re.compile(r"\s+")
 _SIGN = re.compile(r"[^\w\s]|_")
-_WORDS = 110
+WORDS = 110
 """Of evidence for one claim: about 150 tokens."""
 _LONGEST_PIECE = 240
 """Estimated tokens of a claim that are read at once; very few sentences have more."""
@@ -31,10 +31,17 @@ _TOKENS_PER_WORD = 3
 _LONGEST_READING = 1700
 """Characters: all that is read of a single overlong sentence."""
 
-Floats = NDArray[np.float64]
+
+class Reading(NamedTuple):
+    """What is read for one claim."""
+
+    units: tuple[int, ...]
+    """The sentences, by their indices, in order."""
+    pairs: tuple[Pair, ...]
+    """One, or several for an overlong claim: all of it must be supported."""
 
 
-def reading_pairs(statement: Statement, match: Match, index: EvidenceIndex) -> list[Pair]:
+def read_for(statement: Statement, match: Match, index: EvidenceIndex) -> Reading:
     """Give what the encoder is to read for a claim.
 
     The question of the answer is not among it, unless the claim is too short without: what only
@@ -46,10 +53,11 @@ def reading_pairs(statement: Statement, match: Match, index: EvidenceIndex) -> l
         index: The documents.
 
     Returns:
-        One pair, or several for an overlong claim: all of it must be supported.
+        The sentences chosen, and the pairs made of them.
     """
-    evidence = reading(match, index, words=_WORDS)[:_LONGEST_READING]
-    return [Pair(evidence, piece) for piece in _pieces(statement.text)]
+    units = chosen_units(match, index, words=WORDS)
+    evidence = joined(units, match, index)[:_LONGEST_READING]
+    return Reading(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(statement.text)))
 
 
 def _pieces(claim: str) -> Iterator[str]:
@@ -77,27 +85,26 @@ def _tokens(text: str) -> int:
     return estimate_tokens(text) + len(_SIGN.findall(text))
 
 
-def reading(match: Match, index: EvidenceIndex, *, words: int) -> str:
+def joined(units: Sequence[int], match: Match, index: EvidenceIndex) -> str:
     """Put together what a claim is to be compared with.
 
-    Evidence may lie in several places and documents, so one text holds all of it: the best
-    sentence, those that say what is missing there, then the neighbours and the runners-up, in
-    the order of the documents.
-
     Args:
+        units: The sentences to read, by their indices, in order.
         match: What the documents say of the claim.
         index: The documents.
-        words: About how many words to read.
 
     Returns:
-        The text; places that are not neighbours are parted by an ellipsis.
+        The text, led by the first words of the best sentence's document; places that are not
+        neighbours are parted by an ellipsis.
     """
-    units = chosen_units(match, index, words=words)
     return _GAP.join([*_head(units, match, index), *_runs(units, index)])
 
 
 def chosen_units(match: Match, index: EvidenceIndex, *, words: int) -> list[int]:
     """Choose the sentences to read.
+
+    Evidence may lie in several places and documents: the best sentence, those that say what is
+    missing there, then the neighbours and the runners-up.
 
     Args:
         match: What the documents say of the claim.
@@ -139,7 +146,7 @@ def _by_use(match: Match) -> Iterator[int]:
     yield from (window.first for window in rest)
 
 
-def _head(units: list[int], match: Match, index: EvidenceIndex) -> list[str]:
+def _head(units: Sequence[int], match: Match, index: EvidenceIndex) -> list[str]:
     document = int(index.document_of[match.best[0].first])
     first = int(np.searchsorted(index.document_of, document))
     if first in units:
@@ -147,7 +154,7 @@ def _head(units: list[int], match: Match, index: EvidenceIndex) -> list[str]:
     return [" ".join(index.text(first, first).split()[:_HEAD_WORDS])[:_HEAD_CHARACTERS]]
 
 
-def _runs(units: list[int], index: EvidenceIndex) -> Iterator[str]:
+def _runs(units: Sequence[int], index: EvidenceIndex) -> Iterator[str]:
     start = 0
     for place in range(1, len(units) + 1):
         if (

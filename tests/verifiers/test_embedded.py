@@ -225,6 +225,23 @@ def test_documents_that_disagree_make_a_supported_claim_conflicting() -> None:
     assert {citation.document for citation in verdict.citations} == {0, 1}
 
 
+def test_all_places_that_a_claim_was_put_together_from_are_cited() -> None:
+    filler = " ".join(f"The committee thanked volunteer number {n}." for n in range(12))
+    document = (
+        f"The Harbour Museum opened in 1921. {filler} "
+        f"Its roof was renewed by the architect Ilse Brandt. {filler}"
+    )
+    verdict = check(
+        "The Harbour Museum opened in 1921 and its roof was renewed by Ilse Brandt.", document
+    )
+    assert verdict.verdict == "supported"
+    assert {citation.quote for citation in verdict.citations} == {
+        "The Harbour Museum opened in 1921.",
+        "Its roof was renewed by the architect Ilse Brandt.",
+    }
+    assert verdict.explanation == "The documents say this."
+
+
 def test_evidence_at_the_very_end_of_a_megabyte_is_found_quickly() -> None:
     text = "The quick brown fox jumps over the lazy dog near the river bank. " * 16_000
     begun = time.process_time()

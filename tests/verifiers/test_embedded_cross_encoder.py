@@ -58,7 +58,7 @@ def test_all_pairs_are_read_in_one_request(monkeypatch: pytest.MonkeyPatch) -> N
         return read(self, pairs)
 
     monkeypatch.setattr(Encoder, "logits", count)
-    _shared_runs.shared_runs.cache_clear()
+    monkeypatch.setattr(_shared_runs, "_WORKERS", _shared_runs._Workers())
     passages = [f"The capital of Italy is Rome, says book {number}." for number in range(6)]
     EmbeddedCrossEncoder().score([(CLAIM, passage) for passage in passages])
     assert len(asked) == 1

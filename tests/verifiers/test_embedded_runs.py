@@ -113,7 +113,7 @@ class Counting:
 
 @pytest.fixture
 def encoder(monkeypatch: pytest.MonkeyPatch) -> Counting:
-    counting, runs = Counting(), SharedRuns(None)
+    counting, runs = Counting(), SharedRuns(1)
     monkeypatch.setattr(_shared_runs, "encoder", lambda _: counting)
     monkeypatch.setattr(embedded, "shared_runs", lambda _: runs)
     return counting
@@ -128,7 +128,7 @@ def test_a_batch_is_read_in_one_round_and_what_repeats_once(encoder: Counting) -
 async def test_64_answers_checked_at_once_share_rounds_and_leave_the_event_loop_free(
     encoder: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs, everyone_asked = SharedRuns(None), asyncio.Event()
+    runs, everyone_asked = SharedRuns(1), asyncio.Event()
     asked: list[Future[Floats]] = []
 
     class Watched:

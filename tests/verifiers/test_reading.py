@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.verifiers._encoder import LONGEST_PAIR, Pair, _writable, encoder
 from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import chosen_units, reading, reading_pairs
+from langchain_groundedness.verifiers._reading import chosen_units, joined, read_for
 from langchain_groundedness.verifiers._statement import read_statement
 from langchain_groundedness.verifiers._windows import Match, match_statement
 
@@ -39,7 +39,12 @@ def match_of(claim: str, index: EvidenceIndex) -> Match:
 
 
 def pairs_of(claim: str, index: EvidenceIndex, question: str | None = None) -> list[Pair]:
-    return reading_pairs(read_statement(claim, question), match_of(claim, index), index)
+    read = read_for(read_statement(claim, question), match_of(claim, index), index)
+    return list(read.pairs)
+
+
+def text_of(match: Match, index: EvidenceIndex, *, words: int) -> str:
+    return joined(chosen_units(match, index, words=words), match, index)
 
 
 def flat(text: str) -> str:
@@ -84,7 +89,7 @@ def test_all_that_is_read_stands_in_the_documents_in_their_order(
             runs[-1].append(after)
         else:
             runs.append([after])
-    *head, rest = reading(match, index, words=110).rsplit(
+    *head, rest = text_of(match, index, words=110).rsplit(
         GAP.join(flat(index.text(run[0], run[-1])) for run in runs), 1
     )
     assert rest == ""
@@ -105,7 +110,7 @@ def test_places_that_are_not_neighbours_are_parted_by_an_ellipsis() -> None:
         f"{filler} The keeper of the treaty was born in Oslo.",
     )
     match = match_of("The treaty of 1848 had a keeper who was born in Oslo.", index)
-    text = reading(match, index, words=20)
+    text = text_of(match, index, words=20)
     assert text.split(GAP) == [
         "The committee thanked volunteer number 0.",
         "The treaty was signed in 1848. It was kept.",
@@ -115,7 +120,7 @@ def test_places_that_are_not_neighbours_are_parted_by_an_ellipsis() -> None:
 
 def test_neighbouring_documents_are_not_read_as_one() -> None:
     index = index_of("The treaty was signed in 1848.", "The keeper was born in Oslo.")
-    text = reading(match_of("The treaty of 1848 and the keeper in Oslo.", index), index, words=110)
+    text = text_of(match_of("The treaty of 1848 and the keeper in Oslo.", index), index, words=110)
     assert text == f"The treaty was signed in 1848.{GAP}The keeper was born in Oslo."
 
 
@@ -176,6 +181,6 @@ def test_a_claim_without_a_blank_is_read_in_pieces_too(claim: str) -> None:
     index = index_of("Rome is old.")
     match = match_of("Rome is old.", index)
     statement = read_statement(claim, None)
-    pairs = reading_pairs(statement, match, index)
+    pairs = read_for(statement, match, index).pairs
     assert "".join(pair.claim for pair in pairs).replace(" ", "") == statement.text
     assert max(tokens(pair) for pair in pairs[:3]) <= LONGEST_PAIR
