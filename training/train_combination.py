@@ -3,6 +3,9 @@
 A logistic regression over two log odds, those of the signals and those of the encoder, each by a
 model that did not see the set of the claim; every set counts the same. Writes `combined` into
 `signals.json`.
+
+The encoder alone calls a claim contradicted from log odds that hardly any claim reaches of which
+people said that the documents speak of something else.
 """
 
 import argparse
@@ -12,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from claim_sets import CLAIM_SETS
+from claim_sets import CLAIM_SETS, read_set
 from measure_signals import Measured
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
@@ -24,7 +27,8 @@ __all__ = ["Combined", "combine", "load_readings", "readings_of"]
 
 _MODEL = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
 _READINGS = Path(__file__).parents[1] / "benchmarks" / "left_out"
-_OPPOSITION = 1.0
+_FALSE_ALARMS = 0.02
+"""Share of the claims beside which people found only irrelevant texts that may be contradicted."""
 
 Floats = NDArray[np.float64]
 
@@ -54,17 +58,33 @@ def main() -> None:
     sets = load_sets(options.data, cache=options.cache)
     readings = load_readings(options.readings, CLAIM_SETS)
     combined = combine(calibrated(sets, CLAIM_SETS), sets, readings, CLAIM_SETS)
+    opposition = _opposition(options.data, options.readings)
     document = json.loads(options.out.read_text(encoding="utf-8"))
     document["combined"] = {
         "bias": round(combined.bias, 4),
         "signals": round(combined.signals, 4),
         "encoder": round(combined.encoder, 4),
         **combined.chosen._asdict(),
-        "opposition": _OPPOSITION,
+        "opposition": round(opposition, 4),
     }
     SupportModel(**document)
     options.out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(document["combined"], indent=2))
+
+
+def _opposition(data: Path, folder: Path) -> float:
+    """Choose the log odds of contradicted against unverifiable; print what they find."""
+    name = "factcheckgpt"
+    fine = np.array([example.fine for example in read_set(data, name)])
+    asked = [
+        read_logits(row[None, :]) if not np.isnan(row).any() else None
+        for row in np.load(folder / f"{name}.npy")
+    ]
+    odds = np.array([r.opposition if r and r.support < 0 else -np.inf for r in asked])
+    chosen = float(np.quantile(odds[fine == "irrelevant"], 1 - _FALSE_ALARMS, method="higher"))
+    shares = {kind: round(float((odds >= chosen)[fine == kind].mean()), 3) for kind in set(fine)}
+    print(f"contradicted by the encoder alone from log odds of {chosen:.2f}: {shares} of {name}")
+    return chosen
 
 
 def load_readings(folder: Path, names: Sequence[str]) -> dict[str, Floats]:

@@ -154,6 +154,47 @@ _OTHERS = {
         nên nếu phải qua ra rất sau sẽ theo thì trong trên trước tại từ và vào vì về với đang đã đó
         được đến ở
         """,
+    "hr": """
+        a ako ali bez bi bila bilo bio biti da dok gdje godine i ili im ima imaju iz iza ima ja
+        je jedan jer još ju kad kada kako kao kod koja koje koji koju kroz li mnogo mogu može
+        na nad nakon ne nego neki nema nije nisu od oko on ona oni osim po pod poslije prema pri
+        prije sa samo se si sam smo su sve svi svoj ta tada taj to tog uz već vrlo za zbog što
+        """,
+    "et": """
+        aga aasta aastal ega ehk ei enne et ette ainult iga ja jne juba järel järgi jooksul
+        ka kas kes kell koos kogu kohta kui kuid kuidas kuni kus kõik käes küll ma mille millal mis
+        mida mitte mõni märtsil nad neid need nende nii ning nüüd oleks olema oli olid olla oma on
+        pole peab pidi pärast see seda selle sest siin siis ta tagasi tema teda teie tuleb või võib
+        väga välja vahel üks üle
+        """,
+    "sk": """
+        a aby aj ako ale alebo ani až bez bol bola bolo boli byť cez ho ich iba iný ja je jeho
+        jej jeden ju každý kde keď ktorá ktoré ktorý ku len má majú medzi mnohé môže musí na nad
+        nebol než nie nie od on ona oni po pod počas pre pred pri podľa roku sa sme so sú svoje ta
+        tak tam ten tento to tu už vo však všetky za zo že
+        """,
+    "sl": """
+        a ali bi bil bila bili bilo brez če čez da dva en ga ima imajo iz ja je jih jo kaj kako
+        kar ker ki kje ko kot le leta lahko med na nad ne ni nekaj niso ob od oziroma po pod
+        poleg pred prek pri sam samo se si sem smo so svoj ta tako tam ter to tudi več vse za
+        zaradi zelo že
+        """,
+    "lt": """
+        ar arba bei bet buvo būti dar dėl gali iki ir iš jau jei jis jie jo jos jų kad kai kaip kas
+        kiek kol kur kuri kurie kuris kurių labai metais metų mūsų nei nes nėra nuo pagal per po
+        prie prieš savo su tai taip tarp tas tik to todėl turi už visi yra į šis
+        """,
+    "lv": """
+        ap ar arī bet bez bija būt caur gadā ir jau jo ka kas katrs kā kad kur kura kuri kuru kurš
+        ko laikā lai līdz mēs ne no nu pa par pat pēc pie pirms šis šo tad tai tam tas to tā
+        tiek tika tikai tie uz un vai var vairāk vēl viņa viņš visi zem
+        """,
+    "ca": """
+        a al als altra amb aquest aquesta aquests així el els ella en entre era és està estan fer
+        fins han haver hi ha i jo la les li llur més meu molt molts no on pel pels per però perquè
+        pot qual quan que qui se segons sempre sense ser seu seva si sobre són també tenir tot
+        tots un una va van vaig
+        """,
 }
 _FEWEST_SHOUTED = 4
 """Words in capitals that make a text in capitals; fewer may be names: "MIT", "IBM UK"."""
@@ -173,7 +214,7 @@ def reads_as_english(text: str) -> bool:
     if more of its words are function words of one other language than of English. Names do not
     count; a word with accents counts as a function word, unless only English has any. A text in
     Latin script where nothing speaks for another language counts as English: "Paris", "42 km".
-    Latin-script languages beside the 17 in the lists above are told only by their accents and by
+    Latin-script languages beside the 24 in the lists above are told only by their accents and by
     words that they share with one of them.
 
     Args:

@@ -41,6 +41,22 @@ def test_of_an_english_text_and_one_that_is_not_only_the_first_reads_as_english(
             assert reads_as_english(row["claim"]) != reads_as_english(row["evidence"]), row
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Muzej je otvoren 1921. godine i ima veliku zbirku slika.",
+        "Muuseum avati 1921. aastal ja seal on suur kogu.",
+        "Múzeum bol otvorený v roku 1921 a má veľkú zbierku.",
+        "Ljubljana je glavno mesto Slovenije.",
+        "Vilnius yra Lietuvos sostinė.",
+        "Rīga ir Latvijas galvaspilsēta.",
+        "El museu va ser inaugurat el 1921.",
+    ],
+)
+def test_smaller_languages_in_latin_script_are_told_too(text: str) -> None:
+    assert not reads_as_english(text)
+
+
 def test_sentences_of_the_readme_and_of_docstrings_read_as_english() -> None:
     sentences = [s.text for text in own_texts() for s in split_sentences(text)]
     missed = [text for text in sentences if not reads_as_english(text)]
