@@ -1,10 +1,12 @@
 """Who did what to whom: two values of a claim that stand in each other's place in the evidence."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from langchain_groundedness.verifiers._contradictions import Difference, name_spans
+from langchain_groundedness.verifiers._parallel import Part
 from langchain_groundedness.verifiers._quantities import (
     Quantity,
     comparable,
@@ -14,7 +16,7 @@ from langchain_groundedness.words import find_words, stem
 
 __all__ = ["exchanged_values"]
 
-_MOST_VALUES = 8
+_MOST_VALUES = 16
 _JOINS = frozenset(
     "and or nor with plus versus vs as be is are was were s".split()  # noqa: SIM905  (a word list reads better as words)
 )
@@ -25,10 +27,16 @@ _BOTH_WAYS = frozenset(
         marry married meet border adjoin merge equal resemble equivalent same similar identical
         parallel adjacent near next close beside between brother sister sibling cousin twin friend
         partner colleague neighbor neighbour rival spouse fight draw tie collaborate cooperate share
+        agree differ different talk compete overlap resemble
         """.split(),  # noqa: SIM905  (a word list reads better as words)
     )
 )
 """Words between two names that may be exchanged without a change of meaning."""
+_NOUN = re.compile(
+    r"\b(?:the|an?|his|her|its|their|our|my) (?=(?P<one>[\w'\u2019-]+)(?P<two> [\w'\u2019-]+)?)",
+    re.IGNORECASE,
+)
+"""An article and the one or two words behind it."""
 
 
 class _Value(NamedTuple):
@@ -62,7 +70,10 @@ def exchanged_values(claim: str, quotes: Sequence[str]) -> tuple[int, Difference
         ('Anna hired Peter', 'Peter hired Anna')
     """
     said = [f" {' '.join(word.stem for word in find_words(quote))} " for quote in quotes]
-    if any(_stems(claim) in each for each in said):
+    mine = _stems(claim)
+    if any(mine in each for each in said):
+        return None
+    if not any(set(mine.split()) <= set(each.split()) for each in said):
         return None
     for one, other in _pairs(claim):
         stems = _stems(_exchanged(claim, one, other))
@@ -78,18 +89,37 @@ def _stems(text: str) -> str:
 
 def _pairs(claim: str) -> Iterator[tuple[_Value, _Value]]:
     values = [_Value(q, q.start, q.end) for q in find_quantities(claim)]
-    values += [
-        _Value(None, span.start, span.end)
-        for span in name_spans(claim)
-        if not any(q.start < span.end and span.start < q.end for q in values)
-    ]
+    for part in (_names(claim), _noun_spans(claim)):
+        values += [
+            _Value(None, span.start, span.end)
+            for span in part
+            if not any(v.start < span.end and span.start < v.end for v in values if v.quantity)
+        ]
     if len(values) > _MOST_VALUES:
         return
     for one, other in combinations(sorted(values, key=lambda value: value.start), 2):
-        between = {word.stem for word in find_words(claim[one.end : other.start])}
+        if one.end > other.start:
+            continue
+        between = [word.stem for word in find_words(claim[one.end : other.start])]
         score = one.quantity is not None and not between  # 1-7 is not 7-1
-        if one.may_stand_for(other) and (between - _JOINS or score) and not between & _BOTH_WAYS:
+        both_ways = _BOTH_WAYS.intersection(between) or between.count("as") > 1
+        if one.may_stand_for(other) and (set(between) - _JOINS or score) and not both_ways:
             yield one, other
+
+
+def _names(claim: str) -> Iterator[Part]:
+    """Give names, of "Anna's" the name alone."""
+    for start, end in name_spans(claim):
+        yield Part(start, end - 2 if claim[start:end].endswith(("'s", "\u2019s")) else end)
+
+
+def _noun_spans(claim: str) -> Iterator[Part]:
+    """Give what stands behind articles, with them and without: "the dog", "dog"."""
+    for found in _NOUN.finditer(claim):
+        for words in ("one", "two"):
+            if found[words]:
+                yield Part(found.start(), found.end(words))
+                yield Part(found.start("one"), found.end(words))
 
 
 def _exchanged(claim: str, one: _Value, other: _Value) -> str:

@@ -23,10 +23,11 @@ __all__ = [
 
 _NEGATION = re.compile(
     r"\b(?:(?:there (?:is|was) )?no evidence (?:that|of|for)|(?:it is )?(?:a )?myth that"
-    r"|rumou?rs? that|(?:no|any) longer|not?(?! (?:only|just|merely|matter|but)\b)"
+    r"|rumou?rs? that|(?:no|any) longer|no(?! matter\b)"
+    r"|not(?! (?:only|just|merely|but)\b)(?![^,;.]{0,80} until\b)"
     r"|never|none|neither|nor|nobody|nothing|without|except(?: for)?|cannot|hardly|unable to"
     r"|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to|den(?:y|ies|ied))\b"
-    r"|n['\u2019]t\b",
+    r"|n['\u2019]t\b(?![^,;.]{0,80} until\b)",
     re.IGNORECASE,
 )
 _PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
@@ -112,10 +113,34 @@ _OPPOSITES = {
         "same different",
         "agree disagree",
         "like dislike",
+        "approve reject",
+        "pass reject",
+        "heavier lighter",
+        "taller shorter",
+        "closer farther",
+        "lend borrow",
+        "beat lose",
+        "defeat lose",
+        "import export",
+        "precede follow",
         "full empty",
     ]
     for a, b in (pair.split(),)
 }
+_CONVERSES = {
+    frozenset(map(stem, pair.split()))
+    for pair in (
+        "buy sell",
+        "win lose",
+        "beat lose",
+        "defeat lose",
+        "lend borrow",
+        "import export",
+        "precede follow",
+        "before after",
+    )
+}
+"""The same seen from either side: "A sold it to B", "B bought it from A"."""
 _OPPOSITE_OF: dict[str, frozenset[str]] = {}
 for _a, _b in _OPPOSITES:
     _OPPOSITE_OF[_a] = _OPPOSITE_OF.get(_a, frozenset()) | {_b}
@@ -194,7 +219,9 @@ def negations(text: str) -> list[Part]:
 
 
 def turned_round(claim: Sequence[Word], evidence: Sequence[Word], opposite: Opposites) -> bool:
-    """Tell whether opposite comparatives mean the same: "A is older than B", "B is younger than A".
+    """Tell whether opposites mean the same, seen from either side.
+
+    "A is older than B", "B is younger than A"; "A sold it to B", "B bought it from A".
 
     Args:
         claim: Words of the claim.
@@ -204,7 +231,8 @@ def turned_round(claim: Sequence[Word], evidence: Sequence[Word], opposite: Oppo
     Returns:
         True if what stands before and behind them has changed places.
     """
-    if "than" not in {w.stem for w in claim} & {w.stem for w in evidence}:
+    compares = "than" in {w.stem for w in claim} & {w.stem for w in evidence}
+    if not compares and {opposite.claim, opposite.evidence} not in _CONVERSES:
         return False
     mine = _sides(claim, opposite.claim)
     theirs = _sides(evidence, opposite.evidence)

@@ -114,3 +114,40 @@ def test_a_question_about_something_else_does_not_hide_a_wrong_value() -> None:
     assert verdict("The mayor of A earns $500.", document, question=question).verdict == (
         "contradicted"
     )
+
+
+@pytest.mark.parametrize(
+    ("claim", "document", "expected"),
+    [
+        ("The cat chased the dog.", "The dog chased the cat across the yard.", "contradicted"),
+        ("The dog chased the cat.", "The dog chased the cat across the yard.", "supported"),
+        ("Maria employs the bank.", "The bank employs Maria as an analyst.", "contradicted"),
+        (
+            "The blue box is lighter than the red box.",
+            "The red box is lighter than the blue box.",
+            "contradicted",
+        ),
+        (
+            "The blue box is heavier than the red box.",
+            "The red box is lighter than the blue box.",
+            "supported",
+        ),
+        (
+            "The council approved the airport in 2004.",
+            "The council did not approve the airport until 2004.",
+            "supported",
+        ),
+        (
+            "The council never approved the airport.",
+            "The council did not approve the airport until 2004.",
+            "contradicted",
+        ),
+        (
+            "Borealis bought Acme's printer unit.",
+            "Acme Corp sold its printer unit to Borealis in 2019.",
+            "supported",
+        ),
+    ],
+)
+def test_who_did_what_to_whom_and_when_is_read(claim: str, document: str, expected: str) -> None:
+    assert verdict(claim, document).verdict == expected

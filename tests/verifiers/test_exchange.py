@@ -27,6 +27,15 @@ from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
         ),
         ("It grew 3% here and 4% there.", "It grew 4% here and 3% there.", None, None),
         ("Spain beat New Zealand.", "New Zealand beat Spain.", None, None),
+        ("The cat chased the dog.", "A cat watched. The dog chased the cat.", None, None),
+        (
+            "The blue box is lighter than the red box.",
+            "The red box is lighter than the blue box.",
+            None,
+            None,
+        ),
+        ("Maria employs the bank.", "The bank employs Maria as an analyst.", None, None),
+        ("Ann Hill taught Tom Poe's son.", "Tom Poe taught Ann Hill's son.", None, None),
     ],
 )
 def test_exchanged_values_are_found(
@@ -53,6 +62,9 @@ def test_exchanged_values_are_found(
         ("Superman is Clark Kent.", "Clark Kent is Superman."),
         ("It cost $5 in 2019.", "It cost $2019 in 5."),
         ("anna hired peter", "peter hired anna"),
+        ("The town borders the lake.", "The lake borders the town."),
+        ("The tower is as tall as the church.", "The church is as tall as the tower."),
+        ("The cat was chased by the dog.", "The dog chased the cat."),
     ],
 )
 def test_nothing_is_exchanged_where_the_order_says_nothing(claim: str, quote: str) -> None:
