@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from langchain_groundedness.verifiers._encoder import Encoder, Pair
 from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import read_for
+from langchain_groundedness.verifiers._reading import WORDS, read_for
 from langchain_groundedness.verifiers._statement import read_statement
 from langchain_groundedness.verifiers._support_model import support_odds
 from langchain_groundedness.verifiers._windows import match_statement
@@ -15,11 +15,12 @@ from langchain_groundedness.verifiers._windows import match_statement
 __all__ = ["pairs_of", "score"]
 
 
-def pairs_of(examples: list[Example]) -> list[list[Pair]]:
+def pairs_of(examples: list[Example], *, words: int = WORDS) -> list[list[Pair]]:
     """Give what is read for claims, as the verifier chooses it.
 
     Args:
         examples: The claims; those with the same documents should be neighbours.
+        words: About how many words to read for each.
 
     Returns:
         The pairs of each claim; none where the documents say nothing of it.
@@ -32,22 +33,25 @@ def pairs_of(examples: list[Example]) -> list[list[Pair]]:
             index = EvidenceIndex([Document(page_content=text) for text in known])
         statement = read_statement(example.claim, example.question)
         match = match_statement(statement, index) if statement.items else None
-        pairs.append([] if match is None else list(read_for(statement, match, index).pairs))
+        pairs.append(
+            [] if match is None else list(read_for(statement, match, index, words=words).pairs)
+        )
     return pairs
 
 
-def score(examples: list[Example], model: Encoder) -> NDArray[np.float32]:
+def score(examples: list[Example], model: Encoder, *, words: int = WORDS) -> NDArray[np.float32]:
     """Score claims.
 
     Args:
         examples: The claims.
         model: The encoder.
+        words: About how many words to read for each.
 
     Returns:
         A row per claim, of an overlong one that of the piece supported least; nan where the
         documents say nothing of it.
     """
-    pairs = pairs_of(examples)
+    pairs = pairs_of(examples, words=words)
     rows = model.logits([pair for each in pairs for pair in each])
     logits = np.full((len(examples), 3), np.nan, dtype=np.float32)
     first = 0

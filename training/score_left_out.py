@@ -1,4 +1,8 @@
-"""Score every claim set of `train/` by the encoder that was trained without it."""
+"""Score every claim set of `train/` by the encoder that was trained without it.
+
+Prints how well it ranks the claims (AUC) by the number of words that it reads for each; what is
+written is what it says of the number that the package reads.
+"""
 
 import argparse
 from pathlib import Path
@@ -8,9 +12,12 @@ import numpy as np
 from claim_sets import CLAIM_SETS, read_set
 from export_encoder import export
 from score_encoder import score
+from sklearn.metrics import roc_auc_score
+from train_combination import readings_of
 from train_encoder import STAGES
 
 from langchain_groundedness.verifiers._encoder import load_encoder
+from langchain_groundedness.verifiers._reading import WORDS
 
 _OUT = Path(__file__).parents[1] / "benchmarks" / "left_out"
 
@@ -21,6 +28,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder that holds train/")
     parser.add_argument("--work", type=Path, required=True, help="folder of train_encoder.py")
     parser.add_argument("--out", type=Path, default=_OUT)
+    parser.add_argument("--words", type=int, action="append", default=[], help="to compare with")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -30,9 +38,15 @@ def main() -> None:
             model = load_encoder(Path(folder), options.threads)
             for name in CLAIM_SETS:
                 if name not in STAGES[stage].sets:
-                    logits = score(read_set(options.data, name), model)
-                    np.save(options.out / f"{name}.npy", logits.astype(np.float16))
-                    print(name, "by", stage, flush=True)
+                    examples = read_set(options.data, name)
+                    labels = [example.supported for example in examples]
+                    for words in sorted({WORDS, *options.words}):
+                        logits = score(examples, model, words=words)
+                        odds = readings_of(logits)
+                        auc = roc_auc_score(labels, np.nan_to_num(odds, nan=np.nanmin(odds)))
+                        print(f"{name} by {stage}, {words} words: AUC {auc:.3f}", flush=True)
+                        if words == WORDS:
+                            np.save(options.out / f"{name}.npy", logits.astype(np.float16))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,9 @@ class Reading(NamedTuple):
     """One, or several for an overlong claim: all of it must be supported."""
 
 
-def read_for(statement: Statement, match: Match, index: EvidenceIndex) -> Reading:
+def read_for(
+    statement: Statement, match: Match, index: EvidenceIndex, *, words: int = WORDS
+) -> Reading:
     """Give what the encoder is to read for a claim.
 
     The question of the answer is not among it, unless the claim is too short without: what only
@@ -51,11 +53,12 @@ def read_for(statement: Statement, match: Match, index: EvidenceIndex) -> Readin
         statement: The claim.
         match: What the documents say of it.
         index: The documents.
+        words: About how many words of them to read.
 
     Returns:
         The sentences chosen, and the pairs made of them.
     """
-    units = chosen_units(match, index, words=WORDS)
+    units = chosen_units(match, index, words=words)
     evidence = joined(units, match, index)[:_LONGEST_READING]
     return Reading(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(statement.text)))
 
