@@ -12,6 +12,7 @@ the file), since training them takes hours: `training/README.md` says how. Row f
 """
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
@@ -28,7 +29,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 
-from claim_sets import CLAIM_SETS, Example, read_set
+from claim_sets import CLAIM_SETS, Example, digest, read_set
 from cross_encoder import cross_encoder_scores
 from measure_signals import Measured, measure_cached
 from score_encoder import score
@@ -74,7 +75,8 @@ def main() -> None:
     examples = {name: read_set(options.data, name) for name in CLAIM_SETS}
     labels = {name: sets[name].supported for name in CLAIM_SETS}
     readings = load_readings(options.readings, CLAIM_SETS)
-    if any(len(readings[name]) != len(examples[name]) for name in CLAIM_SETS):
+    scored = json.loads((options.readings / "claims.json").read_text(encoding="utf-8"))
+    if any(scored.get(name) != digest(rows) for name, rows in examples.items()):
         parser.error(f"{options.readings} is not of this data: score it again")
     baselines = [
         _Baseline("encoder", {name: _lowest_if_none(r) for name, r in readings.items()}, labels),
@@ -98,13 +100,15 @@ def main() -> None:
             _report(name, held_out, measured, method, scores, threshold)
         _speed(measured, seconds)
         for baseline in baselines:
-            scored = (
+            held_scores = (
                 _lowest_if_none(found)
                 if baseline.method == "encoder"
                 else methods[baseline.method](held_out)
             )
-            if scored is not None:
-                _report(name, held_out, measured, baseline.method, scored, baseline.threshold())
+            if held_scores is not None:
+                _report(
+                    name, held_out, measured, baseline.method, held_scores, baseline.threshold()
+                )
         _verdicts(name, held_out)
 
 

@@ -10,12 +10,13 @@ support. `halueval_qa`: `knowledge`, `question`, `right_answer`, `hallucinated_a
 import gzip
 import json
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_groundedness._statements import sentence_claims
 
-__all__ = ["CLAIM_SETS", "EXTRA_SETS", "Example", "read_set"]
+__all__ = ["CLAIM_SETS", "EXTRA_SETS", "Example", "digest", "read_set"]
 
 CLAIM_SETS = ("factscore", "begin", "factcheckgpt", "ragtruth_qa", "wice")
 EXTRA_SETS = ("halueval_qa", "fool_me_twice", "fever_symmetric")
@@ -79,6 +80,19 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
         )
         for row in claims
     ]
+
+
+def digest(examples: list[Example]) -> str:
+    """Tell sets apart: the SHA-256 of claims and labels in their order.
+
+    Args:
+        examples: Of a set.
+
+    Returns:
+        The digest, in hex.
+    """
+    lines = "\n".join(f"{example.supported:d} {example.claim}" for example in examples)
+    return sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _sentences(row: dict[str, Any], documents: tuple[str, ...]) -> Iterator[Example]:

@@ -5,11 +5,12 @@ written is what it says of the number that the package reads.
 """
 
 import argparse
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from claim_sets import CLAIM_SETS, read_set
+from claim_sets import CLAIM_SETS, digest, read_set
 from export_encoder import export
 from score_encoder import score
 from sklearn.metrics import roc_auc_score
@@ -23,7 +24,10 @@ _OUT = Path(__file__).parents[1] / "benchmarks" / "left_out"
 
 
 def main() -> None:
-    """Write `SET.npy` for each: a row of logits per claim, in the order of the file."""
+    """Write `SET.npy` for each: a row of logits per claim, in the order of the file.
+
+    Beside them `claims.json`: which claims these were.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds train/")
     parser.add_argument("--work", type=Path, required=True, help="folder of train_encoder.py")
@@ -32,6 +36,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
+    digests = {}
     for stage in ("without_texts", "without_facts"):
         with TemporaryDirectory() as folder:
             export(options.work, stage, Path(folder))
@@ -39,6 +44,7 @@ def main() -> None:
             for name in CLAIM_SETS:
                 if name not in STAGES[stage].sets:
                     examples = read_set(options.data, name)
+                    digests[name] = digest(examples)
                     labels = [example.supported for example in examples]
                     for words in sorted({WORDS, *options.words}):
                         logits = score(examples, model, words=words)
@@ -47,6 +53,7 @@ def main() -> None:
                         print(f"{name} by {stage}, {words} words: AUC {auc:.3f}", flush=True)
                         if words == WORDS:
                             np.save(options.out / f"{name}.npy", logits.astype(np.float16))
+    (options.out / "claims.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 if __name__ == "__main__":
