@@ -23,12 +23,6 @@ _DETAIL = re.compile(
     r"(?: (?:in|at|from|with|for|by|during) (?:the )?[A-Z0-9][^,;.]{2,40}"
     r"|, (?:which|who|where) [^,;.]{6,80})(?=[,.])"
 )
-_NOUN = re.compile(
-    r"\b(?:[Tt]he|[Aa]n?|his|her|its|their) (?:[a-z]+(?:al|ous|ic|ive|ern|est|ful) )?"
-    r"(?P<noun>[a-z]{3,})"
-    r"(?= (?:was|were|is|are|had|has|in|of|to|by|from|with|for|on|and|at|after|before|[a-z]+ed)\b"
-    r"|[.,;])"
-)
 _COPULA = re.compile(r"\b(is|was|were|are|has|had|did|does|can|could|will|would)\b")
 
 
@@ -100,20 +94,6 @@ def _exchange_roles(text: str, article: Article, chosen: random.Random) -> str |
     return f"{found['who']} was {found['verb']} by {lower_first(found['thing'])}{found['rest']}"
 
 
-def _exchange_nouns(text: str, article: Article, chosen: random.Random) -> str | None:
-    """`the army left the city` -> `the city left the army`."""
-    found = list(_NOUN.finditer(text))
-    if len(found) < 2:
-        return None
-    place = chosen.randrange(len(found) - 1)
-    one, two = found[place], found[place + 1]
-    middle = text[one.end() : two.start()]
-    if one["noun"] == two["noun"] or not re.search(r"[a-z]{3,}", middle) or " and " in middle:
-        return None
-    between = text[one.end() : two.start("noun")]
-    return text[: one.start("noun")] + two["noun"] + between + one["noun"] + text[two.end() :]
-
-
 def _deny(text: str, article: Article, chosen: random.Random) -> str | None:
     if re.search(r"\b(?:not|never)\b", text):
         return re.sub(r" (?:not|never)\b", "", text, count=1)
@@ -166,7 +146,6 @@ FALSE_EDITS: dict[str, tuple[Edit, str]] = {
     "name": (_swap_name, "unsupported"),
     "names exchanged": (_exchange_names, "unsupported"),
     "roles exchanged": (_exchange_roles, "contradicted"),
-    "nouns exchanged": (_exchange_nouns, "unsupported"),
     "denied": (_deny, "contradicted"),
     "opposite": (_oppose, "contradicted"),
     "detail added": (_add_detail, "unverifiable"),

@@ -11,15 +11,12 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from articles import read_articles
 from claim_sets import CLAIM_SETS, EXTRA_SETS, read_set
 from langchain_core.documents import Document
 from rule_claims import made_claims
-from scene_claims import among, scenes
 
 from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._reading import chosen_units, joined
@@ -37,8 +34,6 @@ _SNLI_ROWS = 12_000
 _LENGTHS = (60, 110)
 """Words of evidence, short and as at inference. The largest set is read at one of them only."""
 _RULE_LENGTHS = (50, 80, 120)
-_NEIGHBOURS = 8
-"""Sentences that an article must have to stand around a scene."""
 _LEFT_OUT = 0.5
 """Of RAGTruth's supported sentences: there are ten of them for each other one."""
 
@@ -49,7 +44,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder that holds train/")
     parser.add_argument("--out", type=Path, required=True, help="folder for the pairs")
     parser.add_argument("--rules", type=int, default=40_000, help="claims to make by rule")
-    parser.add_argument("--scenes", type=int, default=14_000, help="claims about invented scenes")
     parser.add_argument("--only", action="append", default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -57,9 +51,7 @@ def main() -> None:
         "snli": lambda: _snli(options.data),
         **{name: lambda name=name: _examples(options.data, name) for name in EXTRA_SETS},
         **{name: lambda name=name: _examples(options.data, name) for name in CLAIM_SETS},
-        "rules": lambda: _rules(options.data, options.rules, seed=0),
-        "more_rules": lambda: _rules(options.data, options.rules, seed=11),
-        "scenes": lambda: _scenes(options.data, options.scenes),
+        "rules": lambda: _rules(options.data, options.rules),
     }
     for name, source in sources.items():
         path = options.out / f"{name}.jsonl.gz"
@@ -111,30 +103,13 @@ def _examples(data: Path, name: str) -> Iterator[dict[str, Any]]:
         yield from pairs
 
 
-def _rules(data: Path, most: int, *, seed: int) -> Iterator[dict[str, Any]]:
+def _rules(data: Path, most: int) -> Iterator[dict[str, Any]]:
     chosen = random.Random(1)
-    for made in made_claims(data / "train" / "wikipedia_articles.jsonl.gz", most=most, seed=seed):
+    for made in made_claims(data / "train" / "wikipedia_articles.jsonl.gz", most=most):
         index = EvidenceIndex([Document(page_content=text) for text in made.documents])
         lengths = (chosen.choice(_RULE_LENGTHS),)
         for row in _pairs(made.claim, None, index, made.label, lengths):
             yield row | {"rule": made.rule}
-
-
-def _scenes(data: Path, most: int) -> Iterator[dict[str, Any]]:
-    """Two claims of each scene, one true and one not, with the sentences of an article around."""
-    chosen = random.Random(2)
-    read = read_articles(data / "train" / "wikipedia_articles.jsonl.gz")
-    articles = [article.sentences for article in read if len(article.sentences) >= _NEIGHBOURS]
-    for scene in islice(scenes(), most // 2):
-        text = among(scene.told, chosen.choice(articles), chosen)
-        index = EvidenceIndex([Document(page_content=text)])
-        for true in (True, False):
-            claims = [c for c in scene.claims if (c[1] == "supported") is true]
-            if claims:
-                claim, label = chosen.choice(claims)
-                lengths = (chosen.choice(_RULE_LENGTHS),)
-                for row in _pairs(claim, None, index, label, lengths):
-                    yield row | {"rule": scene.rule}
 
 
 def _pairs(
