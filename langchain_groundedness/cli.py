@@ -44,8 +44,8 @@ Examples:
       --model qwen2.5:7b --base-url http://localhost:11434/v1
 
 \b
-Exit code: 0 trusted, 1 not trusted, or blocked or sent to review by the policy, 2 could not be
-checked.
+Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
+What the policy blocks or sends to review is not trusted.
 """
 
 app = typer.Typer(
