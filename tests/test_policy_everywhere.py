@@ -420,7 +420,7 @@ def test_a_guard_shows_the_same_streamed_as_whole_and_nothing_that_is_blocked_as
     blocked = checking.invoke(given_whole).decision.action == "block"
     assert whole.endswith(WHOLE) == blocked
     assert answer.startswith(whole.removesuffix(WHOLE))
-    pieces = [AddableDict(answer=part) for part in answer]
+    pieces = [AddableDict(answer=part) for part in answer or [""]]
     pieces.insert(min(late, len(pieces)), AddableDict(documents=[FACTS], **question))
     assert "".join(guarding.transform(iter(pieces))) == whole
 
