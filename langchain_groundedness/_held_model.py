@@ -237,11 +237,6 @@ class _OnlyVerified(ReleaseRules):
         return ReleaseRules.edits(self, text, sentence._replace(verdicts=tuple(failed)))
 
 
-_ONLY_VERIFIED = _OnlyVerified(
-    on_unchecked="hold_back", unchecked_marker="", blocks=False, blocked_message=""
-)
-
-
 @dataclass
 class _Ear:
     """One streamed answer: what comes from the model, what is found out, what leaves."""
@@ -253,10 +248,17 @@ class _Ear:
     def __post_init__(self) -> None:
         heard = self.listening
         heard.result, heard.written = None, None
-        documents, question = list(heard.source.documents), heard.source.question
-        self.live = heard.checker.live(removes=heard.hold, documents=documents, question=question)
+        source = heard.source
+        given = {"documents": list(source.documents), "question": source.question}
+        self.live = heard.checker.live(removes=heard.hold, **given, **source.labels)
         self.config, self._counter = counted(heard.config)
-        self._release = Release(self.live, _ONLY_VERIFIED)
+        rules = _OnlyVerified(
+            on_unchecked="hold_back",
+            unchecked_marker="",
+            check=heard.checker.check,
+            blocked_message="",
+        )
+        self._release = Release(self.live, rules)
         self._events = EventStream(self.config)
         self._due: list[ChatGenerationChunk] = []
         self._error: BaseException | None = None

@@ -4,8 +4,8 @@ Pure: it says which jobs can start, takes what they find out, and gives the chun
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import Runnable
@@ -120,6 +120,21 @@ class LiveCheck:
         return self._text
 
     @property
+    def check(self) -> Check:
+        """The steps and options."""
+        return self._check
+
+    @property
+    def source(self) -> CheckInput:
+        """What came so far."""
+        return self._head.model_copy(update={"answer": self.text})
+
+    @property
+    def labelled(self) -> bool:
+        """Whether what is not known about the question stays unknown."""
+        return self.closed or self._upstream.labelled
+
+    @property
     def certain(self) -> int:
         """How much of the answer cannot become part of a sentence that is not among `units`."""
         return len(self.text) if self.closed else self._reader.certain
@@ -183,11 +198,14 @@ class LiveCheck:
         chunks, self._chunks = self._chunks, []
         return chunks
 
-    def conclude(self, usage: Usage) -> GroundednessResult | None:
+    def conclude(
+        self, usage: Usage, labels: Mapping[str, Any] | None = None
+    ) -> GroundednessResult | None:
         """Sum up when all jobs have ended; the last chunk can then be taken.
 
         Args:
             usage: What the model calls cost.
+            labels: What is known about the question by now, if not from the upstream.
 
         Returns:
             The result; `None` if nothing came.
@@ -196,16 +214,17 @@ class LiveCheck:
             return None
         state = self._state() if self.grows else self._maker.state
         assert state is not None  # noqa: S101  (the pipeline yields at least one state)
+        if labels is not None:
+            state = replace(state, source=state.source.model_copy(update=dict(labels)))
         result = self._check.result(state, usage)
         self._chunks.append(self._maker.close(result))
         return result
 
     def _look_at_head(self) -> None:
         head = self._upstream.head()
-        if head == self._head:
-            return
-        self._head = head
-        if self._planned:
+        known, self._head = self._head, head
+        # Verdicts do not depend on what is known about the question.
+        if self._planned and head != known.model_copy(update=head.labels):
             self._version += 1
             self._planned = 0
             self.jobs.clear()
@@ -224,7 +243,7 @@ class LiveCheck:
             self._claims += claims
             self.units.append(Unit(start, end, first, claims))
         if sentences:
-            self._chunks.append(self._maker.claims(self._source(), self._claims[known:]))
+            self._chunks.append(self._maker.claims(self.source, self._claims[known:]))
         while self._planned < len(self.units) and self._plan(self.units[self._planned]):
             self._planned += 1
 
@@ -264,9 +283,6 @@ class LiveCheck:
         self._verdicts |= {verdict.claim.id: verdict for verdict in verdicts}
         self._chunks += self._maker.verdicts(verdicts)
 
-    def _source(self) -> CheckInput:
-        return self._head.model_copy(update={"answer": self.text})
-
     def _go_on(self) -> None:
         """Edit the text as a whole, once everything is checked, if sentences are not enough."""
         if not self.closed or self.edits_by_sentence or self._last is not None:
@@ -283,7 +299,7 @@ class LiveCheck:
         if corrected is None and self.closed and (edits := self._edits()):
             corrected = CorrectedAnswer(text=apply_edits(self.text, edits), edits=edits)
         return CheckState(
-            source=self._source(),
+            source=self.source,
             claims=tuple(self._claims),
             verdicts=tuple(
                 self._verdicts[claim.id] for claim in self._claims if claim.id in self._verdicts

@@ -26,6 +26,7 @@ from typing_extensions import override
 from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
 from langchain_groundedness._interruptions import exceptions_at_most
+from langchain_groundedness._labels import LABELS
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._options import AnyRunnable, OptionsAlone
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
@@ -57,6 +58,10 @@ class GroundednessInput(BaseModel):
     documents: list[Any] = Field(default_factory=list)
     """`Document`s or texts."""
     question: str | None = None
+    query_class: str | None = None
+    risk_tier: str | None = None
+    retrieval_score: float | None = None
+    """These three are for the policy."""
 
 
 class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
@@ -104,7 +109,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     trust_threshold: float = Field(default=1.0, ge=0.0, le=1.0)
     """Least share of supported claims for an answer to be trusted."""
     policy: DecisionPolicy = DecisionPolicy()
-    """Turns verdicts into a decision."""
+    """Turns verdicts, and what is known about the question, into a decision."""
     raise_on_failure: bool = False
     """Raise `VerificationError` when a claim cannot be checked because something failed."""
     context_extractor: Callable[[Any], Any] | None = None
@@ -115,12 +120,15 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     _check: Check | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _examples_have_a_reader(self) -> Self:
+    def _options_go_together(self) -> Self:
         if self.examples is not None and (self.model is None or self.extractor is not None):
             msg = (
                 "examples are for the extraction by the model: give model=, and no extractor= "
                 "(an extractor of your own takes its examples itself)"
             )
+            raise ValueError(msg)
+        if self.on_contradicted == "block" and self.policy.at_most != "block":
+            msg = f"on_contradicted='block' and a policy with at_most={self.policy.at_most!r} clash"
             raise ValueError(msg)
         return self
 
@@ -301,7 +309,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
         Args:
             removes: Whether sentences may be removed, whatever the options say.
-            **given: `documents` and `question`, for inputs that carry none.
+            **given: `documents`, `question` and labels of it, for inputs that carry none.
 
         Returns:
             The check, to be fed by a driver.
@@ -315,15 +323,14 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         return LLMClaimExtractor(model=self.model, examples=self.examples)
 
     def _policy(self) -> DecisionPolicy:
-        if self.on_contradicted != "block":
-            return self.policy
-        return self.policy.model_copy(update={"contradicted": "block"})
+        blocks = self.on_contradicted == "block"
+        return self.policy.model_copy(update={"contradicted": "block"}) if blocks else self.policy
 
     def _reader(self, **given: Any) -> Callable[[Any], CheckInput]:
-        if unknown := set(given) - {"documents", "question"}:
+        if unknown := set(given) - {"documents", "question", *LABELS}:
             msg = (
                 f"{type(self).__name__} got {sorted(unknown)}; besides the input and the config it "
-                "accepts documents= and question=, for inputs that carry none"
+                f"accepts documents=, question=, {'=, '.join(LABELS)}=, for inputs that carry none"
             )
             raise ConfigurationError(msg)
 
