@@ -6,6 +6,7 @@ from langchain_groundedness.claims import LLMClaimExtractor, SentenceClaimExtrac
 from langchain_groundedness.correction import Corrector
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.query import LLMQueryClassifier, RunnableQueryClassifier
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.verifiers import (
@@ -50,7 +51,9 @@ def load_arguments(*classes: type) -> dict[str, Any]:
             GroundednessGuard,
             GroundednessRunnable,
             LLMClaimExtractor,
+            LLMQueryClassifier,
             LLMVerifier,
+            RunnableQueryClassifier,
             SentenceClaimExtractor,
             Stage,
             *classes,
