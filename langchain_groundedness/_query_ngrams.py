@@ -19,13 +19,16 @@ from langchain_groundedness.words import fold
 __all__ = ["HashedNgramEmbeddings"]
 
 _WORD = re.compile(r"\w+")
+_WHOLE = "="
+_WORD_WEIGHT = 3.0
 
 
 class HashedNgramEmbeddings(CheckedOptions, Embeddings):
     """Embeds a text by the runs of letters in its words, with no model and no download.
 
-    Each run of `shortest` to `longest` characters of a word, and each whole word, is hashed to a
-    place in the vector and to a sign; the vector has length one, or is zero for a blank
+    Each run of `shortest` to `longest` characters of a word, and each whole word, which counts
+    three times, is hashed to a place in the vector and to a sign (feature hashing, Weinberger et
+    al. 2009); the vector has length one, or is zero for a blank
     text. The same text has the same vector in every process and on every platform. Texts lie
     close together if they share words or parts of words; what they mean plays no part, so that a
     paraphrase without a common word is far away.
@@ -43,9 +46,9 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
 
     size: int = Field(default=2048, ge=16)
     """Numbers in a vector; the fewer, the more runs of letters fall on one place."""
-    shortest: int = Field(default=3, ge=1)
+    shortest: int = Field(default=2, ge=1)
     """Fewest characters in a run; the edge of a word counts as one."""
-    longest: int = Field(default=5, ge=1)
+    longest: int = Field(default=4, ge=1)
     """Most characters in a run."""
 
     @model_validator(mode="after")
@@ -58,7 +61,7 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
     @property
     def model_name(self) -> str:
         """What the vectors depend on, as a name."""
-        return f"hashed-ngrams-1-{self.shortest}-{self.longest}-{self.size}"
+        return f"hashed-ngrams-v1-{self.shortest}-{self.longest}-{self.size}"
 
     @override
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -67,23 +70,24 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
     @override
     def embed_query(self, text: str) -> list[float]:
         vector = np.zeros(self.size)
-        for run, count in Counter(self._runs(text)).items():
-            number = _hashed(run)
+        for (kind, run), count in Counter(self._runs(text)).items():
+            number = _hashed(kind + run)
             weight = 1 + math.log(count)
+            if kind == _WHOLE:
+                weight *= _WORD_WEIGHT
             vector[number % self.size] += weight if number >> 63 else -weight
         length = float(np.linalg.norm(vector))
         values: list[float] = (vector / length if length else vector).tolist()
         return values
 
-    def _runs(self, text: str) -> Iterator[str]:
+    def _runs(self, text: str) -> Iterator[tuple[str, str]]:
         folded = fold(text)
         for word in _WORD.findall(folded) or folded.split():
+            yield _WHOLE, word
             edged = f" {word} "
             for length in range(self.shortest, self.longest + 1):
                 for start in range(len(edged) - length + 1):
-                    yield edged[start : start + length]
-            if len(edged) > self.longest or len(edged) < self.shortest:
-                yield edged
+                    yield "", edged[start : start + length]
 
 
 @lru_cache(maxsize=1 << 15)
