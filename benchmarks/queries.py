@@ -89,7 +89,9 @@ def _line(
     report = always.evaluate(test)
     careful = always.model_copy(update={"min_probability": least})
     said = careful.batch([sample.query for sample in test])
-    kept = [s.label == found.label for s, found in zip(test, said, strict=True) if found.reason is None]
+    kept = [
+        s.label == found.label for s, found in zip(test, said, strict=True) if found.reason is None
+    ]
     name = str(getattr(embeddings, "model_name", type(embeddings).__name__))
     print(
         f"{name:24}{report.accuracy:9.3f}{report.macro_f1:6.2f}{len(kept) / len(test):7.2f}"

@@ -31,9 +31,10 @@ from langchain_groundedness._query_vectors import (
 from langchain_groundedness._query_weights import (
     EmbeddingsDescription,
     QueryWeights,
+    SavedClassifier,
     fitted_weights,
-    read_weights,
-    write_weights,
+    read_classifier,
+    write_classifier,
 )
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -80,7 +81,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
     """Weight of the penalty on large weights in `fit`; more makes all probabilities more equal."""
     batch_size: int = Field(default=1024, ge=1)
     """Most texts in one call of the embeddings."""
-    fitted: QueryWeights | None = None
+    fitted: QueryWeights | None = Field(default=None, repr=False)
     """What was learnt; `fit` and `load` set it."""
 
     def fit(self, samples: Samples) -> Self:
@@ -123,11 +124,12 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
             ConfigurationError: Nothing was learnt yet.
             OSError: The file cannot be written.
         """
-        options = {
-            "min_probability": self.min_probability,
-            "regularization": self.regularization,
-        }
-        write_weights(Path(path), self._learnt(), options)
+        saved = SavedClassifier(
+            min_probability=self.min_probability,
+            regularization=self.regularization,
+            fitted=self._learnt(),
+        )
+        write_classifier(Path(path), saved)
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Self:
@@ -146,8 +148,9 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
                 those that it was fitted with, as far as their names tell.
             OSError: The file cannot be read.
         """
-        fitted, saved = read_weights(Path(path))
-        made = cls(**{**saved, **options, "fitted": fitted})
+        saved = dict(read_classifier(Path(path)))
+        kept = {name: saved[name] for name in ("min_probability", "regularization", "fitted")}
+        made, fitted = cls(**(kept | options)), kept["fitted"]
         given = EmbeddingsDescription.of(made.embeddings)
         if given != fitted.embeddings:
             msg = (
@@ -236,15 +239,17 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
             except Exception as exc:  # noqa: BLE001  (a service may fail in any way)
                 outcomes += [exc] * len(chunk)
             else:
-                outcomes += map(partial(self._class, fitted), fitted.probabilities(vectors))
+                # Row by row: a sum over many rows at once may differ in its last digit.
+                outcomes += map(partial(self._class, fitted), vectors)
         return outcomes
 
-    def _class(self, fitted: QueryWeights, row: Vectors) -> Exception | QueryClass:
-        if np.isnan(row).any():
+    def _class(self, fitted: QueryWeights, vector: Vectors) -> Exception | QueryClass:
+        if np.isnan(vector).any():
             msg = "the embedding of the query is zero or not a number"
             return VectorsError(msg)
-        best = int(row.argmax())
-        label, probability = fitted.labels[best], min(float(row[best]), 1.0)
+        shares = fitted.probabilities(vector)
+        best = int(shares.argmax())
+        label, probability = fitted.labels[best], min(float(shares[best]), 1.0)
         if probability < self.min_probability:
             return QueryClass.unknown(
                 f"the likeliest class, {label}, has a probability of {probability:.2f}, below "
@@ -254,11 +259,11 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
         """Embed samples; that one of them has no vector is an error."""
-        rows: list[Any] = []
-        for first in range(0, len(texts), self.batch_size):
-            rows += self.embeddings.embed_documents(list(texts[first : first + self.batch_size]))
+        size = self.batch_size
+        chunks = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
+        replies = [(self.embeddings.embed_documents(chunk), len(chunk)) for chunk in chunks]
         try:
-            vectors = unit_rows(rows, texts=len(texts))
+            vectors = _joined([unit_rows(reply, texts=count) for reply, count in replies])
         except VectorsError as exc:
             msg = f"{exc}: give other embeddings="
             raise ConfigurationError(msg) from None
@@ -286,6 +291,14 @@ def _read(value: Any) -> str | InputFormatError:
         return read_query(value)
     except InputFormatError as exc:
         return exc
+
+
+def _joined(parts: Sequence[Vectors]) -> Vectors:
+    sizes = sorted({part.shape[1] for part in parts})
+    if len(sizes) > 1:
+        msg = f"the embeddings come in sizes {sizes}"
+        raise VectorsError(msg)
+    return np.concatenate(parts)
 
 
 def _of_size(size: int, vectors: Vectors) -> Vectors:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -20,9 +20,10 @@ from langchain_groundedness.exceptions import ConfigurationError, require
 __all__ = [
     "EmbeddingsDescription",
     "QueryWeights",
+    "SavedClassifier",
     "fitted_weights",
-    "read_weights",
-    "write_weights",
+    "read_classifier",
+    "write_classifier",
 ]
 
 _FORMAT: Final = "langchain-groundedness query classifier"
@@ -66,9 +67,9 @@ class QueryWeights(_Value):
     """What an `EmbeddingQueryClassifier` has learnt."""
 
     labels: tuple[str, ...] = Field(min_length=2)
-    weights: tuple[tuple[FiniteFloat, ...], ...]
+    weights: tuple[tuple[FiniteFloat, ...], ...] = Field(repr=False)
     """One row per label, one column per number of a vector."""
-    intercepts: tuple[FiniteFloat, ...]
+    intercepts: tuple[FiniteFloat, ...] = Field(repr=False)
     """One per label."""
     embeddings: EmbeddingsDescription
     """What the vectors come from."""
@@ -96,19 +97,19 @@ class QueryWeights(_Value):
     def _arrays(self) -> tuple[Vectors, Vectors]:
         return np.array(self.weights), np.array(self.intercepts)
 
-    def probabilities(self, vectors: Vectors) -> Vectors:
-        """Tell how likely each label is for each vector.
+    def probabilities(self, vector: Vectors) -> Vectors:
+        """Tell how likely each label is.
 
         Args:
-            vectors: One row per query, of length one.
+            vector: The embedding of one query, of length one.
 
         Returns:
-            One row per query, one column per label; each row adds up to 1.
+            One number per label; they add up to 1.
         """
         weights, intercepts = self._arrays
-        scores = vectors @ weights.T + intercepts
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        found: Vectors = scores / scores.sum(axis=1, keepdims=True)
+        scores = weights @ vector + intercepts
+        shares = np.exp(scores - scores.max())
+        found: Vectors = shares / shares.sum()
         return found
 
 
@@ -150,28 +151,27 @@ def fitted_weights(
     )
 
 
-class _File(_Value):
+class SavedClassifier(_Value):
     """What stands in a saved file."""
 
-    format: Literal["langchain-groundedness query classifier"]
-    version: Literal[1]
-    options: dict[str, Any]
+    format: Literal["langchain-groundedness query classifier"] = _FORMAT
+    version: Literal[1] = 1
+    min_probability: float = Field(ge=0.0, le=1.0)
+    regularization: FiniteFloat = Field(gt=0.0)
     fitted: QueryWeights
 
 
-def write_weights(path: Path, fitted: QueryWeights, options: dict[str, Any]) -> None:
-    """Write weights as JSON: the file is the old one or the new one at any moment, never half.
+def write_classifier(path: Path, saved: SavedClassifier) -> None:
+    """Write a classifier as JSON: the file is the old one or the new one at any moment, never half.
 
     Args:
         path: Where to.
-        fitted: The weights.
-        options: Options to be given back by `read_weights`.
+        saved: What to write.
     """
-    written = _File(format=_FORMAT, version=1, options=options, fitted=fitted)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("x", encoding="utf-8") as file:
-            file.write(written.model_dump_json())
+            file.write(saved.model_dump_json())
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -181,14 +181,14 @@ def write_weights(path: Path, fitted: QueryWeights, options: dict[str, Any]) -> 
         raise
 
 
-def read_weights(path: Path) -> tuple[QueryWeights, dict[str, Any]]:
-    """Read what `write_weights` has written.
+def read_classifier(path: Path) -> SavedClassifier:
+    """Read what `write_classifier` has written.
 
     Args:
         path: Where from.
 
     Returns:
-        The weights and the options.
+        What stands there.
 
     Raises:
         ConfigurationError: The file is damaged, or something else.
@@ -206,10 +206,9 @@ def read_weights(path: Path) -> tuple[QueryWeights, dict[str, Any]]:
         msg = f"{path.name} has a version that this release cannot read: fit and save it again"
         raise ConfigurationError(msg)
     try:
-        file = _File.model_validate(data)
+        return SavedClassifier.model_validate(data)
     except ValidationError as exc:
-        faults = exc.errors(include_url=False, include_input=False, include_context=False)
-        where = ".".join(map(str, faults[0]["loc"]))
-        msg = f"{path.name} is damaged ({where}: {faults[0]['msg']}): fit and save it again"
+        fault = exc.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, fault["loc"]))
+        msg = f"{path.name} is damaged ({where}: {fault['msg']}): fit and save it again"
         raise ConfigurationError(msg) from None
-    return file.fitted, file.options

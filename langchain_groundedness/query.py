@@ -13,6 +13,7 @@ queries, `RunnableQueryClassifier` takes any runnable of yours. One that fails g
     )
 """
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
@@ -69,6 +70,9 @@ __all__ = [
 ]
 
 _NONE = "None"
+_LEAD = re.compile(
+    r"^\W*(?:(?:the|best|query)[ _]+)*(?:class|category|label|answer)(?: is)?\W*:", re.IGNORECASE
+)
 _NO_CLASS = "no class fits the query"
 
 
@@ -221,13 +225,10 @@ def _reply_schema(names: tuple[str, ...]) -> type[BaseModel]:
 
 
 def _read_text(text: str, names: tuple[str, ...]) -> BaseModel | None:
-    """Read a plain reply: a name on its first line, alone or behind a colon."""
+    """Read a plain reply: a name on its first line, alone or as in `Class: name`."""
     first = next((line for line in text.splitlines() if _folded(line)), "")
-    for part in (first, first.rpartition(":")[2]):
-        name = _canonical(part, names)
-        if name == _NONE or name in names:
-            return _reply_schema(names)(query_class=name)
-    return None
+    name = _canonical(_LEAD.sub("", first), names)
+    return _reply_schema(names)(query_class=name) if name in (*names, _NONE) else None
 
 
 def _canonical(value: Any, names: tuple[str, ...]) -> Any:
