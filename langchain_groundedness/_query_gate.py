@@ -52,6 +52,11 @@ class RetrievalStrength(BaseModel):
     failed: bool = False
     """Whether it counts as weak because the embeddings failed."""
 
+    @property
+    def score(self) -> float | None:
+        """The best similarity, by the name that retrievers give to such figures."""
+        return self.best_similarity
+
 
 class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
     """Tells before any model is paid whether what was retrieved is close to the question.
@@ -71,9 +76,9 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> gate = RetrievalGate(embeddings=DeterministicFakeEmbedding(size=64))
         >>> found = gate.invoke({"question": "Rome?", "documents": ["Oslo.", "Rome?"]})
-        >>> found["question"], found["retrieval"].is_weak, found["retrieval"].best_document
-        ('Rome?', False, 1)
-        >>> gate.invoke({"question": "Rome?", "documents": []})["retrieval"].reason
+        >>> found["question"], found["retrieval_score"].is_weak
+        ('Rome?', False)
+        >>> gate.invoke({"question": "Rome?", "documents": []})["retrieval_score"].reason
         'no documents to check against'
     """
 
@@ -83,8 +88,8 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
     """Any LangChain embeddings; best those of the retriever, so that its vectors are meant."""
     threshold: float = Field(default=0.5, ge=-1.0, le=1.0)
     """Least cosine similarity that is close enough."""
-    key: str = Field(default="retrieval", min_length=1)
-    """Where the strength stands in the output."""
+    key: str = Field(default="retrieval_score", min_length=1)
+    """Where the strength stands in the output; by default where decisions look for it."""
     raise_on_failure: bool = False
     """Raise `VerificationError` when the embeddings fail, in place of calling it weak."""
 

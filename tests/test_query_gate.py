@@ -68,7 +68,7 @@ def embeddings() -> Scripted:
 def strength(embeddings: Embeddings, *documents: str, **options: Any) -> RetrievalStrength:
     found: Any = RetrievalGate(embeddings=embeddings, **options).invoke(
         {"question": QUESTION, "documents": list(documents)}
-    )["retrieval"]
+    )["retrieval_score"]
     return found  # type: ignore[no-any-return]
 
 
@@ -91,7 +91,7 @@ def test_the_closest_document_decides(
 ) -> None:
     found = strength(embeddings, *documents, threshold=0.4999)
     assert (found.is_weak, found.best_document, found.failed) == (is_weak, best, False)
-    assert found.best_similarity == pytest.approx(similarity)
+    assert found.best_similarity == found.score == pytest.approx(similarity)
     assert f"{similarity:.2f}" in found.reason
 
 
@@ -111,7 +111,7 @@ def test_without_text_to_compare_retrieval_is_weak_and_nothing_is_embedded(
     embeddings: Scripted, documents: Any
 ) -> None:
     gate = RetrievalGate(embeddings=embeddings, raise_on_failure=True)
-    found = gate.invoke({"question": QUESTION, "documents": documents})["retrieval"]
+    found = gate.invoke({"question": QUESTION, "documents": documents})["retrieval_score"]
     assert (found.is_weak, found.best_similarity, found.best_document) == (True, None, None)
     assert found.reason.startswith("no documents")
     assert not found.failed
@@ -120,14 +120,14 @@ def test_without_text_to_compare_retrieval_is_weak_and_nothing_is_embedded(
 
 def test_documents_under_a_key_that_is_not_read_are_named(embeddings: Scripted) -> None:
     found = RetrievalGate(embeddings=embeddings).invoke({"question": QUESTION, "chunks": ["near"]})
-    assert found["retrieval"].is_weak
-    assert "'chunks'" in found["retrieval"].reason
+    assert found["retrieval_score"].is_weak
+    assert "'chunks'" in found["retrieval_score"].reason
 
 
 def test_an_empty_question_is_weak(embeddings: Scripted) -> None:
     found = RetrievalGate(embeddings=embeddings).invoke({"question": " ", "documents": ["near"]})
-    assert found["retrieval"].is_weak
-    assert found["retrieval"].reason == "the question is empty"
+    assert found["retrieval_score"].is_weak
+    assert found["retrieval_score"].reason == "the question is empty"
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ async def test_failing_embeddings_are_weak_and_never_strong(
     embeddings.error = error
     gate = RetrievalGate(embeddings=embeddings, threshold=-1)
     given_input = {"question": QUESTION, "documents": ["near"]}
-    found = gate.invoke(given_input)["retrieval"]
+    found = gate.invoke(given_input)["retrieval_score"]
     assert (found.is_weak, found.failed, found.best_similarity) == (True, True, None)
     assert type(error).__name__ in found.reason
     assert "secret" not in found.reason
     assert QUESTION not in found.reason
-    assert (await gate.ainvoke(given_input))["retrieval"] == found
+    assert (await gate.ainvoke(given_input))["retrieval_score"] == found
     strict = gate.model_copy(update={"raise_on_failure": True})
     with pytest.raises(VerificationError, match="could not be measured"):
         strict.invoke(given_input)
@@ -182,7 +182,7 @@ def test_a_vector_that_is_no_direction_is_never_close(embeddings: Scripted, bad:
 
 def test_a_question_without_a_direction_is_weak(embeddings: Scripted) -> None:
     gate = RetrievalGate(embeddings=embeddings, threshold=-1)
-    found = gate.invoke({"question": "not in the script", "documents": ["near"]})["retrieval"]
+    found = gate.invoke({"question": "not in the script", "documents": ["near"]})["retrieval_score"]
     assert (found.is_weak, found.failed) == (True, True)
 
 
@@ -237,7 +237,7 @@ async def test_it_stands_before_the_model_in_a_chain(embeddings: Scripted) -> No
     chain = (
         retrieve
         | RetrievalGate(embeddings=embeddings)
-        | RunnableBranch((lambda x: x["retrieval"].is_weak, lambda _: "nothing found"), model)
+        | RunnableBranch((lambda x: x["retrieval_score"].is_weak, lambda _: "nothing found"), model)
     )
     assert chain.invoke("far") == "nothing found"
     assert asked == []
@@ -337,7 +337,7 @@ def test_the_new_gate_does_on_the_samples_what_the_figures_say(
     except ConfigurationError:
         assert name == "precision"
         return
-    passed = [good for x, good in samples if not found.gate.invoke(x)["retrieval"].is_weak]
+    passed = [good for x, good in samples if not found.gate.invoke(x)["retrieval_score"].is_weak]
     assert len(passed) == found.passed
     assert found.precision == (sum(passed) / len(passed) if passed else None)
     assert found.recall == sum(passed) / found.answerable
