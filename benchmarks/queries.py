@@ -86,9 +86,9 @@ def _embeddings() -> list[Embeddings]:
 def _line(
     embeddings: Embeddings, train: list[QuerySample], test: list[QuerySample], least: float
 ) -> str:
-    always = EmbeddingQueryClassifier(embeddings=embeddings, min_probability=0).fit(train)
+    careful = EmbeddingQueryClassifier(embeddings=embeddings, min_probability=least).fit(train)
+    always = careful.model_copy(update={"min_probability": 0, "min_probability_of": {}})
     report = always.evaluate(test)
-    careful = always.model_copy(update={"min_probability": least})
     said = careful.batch([sample.query for sample in test])
     kept = [
         s.label == found.label for s, found in zip(test, said, strict=True) if found.reason is None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -157,6 +157,7 @@ class SavedClassifier(_Value):
     format: Literal["langchain-groundedness query classifier"] = _FORMAT
     version: Literal[1] = 1
     min_probability: float = Field(ge=0.0, le=1.0)
+    min_probability_of: dict[str, Annotated[float, Field(ge=0.0, le=1.0)]]
     regularization: FiniteFloat = Field(gt=0.0)
     fitted: QueryWeights
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ SPLIT = {
     for name in ("train", "test")
 }
 
+ALWAYS: Any = {"min_probability": 0.0, "min_probability_of": {}}
+
 
 def test_each_shipped_class_has_fourteen_queries_in_each_half() -> None:
     counts = Counter((row["split"], row["label"]) for row in ROWS)
@@ -29,7 +32,7 @@ def test_no_query_stands_twice() -> None:
 
 
 def test_the_offline_classifier_is_well_ahead_of_chance() -> None:
-    classifier = EmbeddingQueryClassifier(min_probability=0).fit(SPLIT["train"])
+    classifier = EmbeddingQueryClassifier(**ALWAYS).fit(SPLIT["train"])
     report = classifier.evaluate(SPLIT["test"])
     assert report.accuracy > 3 / len(QUERY_CLASSES)
     assert report.unknown == report.failed == 0
@@ -40,5 +43,13 @@ def test_a_class_that_is_given_with_confidence_is_right_more_often() -> None:
     found = classifier.batch([query for query, _ in SPLIT["test"]])
     kept = [f.label == y for f, (_, y) in zip(found, SPLIT["test"], strict=True) if not f.reason]
     assert 0.5 < len(kept) / len(found) < 0.75
-    always = classifier.model_copy(update={"min_probability": 0.0}).evaluate(SPLIT["test"])
+    always = classifier.model_copy(update=ALWAYS).evaluate(SPLIT["test"])
     assert sum(kept) / len(kept) > always.accuracy
+
+
+def test_a_query_of_another_class_is_not_called_generic_by_default() -> None:
+    classifier = EmbeddingQueryClassifier().fit(SPLIT["train"])
+    report = classifier.evaluate(SPLIT["test"])
+    [generic] = [figures for figures in report.per_class if figures.label == "generic"]
+    assert generic.precision == 1.0
+    assert generic.recall

@@ -104,6 +104,17 @@ def test_an_unlikely_class_is_unknown_with_its_probability_in_the_reason() -> No
     assert "below 0.99" in found.reason
 
 
+def test_generic_must_be_likelier_than_other_classes_because_it_may_skip_the_check() -> None:
+    lax = EmbeddingQueryClassifier(min_probability_of={}).fit(SAMPLES)
+    query = "Hello, where is the waterproof order?"
+    likeliest = {"generic": lax.invoke(f"Hello hello {query}").probability or 0}
+    assert 0.3 < likeliest["generic"] < 0.6
+    careful = EmbeddingQueryClassifier().fit(SAMPLES)
+    found = careful.invoke(f"Hello hello {query}")
+    assert (found.label, found.failed) == ("unknown", False)
+    assert "below 0.60" in str(found.reason)
+
+
 def test_two_classes_are_enough() -> None:
     two = EmbeddingQueryClassifier().fit(SAMPLES[:6])
     assert two.invoke("my order").label == "service"
@@ -247,7 +258,9 @@ def test_what_is_loaded_says_what_was_saved(
     fitted: EmbeddingQueryClassifier, tmp_path: Path
 ) -> None:
     path = tmp_path / "queries.json"
-    careful = fitted.model_copy(update={"min_probability": 0.45})
+    careful = fitted.model_copy(
+        update={"min_probability": 0.45, "min_probability_of": {"service": 0.5}}
+    )
     careful.save(path)
     loaded = EmbeddingQueryClassifier.load(str(path))
     assert loaded == careful
@@ -323,7 +336,7 @@ def test_fitting_without_scikit_learn_keeps_what_was_learnt(
         (lambda text: text.replace('"weights":[[', '"weights":[["x",'), "damaged"),
         (lambda text: text.replace('"product"', '"generic"'), "stands twice"),
         (lambda text: text.replace('"fitted"', '"fitting"'), "damaged"),
-        (lambda text: text.replace("min_probability", "max_probability"), "damaged"),
+        (lambda text: text.replace("min_probability", "max_probability", 1), "damaged"),
         (lambda _: "[" * 100_000, "no JSON"),
     ],
 )
