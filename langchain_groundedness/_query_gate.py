@@ -189,8 +189,9 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
         closest = min(max(measured[best], -1.0), 1.0)
         is_weak = closest < self.threshold
         unmeasured = len(similarities) - len(measured)
+        gap = f"{unmeasured} of {len(similarities)} embeddings: zero or not a number"
         if is_weak and unmeasured and self.raise_on_failure:
-            raise VerificationError(_unmeasured(unmeasured))
+            raise VerificationError(gap)
         how = f"below the threshold {self.threshold:.2f}" if is_weak else "close enough"
         reason = f"the closest document has a cosine similarity of {closest:.2f}, {how}"
         return RetrievalStrength(
@@ -198,7 +199,7 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
             best_similarity=closest,
             best_document=best,
             threshold=self.threshold,
-            reason=f"{reason}; {_unmeasured(unmeasured)}" if unmeasured else reason,
+            reason=f"{reason}; {gap}" if unmeasured else reason,
             failed=is_weak and unmeasured > 0,
         )
 
@@ -270,7 +271,3 @@ def _similarities(asked: Vectors, rows: Vectors) -> list[float]:
         msg = "the embedding of the question, or of every document, is zero or not a number"
         raise VectorsError(msg)
     return found
-
-
-def _unmeasured(count: int) -> str:
-    return f"the embeddings of {count} documents are zero or not a number"

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.structured import ModelCall
@@ -20,6 +21,25 @@ class VectorsError(GroundednessError):
     """The embeddings are not one usable vector per text."""
 
 
+class _Embedding(Runnable[Any, Any]):
+    """Calls embeddings from a flow, and leaves no run behind: traces would keep every vector."""
+
+    def __init__(self, embeddings: Embeddings) -> None:
+        self._embeddings = embeddings
+
+    @override
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        embed = self._embeddings
+        return embed.embed_query(input) if isinstance(input, str) else embed.embed_documents(input)
+
+    @override
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        embed = self._embeddings
+        if isinstance(input, str):
+            return await embed.aembed_query(input)
+        return await embed.aembed_documents(input)
+
+
 def embedding_of_documents(embeddings: Embeddings, texts: Sequence[str]) -> ModelCall:
     """Ask for the vectors of texts.
 
@@ -28,12 +48,9 @@ def embedding_of_documents(embeddings: Embeddings, texts: Sequence[str]) -> Mode
         texts: The texts, all in one call.
 
     Returns:
-        The call, for the driver of a flow; it runs off the event loop.
+        The call, for the driver of a flow.
     """
-    run: RunnableLambda[list[str], Any] = RunnableLambda(
-        embeddings.embed_documents, embeddings.aembed_documents, name="embed_documents"
-    )
-    return ModelCall(run, list(texts))
+    return ModelCall(_Embedding(embeddings), list(texts))
 
 
 def embedding_of_query(embeddings: Embeddings, text: str) -> ModelCall:
@@ -44,12 +61,9 @@ def embedding_of_query(embeddings: Embeddings, text: str) -> ModelCall:
         text: The query.
 
     Returns:
-        The call, as for `embedding_of_documents`.
+        The call, for the driver of a flow.
     """
-    run: RunnableLambda[str, Any] = RunnableLambda(
-        embeddings.embed_query, embeddings.aembed_query, name="embed_query"
-    )
-    return ModelCall(run, text)
+    return ModelCall(_Embedding(embeddings), text)
 
 
 def unit_rows(reply: Any, *, texts: int) -> Vectors:

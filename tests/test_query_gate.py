@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -173,7 +174,7 @@ def test_a_vector_that_is_no_direction_is_never_close(embeddings: Scripted, bad:
     assert (alone.is_weak, alone.failed) == (True, True)
     beside_far = strength(embeddings, bad, "far")
     assert (beside_far.is_weak, beside_far.failed, beside_far.best_document) == (True, True, 1)
-    assert "1 documents are zero or not a number" in beside_far.reason
+    assert "1 of 2 embeddings: zero or not a number" in beside_far.reason
     beside_near = strength(embeddings, bad, "near", raise_on_failure=True)
     assert (beside_near.is_weak, beside_near.failed, beside_near.best_document) == (False, False, 1)
     with pytest.raises(VerificationError):
@@ -243,6 +244,18 @@ async def test_it_stands_before_the_model_in_a_chain(embeddings: Scripted) -> No
     assert asked == []
     assert await chain.ainvoke("near") == "answer"
     assert list(chain.stream("near")) == ["answer"]
+
+
+def test_no_vector_enters_a_trace(embeddings: Scripted) -> None:
+    seen = []
+
+    class Watch(BaseCallbackHandler):
+        def on_chain_end(self, outputs: Any, **_: Any) -> None:
+            seen.append(outputs)
+
+    gate = RetrievalGate(embeddings=embeddings)
+    found = gate.invoke({"question": QUESTION, "documents": ["near"]}, {"callbacks": [Watch()]})
+    assert seen == [found]
 
 
 async def test_embeddings_run_off_the_event_loop(embeddings: Scripted) -> None:
