@@ -21,7 +21,12 @@ from time import perf_counter
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from langchain_groundedness import EmbeddingQueryClassifier, HashedNgramEmbeddings, QuerySample
+from langchain_groundedness import (
+    EmbeddingQueryClassifier,
+    HashedNgramEmbeddings,
+    LLMQueryClassifier,
+    QuerySample,
+)
 
 
 class _MiniLM(Embeddings):
@@ -57,13 +62,35 @@ def main() -> None:
         help="rows of your own, one line of JSON each",
     )
     parser.add_argument("--min-probability", type=float, default=0.3)
+    parser.add_argument(
+        "--base-url",
+        metavar="URL",
+        help="an OpenAI-compatible server: measure its model as LLMQueryClassifier instead",
+    )
+    parser.add_argument("--model", default="local", help="name of the model on that server")
+    parser.add_argument("--n", type=int, help="only this many test queries, spread evenly")
     options = parser.parse_args()
     train, test = _read(options.rows)
+    test = test[:: max(1, len(test) // options.n)] if options.n else test
+    if options.base_url:
+        _ask(options.base_url, options.model, test)
+        return
     print(f"{'embeddings':24}{'accuracy':>9}{'F1':>6}{'kept':>7}{'right':>7}{'skip':>6}{'ms':>7}")
     reports = [
         _line(embeddings, train, test, options.min_probability) for embeddings in _embeddings()
     ]
     print(f"\n{reports[0]}")
+
+
+def _ask(base_url: str, model: str, test: list[QuerySample]) -> None:
+    from langchain_openai import ChatOpenAI  # noqa: PLC0415  (only needed here)
+
+    judge = ChatOpenAI(
+        model=model, base_url=base_url, api_key="none", use_responses_api=False, temperature=0
+    )
+    begun = perf_counter()
+    report = LLMQueryClassifier(model=judge).evaluate(test, {"max_concurrency": 1})
+    print(f"{report}\n\n{(perf_counter() - begun) / len(test):.2f} s a query")
 
 
 def _read(path: Path) -> tuple[list[QuerySample], list[QuerySample]]:

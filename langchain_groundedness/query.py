@@ -102,7 +102,8 @@ class LLMQueryClassifier(ClosedSetClassifier):
     model: SkipValidation[Runnable[Any, Any]]
     """The chat model, plain or bound."""
     classes: Mapping[str, str] = Field(default_factory=lambda: dict(QUERY_CLASSES))
-    """Descriptions by name; both stand in the prompt as they are, so they must be yours."""
+    """Descriptions by name; both stand in the prompt as they are, so they must be yours. The
+    shipped ones cannot say what your assistant is there for: name your subject in them."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.QUERY_PROMPT`; it must have the same variables and ask for a name."""
 
