@@ -411,6 +411,7 @@ def embed(text: str, **options: Any) -> Any:
 
 
 @given(st.text())
+@settings(deadline=None)
 def test_a_vector_has_length_one_or_the_text_is_blank(text: str) -> None:
     vector = embed(text)
     assert vector.shape == (2048,)
@@ -418,13 +419,14 @@ def test_a_vector_has_length_one_or_the_text_is_blank(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=20), max_size=5))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_documents_are_embedded_like_queries(texts: list[str]) -> None:
     embeddings = HashedNgramEmbeddings(size=64)
     assert embeddings.embed_documents(texts) == [embeddings.embed_query(t) for t in texts]
 
 
 @given(st.text(alphabet="abc \u00e4\u00df", max_size=30))
+@settings(deadline=None)
 def test_case_and_spaces_make_no_difference(text: str) -> None:
     assert np.allclose(embed(text), embed(f"  {text.upper()}\n"))
 

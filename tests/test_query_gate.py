@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -266,6 +266,7 @@ async def test_embeddings_run_off_the_event_loop(embeddings: Scripted) -> None:
 
 
 @given(st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=4), st.integers(0, 3))
+@settings(deadline=None)
 def test_a_document_that_is_the_question_is_always_found(texts: list[str], place: int) -> None:
     documents = [*texts[:place], QUESTION, *texts[place:]]
     found = strength(DeterministicFakeEmbedding(size=16), *documents, threshold=0.999)
@@ -339,6 +340,7 @@ def test_the_threshold_that_reaches_the_target_is_chosen(
     st.floats(0.01, 1.0),
     st.sampled_from(["recall", "precision"]),
 )
+@settings(deadline=None)
 def test_the_new_gate_does_on_the_samples_what_the_figures_say(
     rows: list[tuple[int, bool]], target: float, name: str
 ) -> None:
