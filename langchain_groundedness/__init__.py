@@ -32,6 +32,23 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.policy import DecisionPolicy, DecisionRule
+from langchain_groundedness.query import (
+    QUERY_CLASSES,
+    ClassFigures,
+    EmbeddingQueryClassifier,
+    GateCalibration,
+    HashedNgramEmbeddings,
+    LLMQueryClassifier,
+    QueryClass,
+    QueryClassifier,
+    QueryLabel,
+    QueryReport,
+    QuerySample,
+    QueryWeights,
+    RetrievalGate,
+    RetrievalStrength,
+    RunnableQueryClassifier,
+)
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.streaming import GroundednessGuard
@@ -76,6 +93,7 @@ if TYPE_CHECKING:
     from langchain_groundedness.verifiers import EmbeddedDecisionModel
 
 __all__ = [
+    "QUERY_CLASSES",
     "Action",
     "AnswerVerdict",
     "AsyncGroundednessCallbackHandler",
@@ -85,6 +103,7 @@ __all__ = [
     "Claim",
     "ClaimExtractor",
     "ClaimVerdict",
+    "ClassFigures",
     "ConfigurationError",
     "CorrectedAnswer",
     "CorrectionTask",
@@ -97,11 +116,13 @@ __all__ = [
     "EmbeddedCrossEncoder",
     "EmbeddedDecisionModel",
     "EmbeddedVerifier",
+    "EmbeddingQueryClassifier",
     "EmbeddingVerifier",
     "EvidenceBatch",
     "EvidencePacker",
     "ExtractionExample",
     "ExtractionTask",
+    "GateCalibration",
     "GroundednessCallbackHandler",
     "GroundednessError",
     "GroundednessEvent",
@@ -111,8 +132,10 @@ __all__ = [
     "GroundednessResultChunk",
     "GroundednessRunnable",
     "GroundednessState",
+    "HashedNgramEmbeddings",
     "InputFormatError",
     "LLMClaimExtractor",
+    "LLMQueryClassifier",
     "LLMVerifier",
     "MissingDependencyError",
     "ModelFileError",
@@ -120,6 +143,15 @@ __all__ = [
     "OnUnverifiable",
     "OutputParsingError",
     "Passage",
+    "QueryClass",
+    "QueryClassifier",
+    "QueryLabel",
+    "QueryReport",
+    "QuerySample",
+    "QueryWeights",
+    "RetrievalGate",
+    "RetrievalStrength",
+    "RunnableQueryClassifier",
     "SentenceClaimExtractor",
     "Stage",
     "Usage",
