@@ -1,0 +1,45 @@
+"""Puts metadata of any kind into what JSON can hold; pure."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["plain_mapping"]
+
+_DEEPEST = 8
+
+
+def plain_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """Copy a mapping as JSON can hold it.
+
+    Args:
+        value: The mapping.
+
+    Returns:
+        Texts, finite numbers, truth values, `None`, and lists and dicts of these; what JSON
+        cannot hold is put into words.
+    """
+    return {str(key): _plain(item, _DEEPEST) for key, item in value.items()}
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(value)
+    if depth and isinstance(value, Mapping):
+        return {str(key): _plain(item, depth - 1) for key, item in value.items()}
+    if depth and isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, depth - 1) for item in value]
+    return _words(value)
+
+
+def _words(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  (somebody else's object must not cost the record)
+        return f"<{type(value).__name__}>"
