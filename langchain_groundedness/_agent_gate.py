@@ -31,6 +31,7 @@ from langchain_groundedness._agent_settle import Rules
 from langchain_groundedness._agent_structured import in_paragraphs
 from langchain_groundedness._agent_turn import STATE_KEY, Turn, part, read_answer, read_turn
 from langchain_groundedness._held_model import Listening
+from langchain_groundedness._labels import LABELS
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -203,6 +204,11 @@ class Gate:
         return Listening(checker, source, _config(), hold=hold, silent=silent)
 
     def _read(self, state: Any) -> CheckInput:
+        stated = {name: part(state, name) for name in LABELS}
+        source = self._read_answer(state).labelled(stated)
+        return source.labelled(ensure_config().get("metadata") or {})
+
+    def _read_answer(self, state: Any) -> CheckInput:
         if self._whole_state:
             return read_input(state, context_extractor=self._extractor)
         source = read_answer(state, self._extractor)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from langchain_groundedness._agent_turn import Turn
+from langchain_groundedness._labels import LABELS
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.types import Claim, ClaimVerdict, Decision, GroundednessResult
 
@@ -27,7 +28,10 @@ Outcome: TypeAlias = Literal[
 ]
 """What was done with an answer."""
 
-_KEPT = ("verdict", "trust_score", "is_trusted", "decision", "claims", "edits", "usage")
+_KEPT = (
+    *("verdict", "trust_score", "is_trusted", "decision", "claims", "edits", "usage"),
+    *LABELS,
+)
 
 
 def record_of(result: GroundednessResult, turn: Turn, outcome: Outcome) -> dict[str, Any]:

@@ -326,6 +326,7 @@ class Check:
             decision=self.policy.decide(verdicts, **given),
             edits=() if corrected is None else corrected.edits,
             usage=usage,
+            **source.labels,
         )
 
 

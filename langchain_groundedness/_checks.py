@@ -150,7 +150,7 @@ class Checks:
         try:
             source = self._read(work)
             draft = self._settle(work, source)
-            if draft is not None and (known := draft.result()):
+            if draft is not None and (known := draft.result(source)):
                 report.take(known)
             else:
                 for piece in self._checker.stream(source, _config(work.root)):
@@ -167,7 +167,7 @@ class Checks:
         try:
             source = self._read(work)
             draft = await run_in_executor(None, self._settle, work, source)
-            if draft is not None and (known := await run_in_executor(None, draft.result)):
+            if draft is not None and (known := await run_in_executor(None, draft.result, source)):
                 report.take(known)
             else:
                 async for piece in self._checker.astream(source, _config(work.root)):

@@ -50,6 +50,7 @@ class ChunkMaker:
             original_answer=source.answer,
             documents=source.documents,
             extracted=tuple(claims),
+            **source.labels,
         )
 
     def verdicts(self, verdicts: Sequence[ClaimVerdict]) -> Iterator[GroundednessResultChunk]:

@@ -108,10 +108,14 @@ class Draft:
         Returns:
             True if question, answer and documents are the same.
         """
-        return source == self._head.model_copy(update={"answer": "".join(self._texts)})
+        own = {"answer": "".join(self._texts), **source.labels}
+        return source == self._head.model_copy(update=own)
 
-    def result(self) -> GroundednessResult | None:
+    def result(self, source: CheckInput) -> GroundednessResult | None:
         """Wait for the checks that are still running, and sum up.
+
+        Args:
+            source: What is to be checked.
 
         Returns:
             The result, whose verdicts have all been told; `None` if nothing was written.
@@ -124,7 +128,7 @@ class Draft:
             self._changed.wait_for(lambda: not self._running)
             if self._error is not None:
                 raise self._error
-            result = self._live.conclude(self._counter.usage)
+            result = self._live.conclude(self._counter.usage, source.labels)
         self._tell()
         self._run.on_chain_end(result)
         return result

@@ -15,6 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
+from langchain_groundedness._labels import LABELS
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.inputs import CheckInput, read_input
 
@@ -50,6 +51,7 @@ class Gathered:
         self._found: list[_Found] = []
         self._calls: set[str] = set()
         self._given: tuple[Document, ...] = ()
+        self._labels: dict[Any, Any] = {}
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -62,6 +64,8 @@ class Gathered:
         Args:
             inputs: What a run of the tree was given. Chains that stream say it only at their end.
         """
+        if isinstance(inputs, Mapping):
+            self.take_labels(inputs)
         if self.question and (self._found or self._given):
             return
         if isinstance(inputs, str):
@@ -72,6 +76,15 @@ class Gathered:
             read = _read_inputs(inputs)
             self.question = self.question or read.question or None
             self._given = self._given or read.documents
+
+    def take_labels(self, parts: Mapping[Any, Any]) -> None:
+        """Look for what is known about the question, and keep what is new.
+
+        Args:
+            parts: What a run of the tree was given, or its metadata.
+        """
+        found = {name: parts[name] for name in LABELS if parts.get(name) is not None}
+        self._labels = {**found, **self._labels}
 
     def take_retrieved(self, documents: Sequence[Document], *, tool: UUID | None) -> None:
         """Take what an outermost retriever has found.
@@ -142,7 +155,8 @@ class Gathered:
             others = self._unseen(output, messages) if seen and messages else ()
             documents = _once((*seen, *others)) or read.documents or self._given
         question = read.question or self.question
-        return CheckInput(question=question, answer=read.answer, documents=documents)
+        whole = CheckInput(question=question, answer=read.answer, documents=documents)
+        return whole.labelled(read.labels).labelled(self._labels)
 
     def _unseen(self, output: object, messages: Sequence[BaseMessage]) -> Sequence[Document]:
         """Give what tools found before this run began, in a run that goes on after a pause."""

@@ -253,8 +253,9 @@ class _Ear:
     def __post_init__(self) -> None:
         heard = self.listening
         heard.result, heard.written = None, None
-        documents, question = list(heard.source.documents), heard.source.question
-        self.live = heard.checker.live(removes=heard.hold, documents=documents, question=question)
+        source = heard.source
+        given = {"documents": list(source.documents), "question": source.question}
+        self.live = heard.checker.live(removes=heard.hold, **given, **source.labels)
         self.config, self._counter = counted(heard.config)
         self._release = Release(self.live, _ONLY_VERIFIED)
         self._events = EventStream(self.config)

@@ -4,8 +4,8 @@ Pure: it says which jobs can start, takes what they find out, and gives the chun
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import Runnable
@@ -183,11 +183,14 @@ class LiveCheck:
         chunks, self._chunks = self._chunks, []
         return chunks
 
-    def conclude(self, usage: Usage) -> GroundednessResult | None:
+    def conclude(
+        self, usage: Usage, labels: Mapping[str, Any] | None = None
+    ) -> GroundednessResult | None:
         """Sum up when all jobs have ended; the last chunk can then be taken.
 
         Args:
             usage: What the model calls cost.
+            labels: What is known about the question by now, if not from the upstream.
 
         Returns:
             The result; `None` if nothing came.
@@ -196,16 +199,17 @@ class LiveCheck:
             return None
         state = self._state() if self.grows else self._maker.state
         assert state is not None  # noqa: S101  (the pipeline yields at least one state)
+        if labels is not None:
+            state = replace(state, source=state.source.model_copy(update=dict(labels)))
         result = self._check.result(state, usage)
         self._chunks.append(self._maker.close(result))
         return result
 
     def _look_at_head(self) -> None:
         head = self._upstream.head()
-        if head == self._head:
-            return
-        self._head = head
-        if self._planned:
+        known, self._head = self._head, head
+        # Verdicts do not depend on what is known about the question.
+        if self._planned and head != known.model_copy(update=head.labels):
             self._version += 1
             self._planned = 0
             self.jobs.clear()

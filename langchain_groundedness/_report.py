@@ -133,4 +133,5 @@ def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> Gr
         verdict="unchecked",
         is_trusted=False,
         decision=Decision(action=policy.unchecked, reasons=(reason,)),
+        **source.labels,
     )

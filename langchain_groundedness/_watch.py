@@ -66,9 +66,10 @@ class Watch:
             loop = _running_loop()
             run = self._book.start(run_id, parent_run_id, kind, checks=checks, loop=loop)
             late = list(self._book.beyond(self._max_runs))
-        if run is not None and inputs is not None:
+        if run is not None:
             with run.root.lock:
                 run.root.gathered.take_inputs(inputs)
+                run.root.gathered.take_labels(run_info.get("metadata") or {})
         for root in late:
             logger.warning(
                 "run %s is no longer watched: more than max_runs=%d have not ended",

@@ -19,6 +19,7 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel, ConfigDict
 
+from langchain_groundedness._labels import LABELS, read_labels
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.types import GroundednessResult
 
@@ -50,6 +51,33 @@ class CheckInput(BaseModel):
     documents: tuple[Document, ...] = ()
     unread: tuple[str, ...] = ()
     """Where no documents were found: the keys of the input in which there may have been some."""
+    query_class: str | None = None
+    """Of which class the question is, if a classifier before the check has said it."""
+    risk_tier: str | None = None
+    """How much depends on the answer, in the words of the application, if it has said it."""
+    retrieval_score: float | None = None
+    """How close the best document is to the question, if what retrieved has said it."""
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """What is known about the question, by key; `None` where nothing is."""
+        return {name: getattr(self, name) for name in LABELS}
+
+    def labelled(self, labels: Mapping[Any, Any]) -> "CheckInput":
+        """Take what is known about the question from elsewhere, where the input does not say it.
+
+        Args:
+            labels: Such as the metadata of a run; keys that are no labels do not count.
+
+        Returns:
+            The input with them.
+
+        Raises:
+            InputFormatError: One of them is of a type that does not fit.
+        """
+        missing = (name for name, label in self.labels.items() if label is None)
+        given = read_labels({name: labels.get(name) for name in missing})
+        return self.model_copy(update=given) if given else self
 
 
 def read_input(
@@ -77,6 +105,10 @@ def read_input(
     answer keys, and otherwise as one line `field: value` for each value in it; texts in a list are
     one line each.
 
+    A mapping, dataclass or pydantic object may also say of which class the question is under
+    `query_class`, how much depends on the answer under `risk_tier`, and how close the best document
+    is to the question under `retrieval_score`: two texts and a number.
+
     Args:
         value: What the chain returned.
         context_extractor: Reads any other shape: called with `value`, returns an accepted one.
@@ -99,7 +131,12 @@ def read_input(
     if isinstance(value, CheckInput):
         return value
     if isinstance(value, GroundednessResult):
-        return CheckInput(question=value.question, answer=value.answer, documents=value.documents)
+        return CheckInput(
+            question=value.question,
+            answer=value.answer,
+            documents=value.documents,
+            **{name: getattr(value, name) for name in LABELS},
+        )
     if isinstance(value, tuple) and len(value) == 2:  # noqa: PLR2004  (a pair)
         return CheckInput(answer=_answer_text(value[0], ()), documents=_documents(value[1], ()))
     if isinstance(value, str | AIMessage):
@@ -153,11 +190,12 @@ def _read_mapping(parts: Mapping[Any, Any]) -> CheckInput:
         answer=answer,
         documents=documents,
         unread=() if documents or not _KNOWN_KEYS.isdisjoint(keys) else _unread(keys),
+        **read_labels(parts),
     )
 
 
 def _unread(keys: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(key for key in keys if key not in (*_QUESTION_KEYS, *_ANSWER_KEYS))
+    return tuple(key for key in keys if key not in (*_QUESTION_KEYS, *_ANSWER_KEYS, *LABELS))
 
 
 def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:

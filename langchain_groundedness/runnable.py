@@ -26,6 +26,7 @@ from typing_extensions import override
 from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
 from langchain_groundedness._interruptions import exceptions_at_most
+from langchain_groundedness._labels import LABELS
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._options import AnyRunnable, OptionsAlone
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
@@ -57,6 +58,10 @@ class GroundednessInput(BaseModel):
     documents: list[Any] = Field(default_factory=list)
     """`Document`s or texts."""
     question: str | None = None
+    query_class: str | None = None
+    risk_tier: str | None = None
+    retrieval_score: float | None = None
+    """These three are for the policy."""
 
 
 class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
@@ -301,7 +306,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
         Args:
             removes: Whether sentences may be removed, whatever the options say.
-            **given: `documents` and `question`, for inputs that carry none.
+            **given: `documents`, `question` and labels of it, for inputs that carry none.
 
         Returns:
             The check, to be fed by a driver.
@@ -320,10 +325,10 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         return self.policy.model_copy(update={"contradicted": "block"})
 
     def _reader(self, **given: Any) -> Callable[[Any], CheckInput]:
-        if unknown := set(given) - {"documents", "question"}:
+        if unknown := set(given) - {"documents", "question", *LABELS}:
             msg = (
                 f"{type(self).__name__} got {sorted(unknown)}; besides the input and the config it "
-                "accepts documents= and question=, for inputs that carry none"
+                f"accepts documents=, question=, {'=, '.join(LABELS)}=, for inputs that carry none"
             )
             raise ConfigurationError(msg)
 

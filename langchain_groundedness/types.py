@@ -305,6 +305,13 @@ class GroundednessResult(_Value):
     decision: Decision
     edits: tuple[Edit, ...] = ()
     usage: Usage = Usage()
+    query_class: str | None = None
+    """Of which class the question is, as a classifier before the check has said; `None` if none
+    has."""
+    risk_tier: str | None = None
+    """How much depends on the answer, in the words of the application; `None` if not known."""
+    retrieval_score: float | None = None
+    """How close the best document is to the question; `None` if not known."""
 
     def __eq__(self, other: object) -> bool:
         """Compare by value, so that the sum of the chunks of a stream equals the result."""
