@@ -21,8 +21,13 @@ class Damage:
         """Start with nothing."""
         self.torn = 0
         """Last lines that were cut off: what was being written when a process ended."""
-        self.unreadable = 0
-        """Other lines that are no records."""
+        self.lines: list[bytes] = []
+        """Other lines that are no records, or records of a newer version."""
+
+    @property
+    def unreadable(self) -> int:
+        """How many of those there are."""
+        return len(self.lines)
 
     def report(self, where: str) -> None:
         """Tell the log, if there is anything to tell.
@@ -69,5 +74,5 @@ def read_lines(descriptor: int, damage: Damage) -> Iterator[AuditEntry]:
             try:
                 yield AuditEntry(AuditRecord.from_json(line), line.decode("ascii"))
             except (AuditError, UnicodeDecodeError):
-                damage.unreadable += bool(line.strip())
+                damage.lines += [line] if line.strip() else []
     damage.torn += bool(rest.strip())

@@ -91,9 +91,7 @@ class Outbox:
             somebody flushes, the outbox is closed, or time is up.
         """
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._waiting or self._flushes or self.closed, timeout
-            )
+            self._changed.wait_for(lambda: self._waiting or self._flushes or self.closed, timeout)
             return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
 
     def pause(self, timeout: float) -> None:

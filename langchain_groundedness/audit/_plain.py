@@ -25,12 +25,11 @@ def plain_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
 def _plain(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, str):
+    if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(value)
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value)  # drops subclasses, of which some cannot be written
     if depth and isinstance(value, Mapping):
         return {str(key): _plain(item, depth - 1) for key, item in value.items()}
     if depth and isinstance(value, list | tuple | set | frozenset):

@@ -9,6 +9,7 @@ from langchain_groundedness._causes import cause
 from langchain_groundedness.audit._outbox import Outbox
 from langchain_groundedness.audit._spill import SpillFolder
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord
+from langchain_groundedness.exceptions import GroundednessError
 
 __all__ = ["Write", "Writer"]
 
@@ -147,13 +148,13 @@ class Writer:
             where = "kept in memory" if self._spill is None else "spilled to disk"
             logger.warning(
                 "audit: the store cannot be written to (%s); records are %s until it can be",
-                cause(error),
+                _reason(error),
                 where,
             )
             self._pause = self._retry_after
         else:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        self.failure = cause(error)
+        self.failure = _reason(error)
         self._due = time.monotonic() + self._pause
 
     def _recovered(self) -> None:
@@ -161,3 +162,7 @@ class Writer:
             logger.warning("audit: the store can be written to again")
         self.failure, self._pause = None, self._retry_after
 
+
+def _reason(error: Exception) -> str:
+    """Say why; errors of this package hold no secrets, and say it in words."""
+    return str(error) if isinstance(error, GroundednessError) else cause(error)

@@ -1,12 +1,8 @@
 """What all audit logs share: records are handed over without waiting, and written by a thread."""
 
 import asyncio
-import atexit
 import logging
-import os
-import sys
 import threading
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +10,7 @@ from typing import Any, Literal, Self
 
 from langchain_core.runnables.config import run_in_executor
 
+from langchain_groundedness.audit import _process
 from langchain_groundedness.audit._content import Keeping, Redact
 from langchain_groundedness.audit._files import need_locks, refuse_symlink
 from langchain_groundedness.audit._outbox import Outbox
@@ -112,7 +109,7 @@ class AuditLog(ABC):
             self._spill = _spill_folder(spill_folder)
         self._closed = False
         self._begin()
-        _logs.add(self)
+        _process.watch(self)
         if self._spill is not None and self._spill.any_file:
             self._start()
 
@@ -336,7 +333,7 @@ class AuditLog(ABC):
         with self._starting:
             if self._thread is not None and self._thread.is_alive():
                 return
-            _register_exit()
+            _process.register_exit()
             thread = threading.Thread(
                 target=self._writer.run, name="groundedness-audit", daemon=True
             )
@@ -347,50 +344,20 @@ class AuditLog(ABC):
             else:
                 self._thread = thread
 
-    def _at_exit(self) -> None:
+    def at_exit(self) -> None:
+        """Write what is left; called when the process ends."""
         try:
             if self._outbox.size:
                 self.close(_AT_EXIT_WITHIN)
         except Exception as exc:  # noqa: BLE001  (the process ends, and nobody could catch it)
             logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
+        """Begin anew; called in the child of a fork."""
         self._begin()  # what was handed over before is the parent's
         if self._spill is not None:
             self._spill.forked()
         self.forked()
-
-
-_logs: "weakref.WeakSet[AuditLog]" = weakref.WeakSet()
-_registered: list[int] = []
-
-
-def _register_exit() -> None:
-    """Have what is left written when this process ends."""
-    if os.getpid() in _registered:
-        return
-    _registered[:] = [os.getpid()]
-    atexit.register(_end_all)
-    processes = sys.modules.get("multiprocessing.process")
-    if processes is not None and processes.parent_process() is not None:
-        # Children of multiprocessing end without atexit.
-        from multiprocessing.util import Finalize  # noqa: PLC0415  (needed in such children only)
-
-        Finalize(None, _end_all, exitpriority=100)
-
-
-def _end_all() -> None:
-    for log in list(_logs):
-        log._at_exit()  # noqa: SLF001  (the end of the process is no part of the interface)
-
-
-def _after_fork() -> None:
-    for log in list(_logs):
-        log._after_fork()  # noqa: SLF001  (a fork is no part of the interface)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _bare(record: AuditRecord, why: str) -> AuditRecord:

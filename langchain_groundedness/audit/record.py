@@ -46,6 +46,23 @@ ReviewAction = Literal["approve", "edit", "reject"]
 """What a reviewer does with an answer: lets it out, replaces its text, withholds it."""
 
 
+def new_id(moment: float | None = None) -> str:
+    """Make an id that sorts by time: a UUID of version 7.
+
+    Drawn from the operating system, so that processes forked from one another never draw alike.
+
+    Args:
+        moment: Seconds since 1970; by default now.
+
+    Returns:
+        The id, as text (RFC 9562, section 5.7).
+    """
+    millis = int((clock.time() if moment is None else moment) * 1000)
+    chance = int.from_bytes(os.urandom(10), "big")
+    high, low = chance >> 68, chance & ((1 << 62) - 1)
+    return str(UUID(int=(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -112,7 +129,7 @@ class AuditRecord(_Part):
     """
 
     schema_version: int = RECORD_VERSION
-    id: str = Field(default_factory=lambda: new_id(), min_length=1, max_length=64)
+    id: str = Field(default_factory=new_id, min_length=1, max_length=64)
     """Unique; by default it begins with the time. A record is kept once, however often it comes."""
     revision: int = Field(default=0, ge=0)
     """Counts the changes of the review. A record that comes again with a higher one replaces the
@@ -120,7 +137,7 @@ class AuditRecord(_Part):
     time: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     """When the decision was made."""
     source: str = "runnable"
-    """What has made it: `runnable`, `guard`, `handler`, `middleware`, `node`, or a word of yours."""
+    """Who has made it: `runnable`, `guard`, `handler`, `middleware`, `node`, or a word of yours."""
     outcome: str | None = None
     """What was done with the answer, where the source does something: for middleware and node the
     `outcome` in the agent's state."""
@@ -147,6 +164,7 @@ class AuditRecord(_Part):
     decision: Decision
     query_class: str | None = None
     risk_tier: str | None = None
+    retrieval_score: float | None = None
     policy_version: str | None = None
     versions: Versions = Versions()
     timings: dict[str, float] = Field(default_factory=dict)
@@ -182,8 +200,9 @@ class AuditRecord(_Part):
             "claims": result.claims,
             "documents": tuple(map(_audited, range(len(result.documents)), result.documents)),
             "decision": result.decision,
-            "query_class": getattr(result, "query_class", None),
-            "risk_tier": getattr(result, "risk_tier", None),
+            "query_class": result.query_class,
+            "risk_tier": result.risk_tier,
+            "retrieval_score": result.retrieval_score,
             "usage": result.usage,
             "review": Review(status="waiting" if waits else "none"),
         }
@@ -249,20 +268,3 @@ def _audited(index: int, document: Document) -> AuditedDocument:
         content=text,
         metadata=plain_mapping(document.metadata),
     )
-
-
-def new_id(moment: float | None = None) -> str:
-    """Make an id that sorts by time: a UUID of version 7.
-
-    Drawn from the operating system, so that processes forked from one another never draw alike.
-
-    Args:
-        moment: Seconds since 1970; by default now.
-
-    Returns:
-        The id, as text (RFC 9562, section 5.7).
-    """
-    millis = int((clock.time() if moment is None else moment) * 1000)
-    chance = int.from_bytes(os.urandom(10), "big")
-    high, low = chance >> 68, chance & ((1 << 62) - 1)
-    return str(UUID(int=(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))
