@@ -20,6 +20,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
 from langgraph.types import interrupt
 
+from langchain_groundedness._agent_audit import Audited
 from langchain_groundedness._agent_record import (
     plain_result,
     read_result,
@@ -32,6 +33,8 @@ from langchain_groundedness._agent_structured import in_paragraphs
 from langchain_groundedness._agent_turn import STATE_KEY, Turn, part, read_answer, read_turn
 from langchain_groundedness._held_model import Listening
 from langchain_groundedness._labels import LABELS
+from langchain_groundedness._recording import Recorder, unaudited
+from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -69,6 +72,7 @@ class Gate:
         extractor: Callable[[Any], Any] | None,
         *,
         whole_state: bool = False,
+        audit_log: AuditLog | None = None,
         **options: Any,
     ) -> None:
         """Check the options.
@@ -77,6 +81,7 @@ class Gate:
             checker: Checks the answers.
             extractor: Reads the state.
             whole_state: Whether the state is read as the output of any chain is.
+            audit_log: Gets a record of each decision; by default that of the checker.
             **options: Those of `Rules`.
 
         Raises:
@@ -92,6 +97,12 @@ class Gate:
         if extractor is not None and not callable(extractor):
             msg = f"context_extractor must be callable, got {type(extractor).__name__}"
             raise ConfigurationError(msg)
+        if audit_log is not None and not isinstance(audit_log, AuditLog):
+            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
+            raise ConfigurationError(msg)
+        log = getattr(checker, "audit_log", None) if audit_log is None else audit_log
+        checker = unaudited(checker)
+        self._recorder = Recorder(log, "node" if whole_state else "middleware", checker)
         keeps = _set_by_user(checker, "on_unverifiable") == "keep"
         self.rules = Rules(strips_unverifiable=not keeps, **options)
         self.checker = _correcting(checker) if self.rules.corrects else checker
@@ -160,6 +171,48 @@ class Gate:
             return await _aresult(self.checker, case.source)
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
             return self._failure(case.source, exc)
+
+    def settle(self, state: Any) -> dict[str, Any]:
+        """Read, check, act, and record what was decided.
+
+        Args:
+            state: The state of an agent or a graph.
+
+        Returns:
+            The update of the state.
+        """
+        case, audited = self._opened(state)
+        result = self.judge(case)
+        if self._asks(case, result):
+            audited.before(result)
+        update = self.close(case, result)
+        audited.after(result, update)
+        return update
+
+    async def asettle(self, state: Any) -> dict[str, Any]:
+        """Read, check, act, and record what was decided.
+
+        Args:
+            state: The state of an agent or a graph.
+
+        Returns:
+            The update of the state.
+        """
+        case, audited = self._opened(state)
+        result = await self.ajudge(case)
+        if self._asks(case, result):
+            await audited.abefore(result)
+        update = self.close(case, result)
+        await audited.aafter(result, update)
+        return update
+
+    def _opened(self, state: Any) -> tuple[Case, Audited]:
+        case = self.open(state)
+        answer = case.source.answer if case.source else ""
+        return case, Audited(self._recorder, case.turn, key=case.key, answer=answer)
+
+    def _asks(self, case: Case, result: GroundednessResult) -> bool:
+        return case.judged and self.rules.action(case.turn, result) == "review"
 
     def close(self, case: Case, result: GroundednessResult) -> dict[str, Any]:
         """Act on the result.

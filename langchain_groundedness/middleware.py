@@ -26,6 +26,7 @@ from langchain_groundedness._agent_settle import AfterRetries, OnUngrounded
 from langchain_groundedness._agent_stream import GroundednessTransformer
 from langchain_groundedness._agent_turn import STATE_KEY, part
 from langchain_groundedness._held_model import Listening, held_model
+from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
@@ -92,6 +93,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         context_extractor: Callable[[Any], Any] | None = None,
         hold_stream: bool = False,
         live: bool = False,
+        audit_log: AuditLog | None = None,
     ) -> None:
         """Choose how to check, and what to do.
 
@@ -112,6 +114,10 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
                 `run.extensions["groundedness"]` then tells each verdict when it is known, not
                 only after the last token. What a model writes before it calls a tool is checked,
                 too, if evidence is there. `hold_stream` implies it.
+            audit_log: Gets a record of each answer that was judged, refused ones too; by default
+                that of the checker, which records nothing by itself here. With `review`, the record
+                waits until the run is resumed, or a reviewer has decided it in the log. In a run
+                with a thread, a step that is run again writes no second record.
 
         Raises:
             ConfigurationError: An option has a value that cannot work.
@@ -124,6 +130,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             max_retries=max_retries,
             after_retries=after_retries,
             blocked_message=blocked_message,
+            audit_log=audit_log,
         )
         self._hold = hold_stream
         self._live = live or hold_stream
@@ -145,8 +152,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         Returns:
             The update of the state.
         """
-        case = self._gate.open(state)
-        return self._gate.close(case, self._gate.judge(case))
+        return self._gate.settle(state)
 
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -159,8 +165,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         Returns:
             The update of the state.
         """
-        case = self._gate.open(state)
-        return self._gate.close(case, await self._gate.ajudge(case))
+        return await self._gate.asettle(state)
 
     def wrap_model_call(
         self,
@@ -213,6 +218,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
     after_retries: AfterRetries = "annotate",
     blocked_message: str = BLOCKED,
     context_extractor: Callable[[Any], Any] | None = None,
+    audit_log: AuditLog | None = None,
 ) -> Runnable[Any, dict[str, Any]]:
     """Make a node for a hand-written graph that does what the middleware does.
 
@@ -230,6 +236,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         after_retries: As for `GroundednessMiddleware`.
         blocked_message: As for `GroundednessMiddleware`.
         context_extractor: As for `GroundednessMiddleware`.
+        audit_log: As for `GroundednessMiddleware`.
 
     Returns:
         The node, for `add_node`.
@@ -251,17 +258,10 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         after_retries=after_retries,
         blocked_message=blocked_message,
         whole_state=True,
+        audit_log=audit_log,
     )
 
-    def node(state: Any) -> dict[str, Any]:
-        case = gate.open(state)
-        return gate.close(case, gate.judge(case))
-
-    async def anode(state: Any) -> dict[str, Any]:
-        case = gate.open(state)
-        return gate.close(case, await gate.ajudge(case))
-
-    return RunnableLambda(node, anode, name="groundedness")
+    return RunnableLambda(gate.settle, gate.asettle, name="groundedness")
 
 
 def _with_result(

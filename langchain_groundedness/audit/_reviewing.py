@@ -59,8 +59,9 @@ def conflict(record: AuditRecord, seen: int) -> ReviewConflictError:
         The error to raise.
     """
     review = record.review
-    who = review.reviewer if review.status == "decided" else None
-    said = "was decided already" if who else "has changed"
+    decided = review.status == "decided"
+    who = review.reviewer if decided else None
+    said = "was decided already" if decided else "has changed"
     msg = (
         f"the record {said}: it is at revision {record.revision}, and the review was of "
         f"revision {seen}; read it again"
