@@ -254,7 +254,7 @@ def conditions(
     if unknown := sorted(set(equal) - set(known)):
         msg = f"there is no filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
-    found = [_rows[name] == value for name, value in equal.items() if value is not None]
+    found = [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
     found += [] if since is None else [_rows.time >= since]
     found += [] if until is None else [_rows.time < until]
     if run_id is not None:

@@ -35,7 +35,8 @@ class AuditLog(ABC):
     end of the process what is left is written. A process that is killed loses what it had not
     flushed, and nothing else.
 
-    A log may be used from any thread and event loop, and in the children of a fork.
+    A log may be used from any thread and event loop, and in the children of a fork. Make it before
+    the event loop runs: that looks at files.
 
     For a store of your own, subclass this and give it `write`.
 
