@@ -33,7 +33,7 @@ from langchain_groundedness._agent_structured import in_paragraphs
 from langchain_groundedness._agent_turn import STATE_KEY, Turn, part, read_answer, read_turn
 from langchain_groundedness._held_model import Listening
 from langchain_groundedness._labels import LABELS
-from langchain_groundedness._recording import Recorder, unaudited
+from langchain_groundedness._recording import Recorder, log_of, unaudited
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import CheckInput, read_input
@@ -100,7 +100,7 @@ class Gate:
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
             raise ConfigurationError(msg)
-        log = getattr(checker, "audit_log", None) if audit_log is None else audit_log
+        log = log_of(checker) if audit_log is None else audit_log
         checker = unaudited(checker)
         self._recorder = Recorder(log, "node" if whole_state else "middleware", checker)
         keeps = _set_by_user(checker, "on_unverifiable") == "keep"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -142,7 +143,7 @@ class Store:
         new = statement.excluded
         statement = statement.on_conflict_do_update(
             index_elements=[_rows.id],
-            set_={name: new[name] for name in (*_CHANGES, "record")},
+            set_={name: new[name] for name in _CHANGES},
             where=new.revision > _rows.revision,
         )
         with self._writing() as connection:
@@ -277,7 +278,7 @@ def reported(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (SQLAlchemyError, OSError) as exc:
+    except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
         origin = getattr(exc, "orig", None) or exc
         state = getattr(origin, "sqlstate", None)
         why = type(origin).__name__ + (f", SQLSTATE {state}" if state else "")
