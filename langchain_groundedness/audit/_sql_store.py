@@ -36,6 +36,7 @@ __all__ = ["Place", "Store", "conditions", "place_of", "reported"]
 
 _BUSY_MS = 10_000
 _CONNECT_WITHIN = 5
+_LONGEST = 600
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 _CHANGES = ("revision", "review_status", "review_action", "reviewer", "reviewed_at", "review")
 _rows = records.c
@@ -365,7 +366,11 @@ def _id(value: object) -> str | None:
 
 
 def _clean(text: str | None) -> str | None:
-    """Drop what databases cannot hold in a text: the character 0, and halves of characters."""
+    """Give what databases can hold and index of a text to search by; the record has all of it.
+
+    That is without the character 0 and halves of characters, and no longer than PostgreSQL's
+    indexes take (2,704 bytes).
+    """
     if text is None:
         return None
-    return text.replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()
+    return text[:_LONGEST].replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()

@@ -143,6 +143,15 @@ def test_records_are_found_by_what_stands_in_them(
     assert log.count(**filters) == len(found)
 
 
+def test_texts_of_any_length_can_be_searched_by(log: SQLAuditLog) -> None:
+    thread = "\U0001f600" * 5000  # more than PostgreSQL's indexes take
+    filled(log, record("a", thread_id=thread))
+    assert ids(log.query(thread_id=thread).records) == ["a"]
+    kept = log.get("a")
+    assert kept is not None
+    assert kept.thread_id == thread
+
+
 def test_records_of_a_run_are_found_by_it_and_by_the_outermost_run(log: SQLAuditLog) -> None:
     run, root = uuid4(), uuid4()
     filled(log, record("a", run_id=run, root_run_id=root), record("b", run_id=uuid4()))
