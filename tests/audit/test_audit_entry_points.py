@@ -175,7 +175,7 @@ def test_the_handler_records_each_decision_once(
     chain.invoke("How was Q3?", config)
     chain.invoke("How was Q3?", {"callbacks": [handler]})
     handler.flush()
-    first, second = recorded(log)
+    first, second = sorted(recorded(log), key=lambda record: record.run_id != run)
     assert (first.source, first.run_id, first.root_run_id) == ("handler", run, run)
     assert first.thread_id == "t1"
     assert second.run_id != run
