@@ -134,7 +134,7 @@ class Store:
         self._engine.dispose(close=False)
 
     def insert(self, entries: Sequence[AuditEntry]) -> None:
-        """Write records; of those that are there, only the review may change.
+        """Write records; those that are there change only if a higher revision comes.
 
         Args:
             entries: The records.
@@ -144,7 +144,7 @@ class Store:
         new = statement.excluded
         statement = statement.on_conflict_do_update(
             index_elements=[_rows.id],
-            set_={name: new[name] for name in _CHANGES},
+            set_={name: new[name] for name in (*_CHANGES, "record")},
             where=new.revision > _rows.revision,
         )
         with self._writing() as connection:
