@@ -30,6 +30,7 @@ UNCHANGED = snippet_below("On a chain that nobody changed")
 AGENT = snippet_below("In an agent")
 AUDIT = snippet_below("Audit log")
 PARTS = snippet_below("Where LangChain expects a model")
+DECIDED = snippet_below("What is decided")
 
 SNIPPET_MODEL = "anthropic:claude-haiku-4-5"
 
@@ -167,6 +168,11 @@ def test_agent_snippet_prints_what_it_says(
     monkeypatch.setattr(langchain.agents.factory, "init_chat_model", {SNIPPET_MODEL: model}.get)
     run(AGENT)
     assert capsys.readouterr().out.splitlines() == promised(AGENT) != []
+
+
+def test_policy_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    run(DECIDED)
+    assert capsys.readouterr().out.splitlines() == promised(DECIDED) != []
 
 
 def table(heading: str) -> list[str]:
