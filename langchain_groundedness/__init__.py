@@ -6,6 +6,17 @@ Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
 from typing import TYPE_CHECKING, Any
 
 from langchain_groundedness import verifiers
+from langchain_groundedness.audit import (
+    AuditedDocument,
+    AuditEntry,
+    AuditLog,
+    AuditPage,
+    AuditRecord,
+    JsonlAuditLog,
+    Review,
+    SQLAuditLog,
+    Versions,
+)
 from langchain_groundedness.callbacks import (
     AsyncGroundednessCallbackHandler,
     GroundednessCallbackHandler,
@@ -21,12 +32,14 @@ from langchain_groundedness.claims import (
 from langchain_groundedness.correction import Corrector
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.exceptions import (
+    AuditError,
     ConfigurationError,
     GroundednessError,
     InputFormatError,
     MissingDependencyError,
     ModelFileError,
     OutputParsingError,
+    ReviewConflictError,
     VerificationError,
     require,
 )
@@ -97,6 +110,12 @@ __all__ = [
     "Action",
     "AnswerVerdict",
     "AsyncGroundednessCallbackHandler",
+    "AuditEntry",
+    "AuditError",
+    "AuditLog",
+    "AuditPage",
+    "AuditRecord",
+    "AuditedDocument",
     "CascadeVerifier",
     "CheckInput",
     "Citation",
@@ -134,6 +153,7 @@ __all__ = [
     "GroundednessState",
     "HashedNgramEmbeddings",
     "InputFormatError",
+    "JsonlAuditLog",
     "LLMClaimExtractor",
     "LLMQueryClassifier",
     "LLMVerifier",
@@ -151,7 +171,10 @@ __all__ = [
     "QueryWeights",
     "RetrievalGate",
     "RetrievalStrength",
+    "Review",
+    "ReviewConflictError",
     "RunnableQueryClassifier",
+    "SQLAuditLog",
     "SentenceClaimExtractor",
     "Stage",
     "Usage",
@@ -159,6 +182,7 @@ __all__ = [
     "VerificationError",
     "VerificationTask",
     "Verifier",
+    "Versions",
     "collect_groundedness",
     "groundedness_node",
     "load_arguments",

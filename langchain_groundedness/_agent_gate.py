@@ -171,6 +171,18 @@ class Gate:
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
             return self._failure(case.source, exc)
 
+    def asks(self, case: Case, result: GroundednessResult) -> bool:
+        """Tell whether a person is asked about an answer.
+
+        Args:
+            case: The case.
+            result: The result of its check.
+
+        Returns:
+            Whether the run is interrupted for it.
+        """
+        return case.judged and self.rules.action(case.turn, result) == "review"
+
     def close(self, case: Case, result: GroundednessResult) -> dict[str, Any]:
         """Act on the result.
 

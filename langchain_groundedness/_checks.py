@@ -18,8 +18,11 @@ from langchain_groundedness._backlog import Backlog
 from langchain_groundedness._channel import Channel, GroundednessEvent, Results
 from langchain_groundedness._context import CHECK_TAG, apart
 from langchain_groundedness._draft import Draft, can_draft
+from langchain_groundedness._recording import Pending, Recorder, Run, log_of, unaudited
 from langchain_groundedness._report import Report, without_check
 from langchain_groundedness._run_trees import Root
+from langchain_groundedness.audit import AuditLog
+from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -62,6 +65,7 @@ class Checks:
         sentences: Backlog,
         answers: Backlog | None,
         langsmith_client: Any,
+        audit_log: AuditLog | None,
     ) -> None:
         """Start with nothing to do.
 
@@ -72,7 +76,11 @@ class Checks:
             sentences: Checks sentences while they are written.
             answers: Checks answers; by default that is done before the chain returns.
             langsmith_client: Has `create_feedback`, if there is one.
+            audit_log: Gets a record of each decision, if there is one.
         """
+        log = log_of(checker) if audit_log is None else audit_log
+        self._recorder = Recorder(log, "handler", checker)
+        checker = unaudited(checker)
         self._extractor = None
         self._policy = DecisionPolicy()
         if isinstance(checker, GroundednessRunnable):
@@ -119,7 +127,7 @@ class Checks:
         if self._answers is None:
             apart().run(self._check, after.work)
         elif self._answers.add(partial(self._check, after.work)) is None:
-            self._hand_out(after.work, self._too_much(after.work))
+            self._hand_out(after.work, self._too_much(after.work), self._pending(after.work))
 
     async def ago(self, after: Next) -> None:
         """Do what is to be done, on an event loop."""
@@ -143,9 +151,10 @@ class Checks:
                 raise
         elif self._answers.add(partial(self._check, work)) is None:
             result = await run_in_executor(None, self._too_much, work)
-            await _task_apart(self._ahand_out(work, result))
+            await _task_apart(self._ahand_out(work, result, self._pending(work)))
 
     def _check(self, work: Work) -> None:
+        pending = self._pending(work)
         report, source = Report(work.root.run_id), None
         try:
             source = self._read(work)
@@ -160,9 +169,10 @@ class Checks:
         except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
             self._settle(work, None)
             result = report.fail(exc, source, self._policy)
-        self._hand_out(work, result)
+        self._hand_out(work, result, pending)
 
     async def _acheck(self, work: Work) -> None:
+        pending = self._pending(work)
         report, source = Report(work.root.run_id), None
         try:
             source = self._read(work)
@@ -177,7 +187,7 @@ class Checks:
         except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
             await run_in_executor(None, self._settle, work, None)
             result = await run_in_executor(None, report.fail, exc, source, self._policy)
-        await self._ahand_out(work, result)
+        await self._ahand_out(work, result, pending)
 
     def _settle(self, work: Work, source: CheckInput | None) -> Draft | None:
         """Give the text that became the answer, if it was read, and drop all others."""
@@ -199,15 +209,34 @@ class Checks:
         except Exception:  # noqa: BLE001  (an answer that cannot be read is not checked either)
             return without_check(CheckInput(answer=""), reason, self._policy)
 
-    def _hand_out(self, work: Work, result: GroundednessResult) -> None:
+    def _pending(self, work: Work) -> Pending:
+        root = work.root
+        outermost = root.run_id if root.above is None else None
+        run = Run(
+            run_id=root.run_id,
+            parent_run_id=root.above,
+            root_run_id=outermost,
+            thread_id=root.thread_id,
+        )
+        return Pending(self._recorder, run)
+
+    def _hand_out(self, work: Work, result: GroundednessResult, pending: Pending) -> None:
         run_id = work.root.run_id
+        try:
+            pending.end(result)
+        except AuditError as exc:  # the chain goes on
+            logger.warning("no audit record of run %s: %s", run_id, exc)
         self._results.add(run_id, result)
         if self._langsmith is not None:
             self._send_feedback(run_id, result)
         self._channel.publish(_ended(run_id, result), loop=work.loop)
 
-    async def _ahand_out(self, work: Work, result: GroundednessResult) -> None:
+    async def _ahand_out(self, work: Work, result: GroundednessResult, pending: Pending) -> None:
         run_id = work.root.run_id
+        try:
+            await pending.aend(result)
+        except AuditError as exc:  # the chain goes on
+            logger.warning("no audit record of run %s: %s", run_id, exc)
         self._results.add(run_id, result)
         if self._langsmith is not None:
             await run_in_executor(None, self._send_feedback, run_id, result)

@@ -10,6 +10,7 @@ from langchain_groundedness._backlog import Backlog
 from langchain_groundedness._channel import Channel, GroundednessEvent, Listener, Results
 from langchain_groundedness._checks import Checks
 from langchain_groundedness._watch import Watch
+from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
@@ -35,6 +36,7 @@ class Handler:
         max_results: int = 1000,
         max_events: int = 1000,
         langsmith_client: Any = None,
+        audit_log: AuditLog | None = None,
     ) -> None:
         """Say how answers are checked, and where verdicts go.
 
@@ -56,6 +58,8 @@ class Handler:
             max_events: How many events are kept for iterators.
             langsmith_client: A `langsmith.Client`; each result is then sent as feedback with the
                 key `groundedness`.
+            audit_log: Gets a record of each decision; by default that of the checker, which records
+                nothing by itself here. What goes wrong with it is logged, and the chain goes on.
 
         Raises:
             ConfigurationError: An option has a value that cannot work.
@@ -75,6 +79,9 @@ class Handler:
                 f"GroundednessRunnable(), got a value of type {type(checker).__name__}"
             )
             raise ConfigurationError(msg)
+        if audit_log is not None and not isinstance(audit_log, AuditLog):
+            msg = f"audit_log must be an AuditLog, got a {type(audit_log).__name__}"
+            raise ConfigurationError(msg)
         self._results = Results(max_results)
         self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
         self._sentences = Backlog(workers=max_workers)
@@ -86,6 +93,7 @@ class Handler:
             sentences=self._sentences,
             answers=self._answers,
             langsmith_client=langsmith_client,
+            audit_log=audit_log,
         )
         self._watch = Watch(self._checks, max_runs=max_runs)
 

@@ -25,6 +25,10 @@ class Root:
     """One tree of runs: one question answered, if it is a chain or an agent."""
 
     run_id: UUID
+    above: UUID | None = None
+    """The run that called it, which is not seen here."""
+    thread_id: str | None = None
+    """LangGraph's thread, if it runs in one."""
     lock: Any = field(default_factory=threading.RLock)
     """Held while `gathered` is read or changed."""
     gathered: Gathered = field(default_factory=Gathered)
@@ -127,7 +131,7 @@ class RunBook:
         if run_id in self._gone or (above is None and parent_run_id in self._gone):
             self._bury([run_id])
             return None
-        root = Root(run_id, loop=loop) if above is None else above.root
+        root = Root(run_id, parent_run_id, loop=loop) if above is None else above.root
         run = Run(
             run_id,
             kind,

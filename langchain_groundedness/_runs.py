@@ -14,6 +14,7 @@ from langchain_groundedness._events import EventStream
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._live_drivers import arun_live, run_live
+from langchain_groundedness._recording import Pending, Recorder
 from langchain_groundedness._steps import CheckState
 from langchain_groundedness._usage import UsageCounter, counted
 from langchain_groundedness.inputs import CheckInput
@@ -25,49 +26,58 @@ __all__ = ["Runs", "arun_pieces", "run_pieces"]
 class Runs:
     """One check with one way to read inputs."""
 
-    def __init__(self, check: Check, read: Callable[[Any], CheckInput]) -> None:
-        """Bind the two.
+    def __init__(self, check: Check, read: Callable[[Any], CheckInput], recorder: Recorder) -> None:
+        """Bind the three.
 
         Args:
             check: The steps and options.
             read: From any input to question, answer and documents.
+            recorder: Records the decisions.
         """
         self._check = check
         self._read = read
+        self._recorder = recorder
 
-    def one(self, value: Any, config: RunnableConfig) -> GroundednessResult:
+    def one(self, value: Any, config: RunnableConfig, run: Any) -> GroundednessResult:
         """Check one input."""
+        pending = self._recorder.begin(run, config)
         config, counter = counted(config)
         state = self._check.pipeline(self._read).invoke(value, config)
         result = self._check.result(state, counter.usage)
+        pending.end(result)
         EventStream(config).publish(ChunkMaker().close(result))
         return result
 
-    async def aone(self, value: Any, config: RunnableConfig) -> GroundednessResult:
+    async def aone(self, value: Any, config: RunnableConfig, run: Any) -> GroundednessResult:
         """Check one input."""
+        pending = self._recorder.begin(run, config)
         config, counter = counted(config)
         state = await self._check.pipeline(self._read).ainvoke(value, config)
         result = self._check.result(state, counter.usage)
+        await pending.aend(result)
         await EventStream(config).apublish(ChunkMaker().close(result))
         return result
 
     def many(
-        self, values: list[Any], config: list[RunnableConfig]
+        self, values: list[Any], config: list[RunnableConfig], runs: Sequence[Any]
     ) -> list[Exception | GroundednessResult]:
         """Check many inputs at once; an error is the outcome of its input."""
+        pending = list(map(self._recorder.begin, runs, config))
         configs, counters = zip(*map(counted, config), strict=True)
         pipeline = self._check.pipeline(self._read)
         states = exceptions_at_most(pipeline.batch(values, list(configs), return_exceptions=True))
         results = self._results(states, counters)
-        for result, each in zip(results, configs, strict=True):
+        for result, each, record in zip(results, configs, pending, strict=True):
             if not isinstance(result, Exception):
+                record.end(result)
                 EventStream(each).publish(ChunkMaker().close(result))
         return results
 
     async def amany(
-        self, values: list[Any], config: list[RunnableConfig]
+        self, values: list[Any], config: list[RunnableConfig], runs: Sequence[Any]
     ) -> list[Exception | GroundednessResult]:
         """Check many inputs at once; an error is the outcome of its input."""
+        pending = list(map(self._recorder.begin, runs, config))
         configs, counters = zip(*map(counted, config), strict=True)
         states: Sequence[CheckState | Exception]
         if self._check.judges_together:
@@ -81,12 +91,13 @@ class Runs:
             limit = asyncio.Semaphore(config[0].get("max_concurrency") or len(values))
             pipeline = self._check.pipeline(self._read, limit=limit)
             async with asyncio.TaskGroup() as group:
-                runs = map(partial(_outcome, pipeline), values, configs)
-                tasks = list(map(group.create_task, runs))
+                work = map(partial(_outcome, pipeline), values, configs)
+                tasks = list(map(group.create_task, work))
             states = [task.result() for task in tasks]
         results = self._results(states, counters)
-        for result, each in zip(results, configs, strict=True):
+        for result, each, record in zip(results, configs, pending, strict=True):
             if not isinstance(result, Exception):
+                await record.aend(result)
                 await EventStream(each).apublish(ChunkMaker().close(result))
         return results
 
@@ -100,7 +111,7 @@ class Runs:
 
 
 def run_pieces(
-    live: LiveCheck, pieces: Iterator[Any], config: RunnableConfig
+    live: LiveCheck, pieces: Iterator[Any], config: RunnableConfig, pending: Pending
 ) -> Iterator[GroundednessResultChunk]:
     """Check an answer while it is written.
 
@@ -108,6 +119,7 @@ def run_pieces(
         live: A check that has not begun.
         pieces: The upstream.
         config: Config of the children of the run.
+        pending: Records the decision.
 
     Yields:
         Chunks, the last with the sum of all.
@@ -119,14 +131,14 @@ def run_pieces(
             for chunk in live.take():
                 events.publish(chunk)
                 yield chunk
-    live.conclude(counter.usage)
+    pending.end(live.conclude(counter.usage))
     for chunk in live.take():
         events.publish(chunk)
         yield chunk
 
 
 async def arun_pieces(
-    live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig
+    live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig, pending: Pending
 ) -> AsyncGenerator[GroundednessResultChunk]:
     """Check an answer while it is written.
 
@@ -134,6 +146,7 @@ async def arun_pieces(
         live: A check that has not begun.
         pieces: The upstream.
         config: Config of the children of the run.
+        pending: Records the decision.
 
     Yields:
         Chunks, the last with the sum of all.
@@ -145,7 +158,7 @@ async def arun_pieces(
             for chunk in live.take():
                 await events.apublish(chunk)
                 yield chunk
-    live.conclude(counter.usage)
+    await pending.aend(live.conclude(counter.usage))
     for chunk in live.take():
         await events.apublish(chunk)
         yield chunk

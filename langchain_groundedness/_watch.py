@@ -17,6 +17,7 @@ from langchain_core.outputs import LLMResult
 from langchain_groundedness._checks import Checks, Next, Work, abandoned
 from langchain_groundedness._context import CHECK_TAG
 from langchain_groundedness._gathered import answer_of
+from langchain_groundedness._recording import thread_of
 from langchain_groundedness._run_trees import Kind, Root, Run, RunBook
 
 __all__ = ["Watch"]
@@ -69,7 +70,9 @@ class Watch:
         if run is not None:
             with run.root.lock:
                 run.root.gathered.take_inputs(inputs)
-                run.root.gathered.take_labels(run_info.get("metadata") or {})
+                metadata = run_info.get("metadata") or {}
+                run.root.gathered.take_labels(metadata)
+                run.root.thread_id = run.root.thread_id or thread_of({"metadata": metadata})
         for root in late:
             logger.warning(
                 "run %s is no longer watched: more than max_runs=%d have not ended",

@@ -2,6 +2,8 @@
 
 ```
 GroundednessError
+├── AuditError                an audit log cannot do what it is asked; .records, .taken
+│   └── ReviewConflictError   another reviewer was first; .record_id, .revision, .reviewer
 ├── ConfigurationError        also ValueError: a bad option, found at construction
 │   └── ModelFileError        a file of the embedded verifier's model is missing or damaged
 ├── InputFormatError          also ValueError: an input shape that cannot be read; .keys
@@ -20,12 +22,14 @@ from types import ModuleType
 from typing import NamedTuple
 
 __all__ = [
+    "AuditError",
     "ConfigurationError",
     "GroundednessError",
     "InputFormatError",
     "MissingDependencyError",
     "ModelFileError",
     "OutputParsingError",
+    "ReviewConflictError",
     "VerificationError",
     "require",
 ]
@@ -33,6 +37,53 @@ __all__ = [
 
 class GroundednessError(Exception):
     """Root of every error this package raises on purpose."""
+
+
+class AuditError(GroundednessError):
+    """An audit log cannot do what it is asked: its store is down, closed, too new, or damaged.
+
+    Attributes:
+        records: How many records were handed over and are not durable yet.
+        taken: Whether the record that was handed over is among them.
+    """
+
+    def __init__(self, message: str, *, records: int = 0, taken: bool = True) -> None:
+        """Keep the number beside the message.
+
+        Args:
+            message: What happened, and what to do.
+            records: How many records are not durable.
+            taken: Whether the record that was handed over is among them.
+        """
+        super().__init__(message)
+        self.records = records
+        self.taken = taken
+
+
+class ReviewConflictError(AuditError):
+    """A review cannot be decided: another reviewer was first, or what was read is out of date.
+
+    Attributes:
+        record_id: The record.
+        revision: The revision that it has now.
+        reviewer: Who has decided it; `None` if nobody has.
+    """
+
+    def __init__(
+        self, message: str, *, record_id: str, revision: int, reviewer: str | None
+    ) -> None:
+        """Keep what the record says now beside the message.
+
+        Args:
+            message: What happened.
+            record_id: The record.
+            revision: The revision that it has now.
+            reviewer: Who has decided it, if anybody has.
+        """
+        super().__init__(message)
+        self.record_id = record_id
+        self.revision = revision
+        self.reviewer = reviewer
 
 
 class Fault(NamedTuple):

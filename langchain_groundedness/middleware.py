@@ -19,13 +19,15 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from langchain_groundedness._agent_gate import LIVE_KEY, Gate
+from langchain_groundedness._agent_audit import AuditedGate
+from langchain_groundedness._agent_gate import LIVE_KEY
 from langchain_groundedness._agent_messages import without_annotations
 from langchain_groundedness._agent_record import plain_result
 from langchain_groundedness._agent_settle import AfterRetries, OnUngrounded
 from langchain_groundedness._agent_stream import GroundednessTransformer
 from langchain_groundedness._agent_turn import STATE_KEY, part
 from langchain_groundedness._held_model import Listening, held_model
+from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
@@ -98,6 +100,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         context_extractor: Callable[[Any], Any] | None = None,
         hold_stream: bool = False,
         live: bool = False,
+        audit_log: AuditLog | None = None,
     ) -> None:
         """Choose how to check, and what to do.
 
@@ -118,19 +121,25 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
                 `run.extensions["groundedness"]` then tells each verdict when it is known, not
                 only after the last token. What a model writes before it calls a tool is checked,
                 too, if evidence is there. `hold_stream` implies it.
+            audit_log: Gets a record of each answer that was judged, refused ones too; by default
+                that of the checker, which records nothing by itself here. With `review`, the record
+                waits until the run is resumed, or a reviewer has decided it in the log. In a run
+                with a thread, a step that is run again writes no second record.
 
         Raises:
             ConfigurationError: An option has a value that cannot work.
         """
         super().__init__()
-        self._gate = Gate(
+        self._audited = AuditedGate(
             checker,
             context_extractor,
             on_ungrounded=on_ungrounded,
             max_retries=max_retries,
             after_retries=after_retries,
             blocked_message=blocked_message,
+            audit_log=audit_log,
         )
+        self._gate = self._audited.gate
         self._hold = hold_stream
         self._live = live or hold_stream
         if self._live and not isinstance(self._gate.checker, GroundednessRunnable):
@@ -151,8 +160,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         Returns:
             The update of the state.
         """
-        case = self._gate.open(state)
-        return self._gate.close(case, self._gate.judge(case))
+        return self._audited.settle(state)
 
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -165,8 +173,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         Returns:
             The update of the state.
         """
-        case = self._gate.open(state)
-        return self._gate.close(case, await self._gate.ajudge(case))
+        return await self._audited.asettle(state)
 
     def wrap_model_call(
         self,
@@ -219,6 +226,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
     after_retries: AfterRetries = "annotate",
     blocked_message: str = BLOCKED,
     context_extractor: Callable[[Any], Any] | None = None,
+    audit_log: AuditLog | None = None,
 ) -> Runnable[Any, dict[str, Any]]:
     """Make a node for a hand-written graph that does what the middleware does.
 
@@ -236,6 +244,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         after_retries: As for `GroundednessMiddleware`.
         blocked_message: As for `GroundednessMiddleware`.
         context_extractor: As for `GroundednessMiddleware`.
+        audit_log: As for `GroundednessMiddleware`.
 
     Returns:
         The node, for `add_node`.
@@ -249,7 +258,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         >>> update["groundedness"]["verdict"]
         'grounded'
     """
-    gate = Gate(
+    gate = AuditedGate(
         checker,
         context_extractor,
         on_ungrounded=on_ungrounded,
@@ -257,17 +266,10 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         after_retries=after_retries,
         blocked_message=blocked_message,
         whole_state=True,
+        audit_log=audit_log,
     )
 
-    def node(state: Any) -> dict[str, Any]:
-        case = gate.open(state)
-        return gate.close(case, gate.judge(case))
-
-    async def anode(state: Any) -> dict[str, Any]:
-        case = gate.open(state)
-        return gate.close(case, await gate.ajudge(case))
-
-    return RunnableLambda(node, anode, name="groundedness")
+    return RunnableLambda(gate.settle, gate.asettle, name="groundedness")
 
 
 def _with_result(

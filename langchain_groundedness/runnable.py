@@ -25,12 +25,15 @@ from typing_extensions import override
 
 from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
+from langchain_groundedness._input_schema import GroundednessInput
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._labels import LABELS
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._options import AnyRunnable, OptionsAlone
+from langchain_groundedness._recording import Recorder
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
 from langchain_groundedness._transform import atransformed, transformed
+from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.claims import (
     ClaimExtractor,
     LLMClaimExtractor,
@@ -49,19 +52,6 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
 
 __all__ = ["GroundednessRunnable"]
-
-
-class GroundednessInput(BaseModel):
-    """The plainest input; outputs of chains and agents are accepted as they are."""
-
-    answer: str
-    documents: list[Any] = Field(default_factory=list)
-    """`Document`s or texts."""
-    question: str | None = None
-    query_class: str | None = None
-    risk_tier: str | None = None
-    retrieval_score: float | None = None
-    """These three are for the policy."""
 
 
 class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
@@ -116,6 +106,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     """Turns an input of any shape into one that is accepted."""
     examples: Sequence[Any] | None = None
     """Few-shot examples for the extraction by the model."""
+    audit_log: AuditLog | None = Field(default=None, exclude=True)
+    """Gets a record of each decision. It is not saved with the checker."""
 
     _check: Check | None = PrivateAttr(default=None)
 
@@ -340,8 +332,12 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
         return read
 
+    @property
+    def _recorder(self) -> Recorder:
+        return Recorder(self.audit_log, "runnable", self)
+
     def _runs(self, given: dict[str, Any]) -> Runs:
-        return Runs(self.check, self._reader(**given))
+        return Runs(self.check, self._reader(**given), self._recorder)
 
     def _run(
         self,
@@ -350,7 +346,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         config: RunnableConfig,
         **given: Any,
     ) -> GroundednessResult:
-        return self._runs(given).one(value, config)
+        return self._runs(given).one(value, config, run_manager)
 
     async def _arun(
         self,
@@ -359,7 +355,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         config: RunnableConfig,
         **given: Any,
     ) -> GroundednessResult:
-        return await self._runs(given).aone(value, config)
+        return await self._runs(given).aone(value, config, run_manager)
 
     def _run_all(
         self,
@@ -368,7 +364,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         config: list[RunnableConfig],
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
-        return self._runs(given).many(values, config)
+        return self._runs(given).many(values, config, run_manager)
 
     async def _arun_all(
         self,
@@ -377,7 +373,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         config: list[RunnableConfig],
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
-        return await self._runs(given).amany(values, config)
+        return await self._runs(given).amany(values, config, run_manager)
 
     def _grow(
         self,
@@ -386,7 +382,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         config: RunnableConfig,
         **given: Any,
     ) -> Iterator[GroundednessResultChunk]:
-        yield from run_pieces(self.live(**given), pieces, config)
+        pending = self._recorder.begin(run_manager, config)
+        yield from run_pieces(self.live(**given), pieces, config, pending)
 
     async def _agrow(
         self,
@@ -395,6 +392,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         config: RunnableConfig,
         **given: Any,
     ) -> AsyncGenerator[GroundednessResultChunk]:
-        async with aclosing(arun_pieces(self.live(**given), pieces, config)) as chunks:
+        pending, live = self._recorder.begin(run_manager, config), self.live(**given)
+        async with aclosing(arun_pieces(live, pieces, config, pending)) as chunks:
             async for chunk in chunks:
                 yield chunk

@@ -2,20 +2,25 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import aclosing, closing
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._events import EventStream
 from langchain_groundedness._live_drivers import arun_live, run_live
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._recording import Recorder, unaudited
 from langchain_groundedness._release import OnUnchecked, Release, ReleaseRules, guarded_text
 from langchain_groundedness._transform import atransformed, transformed
 from langchain_groundedness._usage import counted
+from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.runnable import GroundednessRunnable
+
+if TYPE_CHECKING:
+    from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["GroundednessGuard"]
 
@@ -65,6 +70,9 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     blocked_message: str = "The rest of this answer was withheld: it did not pass the check."
     """Stands in the place of what is blocked: with `on_contradicted="block"`, of the first
     contradicted sentence and all that follows it."""
+    audit_log: AuditLog | None = Field(default=None, exclude=True)
+    """Gets a record of each decision, with the text that was let through; by default that of the
+    checker, which records nothing by itself here. It is not saved with the guard."""
 
     def __init__(self, checker: GroundednessRunnable, **options: Any) -> None:
         """Guard with a checker.
@@ -178,6 +186,11 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
             blocked_message=self.blocked_message,
         )
 
+    @property
+    def _recorder(self) -> Recorder:
+        own = self.audit_log
+        return Recorder(self.checker.audit_log if own is None else own, "guard", self.checker)
+
     def _run(
         self,
         value: Any,
@@ -185,8 +198,12 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         config: RunnableConfig,
         **given: Any,
     ) -> str:
+        pending = self._recorder.begin(run_manager, config)
         child = patch_config(config, callbacks=run_manager.get_child())
-        return guarded_text(self.checker.invoke(value, child, **given), self.rules).text
+        result = unaudited(self.checker).invoke(value, child, **given)
+        text = guarded_text(result, self.rules).text
+        pending.end(result, shown_answer=text)
+        return text
 
     async def _arun(
         self,
@@ -195,8 +212,12 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         config: RunnableConfig,
         **given: Any,
     ) -> str:
+        pending = self._recorder.begin(run_manager, config)
         child = patch_config(config, callbacks=run_manager.get_child())
-        return guarded_text(await self.checker.ainvoke(value, child, **given), self.rules).text
+        result = await unaudited(self.checker).ainvoke(value, child, **given)
+        text = guarded_text(result, self.rules).text
+        await pending.aend(result, shown_answer=text)
+        return text
 
     def _grow(
         self,
@@ -206,6 +227,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         **given: Any,
     ) -> Iterator[str]:
         guarded = _Guarded(self, config, given)
+        pending = self._recorder.begin(run_manager, config)
         with closing(run_live(pieces, guarded.live, guarded.config)) as steps:
             for _ in steps:
                 text = guarded.go_on()
@@ -215,6 +237,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                 if guarded.release.stopped:
                     break
         text = guarded.end()
+        pending.end(guarded.result, shown_answer=guarded.shown)
         guarded.publish()
         if text:
             yield text
@@ -227,6 +250,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         **given: Any,
     ) -> AsyncGenerator[str]:
         guarded = _Guarded(self, config, given)
+        pending = self._recorder.begin(run_manager, config)
         async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
             async for _ in steps:
                 text = guarded.go_on()
@@ -236,6 +260,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                 if guarded.release.stopped:
                     break
         text = guarded.end()
+        await pending.aend(guarded.result, shown_answer=guarded.shown)
         await guarded.apublish()
         if text:
             yield text
@@ -252,12 +277,28 @@ class _Guarded:
         immediate = guard.release == "immediate"
         self.release = Release(self.live, guard.rules, immediate=immediate)
         self._events = EventStream(self.config)
+        self._rules = guard.rules
+        self._let_out: list[str] | None = None if immediate else []
+        self.result: GroundednessResult | None = None
+
+    @property
+    def shown(self) -> str:
+        """What the reader is left with: the text that has left, less what was retracted."""
+        if self._let_out is not None or self.result is None:
+            return "".join(self._let_out or ())
+        return guarded_text(self.result, self._rules).text
 
     def go_on(self) -> str:
-        return self.release.take()
+        return self._out(self.release.take())
 
     def end(self) -> str:
-        return self.release.finish(self.live.conclude(self._counter.usage))
+        self.result = self.live.conclude(self._counter.usage)
+        return self._out(self.release.finish(self.result))
+
+    def _out(self, text: str) -> str:
+        if self._let_out is not None:
+            self._let_out.append(text)
+        return text
 
     def publish(self) -> None:
         for chunk in self.live.take():

@@ -44,8 +44,10 @@ OPTIONAL = (
     "langchain_openai",
     "langgraph",
     "llama_cpp",
+    "psycopg",
     "rich",
     "sklearn",
+    "sqlalchemy",
     "torch",
     "transformers",
     "typer",
@@ -59,6 +61,8 @@ EDGE_FILES = {
     "middleware": AGENTS,
     "_agent_gate": AGENTS,
     "_agent_stream": AGENTS,
+    "audit._sql_schema": {"sqlalchemy"},
+    "audit._sql_store": {"sqlalchemy"},
 }
 """Modules that belong to one extra as a whole, and are loaded behind a guard."""
 

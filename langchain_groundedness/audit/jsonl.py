@@ -1,0 +1,295 @@
+"""An audit log that is a file with one record per line."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+from typing_extensions import override
+
+from langchain_groundedness.audit._content import Redact
+from langchain_groundedness.audit._files import (
+    locked,
+    need_locks,
+    open_private,
+    refuse_symlink,
+    write_all,
+)
+from langchain_groundedness.audit._lines import Damage, as_lines, read_lines
+from langchain_groundedness.audit._log_options import require_positive
+from langchain_groundedness.audit.log import AuditLog
+from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content, new_id
+from langchain_groundedness.exceptions import AuditError, ConfigurationError
+
+__all__ = ["JsonlAuditLog"]
+
+_READ_ONLY = os.O_RDONLY
+
+
+class JsonlAuditLog(AuditLog):
+    """Appends records to a file, which only its owner can read.
+
+    Several processes may append to one file. A file that has grown to `rotate_bytes` is renamed
+    with its time behind its name, and a new one begins; names are never used twice, so readers
+    never lose their place. Needs a system with POSIX locks, and a local file system.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from langchain_groundedness import Decision
+        >>> record = AuditRecord(verdict="no_claims", decision=Decision(action="pass"))
+        >>> with TemporaryDirectory() as folder, JsonlAuditLog(Path(folder) / "audit.jsonl") as log:
+        ...     log.record(record)
+        ...     log.flush()
+        ...     [kept.decision.action for kept in log.records()]
+        True
+        ['pass']
+    """
+
+    def __init__(  # noqa: PLR0913  (each option is given by keyword)
+        self,
+        path: str | Path,
+        *,
+        rotate_bytes: int | None = 100_000_000,
+        keep: int | None = None,
+        fsync: bool = True,
+        content: Content = "full",
+        redact: Redact | None = None,
+        hash_key: str | bytes | None = None,
+        on_store_down: Literal["spill", "raise"] = "spill",
+        spill_folder: str | Path | None = None,
+        max_pending: int = 10_000,
+        on_full: Literal["wait", "spill"] = "wait",
+        retry_after: float = 1.0,
+    ) -> None:
+        """Name the file.
+
+        Args:
+            path: The file; its folder is made if need be.
+            rotate_bytes: Size from which on a new file is begun; `None` for never.
+            keep: How many files that were rotated stay; the oldest are deleted with their records.
+                By default all stay.
+            fsync: Whether `flush` waits for the disk. Without it, records that are flushed outlast
+                the process, but not a loss of power.
+            content: As for `AuditLog`.
+            redact: As for `AuditLog`.
+            hash_key: As for `AuditLog`.
+            on_store_down: As for `AuditLog`.
+            spill_folder: As for `AuditLog`; by default the path with `.spill` behind it.
+            max_pending: As for `AuditLog`.
+            on_full: As for `AuditLog`.
+            retry_after: As for `AuditLog`.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+        """
+        need_locks("JsonlAuditLog (use SQLAuditLog instead)")
+        self._path = Path(path).absolute()
+        self._lock_path = _beside(self._path, ".lock")
+        refuse_symlink(self._path, "path")
+        refuse_symlink(self._lock_path, "the lock beside path")
+        limits = {"rotate_bytes": rotate_bytes, "keep": keep}
+        require_positive(**{name: value for name, value in limits.items() if value is not None})
+        if not isinstance(fsync, bool):
+            msg = f"fsync must be True or False, got {type(fsync).__name__}"
+            raise ConfigurationError(msg)
+        self._rotate_bytes = rotate_bytes
+        self._keep = keep
+        self._fsync = fsync
+        super().__init__(
+            content=content,
+            redact=redact,
+            hash_key=hash_key,
+            on_store_down=on_store_down,
+            spill_folder=spill_folder or _beside(self._path, ".spill"),
+            max_pending=max_pending,
+            on_full=on_full,
+            retry_after=retry_after,
+        )
+
+    @property
+    def path(self) -> Path:
+        """The file that is written now."""
+        return self._path
+
+    @override
+    def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            if repeated:
+                known = {(record.id, record.revision) for record in self._all(Damage())}
+                entries = [e for e in entries if (e.record.id, e.record.revision) not in known]
+            lines = as_lines(entries)
+            self._rotate(len(lines))
+            descriptor = open_private(self._path)
+            try:
+                # What a killed process has left half written ends here, and is skipped by readers.
+                torn = b"\n" if _is_torn(descriptor) else b""
+                write_all(descriptor, torn + lines)
+                if self._fsync:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def records(self) -> Iterator[AuditRecord]:
+        """Read all records that are written, from all files, also while others write.
+
+        Lines that cannot be read are skipped, and counted in the log.
+
+        Yields:
+            The records in the order in which they were written, each once; one whose review was
+            written again with a higher revision comes last.
+
+        Raises:
+            AuditError: The files cannot be read.
+        """
+        damage = Damage()
+        latest: dict[str, int] = {}
+        for record in self._all(damage):
+            if latest.get(record.id, -1) < record.revision:
+                latest[record.id] = record.revision
+        damage.report("the audit log")
+        for record in self._all(Damage()):
+            if latest.get(record.id) == record.revision:
+                del latest[record.id]
+                yield record
+
+    def get(self, record_id: str) -> AuditRecord | None:
+        """Read one record.
+
+        Args:
+            record_id: Its id.
+
+        Returns:
+            The record; `None` if there is none.
+        """
+        return next((record for record in self.records() if record.id == record_id), None)
+
+    def prune(self, *, older_than: timedelta) -> int:
+        """Delete records for good.
+
+        Args:
+            older_than: Age from which on they go.
+
+        Returns:
+            How many went.
+
+        Raises:
+            ConfigurationError: The age is negative.
+            AuditError: The files cannot be read or written.
+        """
+        if older_than < timedelta(0):
+            msg = "older_than must not be negative"
+            raise ConfigurationError(msg)
+        before = datetime.now(UTC) - older_than
+        try:
+            with self._alone():
+                return sum(self._pruned(path, before) for path in self._files())
+        except OSError as exc:
+            msg = f"the audit log cannot be pruned ({type(exc).__name__})"
+            raise AuditError(msg) from exc
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from writing, rotating and pruning."""
+        descriptor = open_private(self._lock_path)
+        try:
+            with locked(descriptor):
+                yield
+        finally:
+            os.close(descriptor)
+
+    def _rotated(self) -> list[Path]:
+        names = self._path.parent.glob(f"{_escaped(self._path.name)}.2*")
+        return sorted(path for path in names if path.is_file() and not path.is_symlink())
+
+    def _files(self) -> list[Path]:
+        return [*self._rotated(), *([self._path] if self._path.exists() else [])]
+
+    def _rotate(self, more: int) -> None:
+        size = self._path.stat().st_size if self._path.exists() else 0
+        if self._rotate_bytes is None or not size or size + more <= self._rotate_bytes:
+            return
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        self._path.rename(_beside(self._path, f".{moment}-{new_id()[-6:]}"))
+        if self._keep is not None:
+            for old in self._rotated()[: -self._keep]:
+                old.unlink(missing_ok=True)
+
+    def _all(self, damage: Damage) -> Iterator[AuditRecord]:
+        """Read the files as they are now; the newest is opened first, so that none is missed."""
+        newest = _opened(self._path)
+        try:
+            own = None if newest is None else _identity(newest)
+            for path in self._rotated():
+                descriptor = _opened(path)
+                if descriptor is None:
+                    continue
+                try:
+                    if _identity(descriptor) != own:
+                        yield from (entry.record for entry in read_lines(descriptor, damage))
+                finally:
+                    os.close(descriptor)
+            if newest is not None:
+                yield from (entry.record for entry in read_lines(newest, damage))
+        finally:
+            if newest is not None:
+                os.close(newest)
+
+    def _pruned(self, path: Path, before: datetime) -> int:
+        descriptor = open_private(path, _READ_ONLY)
+        try:
+            damage = Damage()
+            entries = list(read_lines(descriptor, damage))
+        finally:
+            os.close(descriptor)
+        kept = [entry for entry in entries if entry.record.time >= before]
+        gone = len(entries) - len(kept)
+        unread = b"".join(line + b"\n" for line in damage.lines)
+        if not kept and not unread and path != self._path:
+            path.unlink()
+        elif gone:
+            _replace(path, unread + as_lines(kept))
+        return gone
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put data in the place of a file, all at once."""
+    new = _beside(path, ".new")
+    descriptor = open_private(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    try:
+        write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    new.replace(path)
+
+
+def _is_torn(descriptor: int) -> bool:
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def _opened(path: Path) -> int | None:
+    try:
+        return open_private(path, _READ_ONLY)
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        msg = f"a file of the audit log cannot be read ({type(exc).__name__})"
+        raise AuditError(msg) from exc
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)

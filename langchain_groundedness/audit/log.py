@@ -1,0 +1,385 @@
+"""What all audit logs share: records are handed over without waiting, and written by a thread."""
+
+import asyncio
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from langchain_core.runnables.config import run_in_executor
+
+from langchain_groundedness.audit import _process
+from langchain_groundedness.audit._content import Keeping, Redact
+from langchain_groundedness.audit._log_options import (
+    require_one_of,
+    require_positive,
+    spill_folder_of,
+)
+from langchain_groundedness.audit._outbox import Outbox
+from langchain_groundedness.audit._writer import Writer
+from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content
+from langchain_groundedness.exceptions import AuditError, ConfigurationError, GroundednessError
+
+__all__ = ["AuditLog"]
+
+_ROOM_WITHIN = 5.0
+_AT_EXIT_WITHIN = 10.0
+
+logger = logging.getLogger("langchain_groundedness")
+
+
+class AuditLog(ABC):
+    """Keeps a record of every decision; give it to an entry point as `audit_log=`.
+
+    `record` hands over and returns; a thread of the log writes. `flush` returns when everything
+    handed over is durable: in the store, or, while the store is away, in the spill folder. At the
+    end of the process what is left is written. A process that is killed loses what it had not
+    flushed, and nothing else.
+
+    A log may be used from any thread and event loop, and in the children of a fork. Make it before
+    the event loop runs: that looks at files.
+
+    For a store of your own, subclass this and give it `write`.
+
+    Example:
+        >>> class InMemory(AuditLog):
+        ...     def __init__(self):
+        ...         super().__init__(on_store_down="raise")
+        ...         self.kept = {}
+        ...
+        ...     def write(self, entries, *, repeated):
+        ...         self.kept.update({entry.record.id: entry.line for entry in entries})
+        >>> from langchain_groundedness import Decision
+        >>> with InMemory() as log:
+        ...     log.record(AuditRecord(verdict="no_claims", decision=Decision(action="pass")))
+        >>> len(log.kept)
+        1
+    """
+
+    def __init__(  # noqa: PLR0913  (each option is given by keyword)
+        self,
+        *,
+        content: Content = "full",
+        redact: Redact | None = None,
+        hash_key: str | bytes | None = None,
+        on_store_down: Literal["spill", "raise"] = "spill",
+        spill_folder: str | Path | None = None,
+        max_pending: int = 10_000,
+        on_full: Literal["wait", "spill"] = "wait",
+        retry_after: float = 1.0,
+    ) -> None:
+        """Say what is kept, and what happens when it cannot be.
+
+        Args:
+            content: What is kept of questions, answers, claims, explanations, quotes, documents and
+                their metadata, and of what reviewers write: `full`; `hash`, a digest and the
+                length; or `none`. Digests are plain SHA-256, so that a short text can be found by
+                trying; with `hash_key` they are not.
+            redact: Called with each of these texts before it is kept (with `hash`, before its
+                digest is taken), in the thread of the log. If it raises, no text of the record is
+                kept, and a note in it says so. Offsets of claims and citations refer to the texts
+                before redaction.
+            hash_key: Makes digests HMAC-SHA256 with this key.
+            on_store_down: `spill`: records wait in `spill_folder` and are brought to the store when
+                it is back, by this process or the next one; nothing is raised. `raise`: they wait
+                in memory, and `record` and `flush` raise `AuditError` until they are written.
+            spill_folder: A folder for this log alone, made for its owner only.
+            max_pending: How many records may wait for the thread.
+            on_full: What happens beyond that. `wait`: `record` waits, in a thread; `arecord` waits
+                without holding up the event loop; after 5 seconds the record is taken all the same,
+                and the log says so. `spill`: it goes to the spill folder.
+            retry_after: Seconds until a store that is down is tried again; doubled each time, up
+                to 30.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+        """
+        self._keeping = Keeping(content=content, redact=redact, hash_key=hash_key)
+        require_one_of("on_store_down", on_store_down, ("spill", "raise"))
+        require_one_of("on_full", on_full, ("wait", "spill"))
+        require_positive(max_pending=max_pending)
+        if not isinstance(retry_after, int | float) or not retry_after > 0:
+            msg = f"retry_after must be a number of seconds above 0, got {retry_after!r}"
+            raise ConfigurationError(msg)
+        self._raises = on_store_down == "raise"
+        self._spills_when_full = on_full == "spill"
+        self._max_pending = max_pending
+        self._retry_after = float(retry_after)
+        self._spill = None
+        if not self._raises or self._spills_when_full:
+            self._spill = spill_folder_of(spill_folder)
+        self._closed = False
+        self._begin()
+        _process.watch(self)
+        if self._spill is not None and self._spill.any_file:
+            self._start()
+
+    def _begin(self) -> None:
+        self._starting = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._outbox = Outbox(self._max_pending)
+        self._writer = Writer(
+            self._outbox,
+            prepare=self._prepare,
+            write=self.write,
+            spill=self._spill,
+            spills=not self._raises,
+            retry_after=self._retry_after,
+        )
+
+    @abstractmethod
+    def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
+        """Write records to the store; called by one thread at a time, never on an event loop.
+
+        Args:
+            entries: The records. Of two with one id, the one with the higher revision counts.
+            repeated: Whether some of them may be in the store already.
+
+        Raises:
+            Exception: The store is down. All of them will come again.
+        """
+
+    def release(self) -> None:  # noqa: B027  (a store may have nothing to let go of)
+        """Let go of the store; called once, after the last `write`."""
+
+    def forked(self) -> None:  # noqa: B027  (a store may have nothing to let go of)
+        """Drop what belongs to the parent process; called in the child of a fork."""
+
+    @property
+    def pending(self) -> int:
+        """How many records were handed over by this process and are not durable yet."""
+        return self._outbox.size
+
+    @property
+    def spilled(self) -> int:
+        """How many records of this process wait in the spill folder."""
+        return 0 if self._spill is None else self._spill.own
+
+    def record(self, record: AuditRecord) -> None:
+        """Hand a record over. Returns at once, unless too many wait already.
+
+        On an event loop it never waits: use `arecord` there, or the records beyond `max_pending`
+        are kept in memory.
+
+        Args:
+            record: The record.
+
+        Raises:
+            AuditError: The log is closed; or the store is down, with `on_store_down="raise"`.
+        """
+        if not self._took(record):
+            self._beyond(record)
+
+    async def arecord(self, record: AuditRecord) -> None:
+        """Hand a record over, waiting for room, if need be, without holding up the event loop.
+
+        Args:
+            record: The record.
+
+        Raises:
+            AuditError: As `record`.
+        """
+        if not self._took(record):
+            await run_in_executor(None, self._beyond, record)
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until everything handed over so far is durable, and try the store now if it is down.
+
+        Args:
+            timeout: Most seconds to wait; by default as long as it takes.
+
+        Returns:
+            Whether all is durable.
+
+        Raises:
+            AuditError: With `on_store_down="raise"`, the store is down.
+            GroundednessError: Called where an event loop runs; use `aflush` there.
+        """
+        if _in_loop():
+            msg = "flush() would hold up the running event loop: use `await log.aflush()`"
+            raise GroundednessError(msg)
+        return self._settled(timeout)
+
+    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
+        """Wait until everything handed over so far is durable, without holding up the event loop.
+
+        Args:
+            timeout: Most seconds to wait; by default as long as it takes.
+
+        Returns:
+            Whether all is durable.
+
+        Raises:
+            AuditError: As `flush`.
+        """
+        return await run_in_executor(None, self._settled, timeout)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Flush, and let go of the store; calling it again does nothing.
+
+        Args:
+            timeout: Most seconds to wait; by default as long as it takes.
+
+        Raises:
+            AuditError: Not everything is durable; with `on_store_down="spill"` only if nothing
+                can be written to the spill folder either, or time is up.
+        """
+        if self._closed:
+            return
+        try:
+            done = self._settled(timeout)
+        finally:
+            self._closed = True
+            self._outbox.close()
+            if self._thread is not None:
+                self._thread.join(timeout)
+            if self._spill is not None:
+                self._spill.close()
+            self.release()
+        if not done:
+            raise self._undone()
+
+    async def aclose(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  (as in close)
+        """Flush, and let go of the store, without holding up the event loop.
+
+        Args:
+            timeout: As for `close`.
+        """
+        await run_in_executor(None, self.close, timeout)
+
+    def __enter__(self) -> Self:
+        """Give the log."""
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Close the log."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Give the log."""
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Close the log."""
+        await self.aclose()
+
+    def __copy__(self) -> Self:
+        """Give the log itself: it stands for one store."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Give the log itself: it stands for one store."""
+        return self
+
+    def _took(self, record: AuditRecord) -> bool:
+        if not isinstance(record, AuditRecord):
+            msg = f"an AuditRecord is needed, got {type(record).__name__}"
+            raise AuditError(msg, taken=False)
+        if self._closed:
+            msg = "the audit log is closed, and the record was not taken"
+            raise AuditError(msg, taken=False)
+        down = self._raises and self._writer.failure is not None
+        taken = self._outbox.offer(record)
+        self._start()
+        if down:
+            raise self._undone(taken=taken)
+        return taken
+
+    def _beyond(self, record: AuditRecord) -> None:
+        """Take a record for which there is no room."""
+        looped = _in_loop()
+        if self._spills_when_full and self._spill is not None and not looped:
+            try:
+                self._spill.append([self._prepare(record)])
+            except OSError as exc:
+                logger.warning("audit: spilling has failed (%s)", type(exc).__name__)
+            else:
+                return
+        elif not looped:
+            self._outbox.wait_for_room(_ROOM_WITHIN)
+        if not self._outbox.offer(record):
+            logger.warning("audit: more than max_pending=%d records wait", self._max_pending)
+            self._outbox.offer(record, beyond=True)
+
+    def _settled(self, timeout: float | None) -> bool:
+        if self._closed:
+            return not self._outbox.size
+        flush = self._outbox.begin_flush()
+        self._start()
+        ended = self._outbox.await_flush(flush, timeout)
+        if flush.failed or (self._raises and not ended and self._writer.failure is not None):
+            raise self._undone()
+        return ended
+
+    def _undone(self, *, taken: bool = True) -> AuditError:
+        number, why = self._outbox.size, self._writer.failure
+        down = f"the store of the audit log cannot be written to ({why}): " if why else ""
+        lost = "" if taken else "; the record that was handed over now is not among them"
+        kept = "they are kept in memory, and tried again"
+        msg = f"{down}{number} records are not durable; {kept}{lost}"
+        return AuditError(msg, records=number, taken=taken)
+
+    def _prepare(self, record: AuditRecord) -> AuditEntry:
+        try:
+            kept = self._keeping.record(record)
+            return AuditEntry(kept, kept.to_json())
+        except Exception as exc:  # noqa: BLE001  (a record is never lost, whatever is in it)
+            why = type(exc).__name__
+            logger.warning("audit: a record cannot be written whole (%s)", why)
+            bare = _bare(record, why)
+            return AuditEntry(bare, bare.to_json())
+
+    def _start(self) -> None:
+        """Have a thread that works, unless there is one."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        with self._starting:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            _process.register_exit()
+            thread = threading.Thread(
+                target=self._writer.run, name="groundedness-audit", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter is shutting down, and starts no threads
+                self._writer.turn()
+            else:
+                self._thread = thread
+
+    def at_exit(self) -> None:
+        """Write what is left; called when the process ends."""
+        try:
+            if self._outbox.size:
+                self.close(_AT_EXIT_WITHIN)
+        except Exception as exc:  # noqa: BLE001  (the process ends, and nobody could catch it)
+            logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
+
+    def after_fork(self) -> None:
+        """Begin anew; called in the child of a fork."""
+        self._begin()  # what was handed over before is the parent's
+        if self._spill is not None:
+            self._spill.forked()
+        self.forked()
+
+
+def _bare(record: AuditRecord, why: str) -> AuditRecord:
+    """Give what can be kept of a record that cannot be written whole."""
+    return AuditRecord(
+        **{
+            name: getattr(record, name)
+            for name in ("id", "revision", "time", "source", "verdict", "decision", "review")
+        },
+        content="none",
+        notes=(f"the record could not be written whole ({why})",),
+    )
+
+
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

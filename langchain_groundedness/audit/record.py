@@ -1,0 +1,270 @@
+"""What is kept of one decision: the record, its parts, and how it is made of a result."""
+
+import json
+import os
+import time as clock
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, Self
+from uuid import UUID
+
+from langchain_core.documents import Document
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from langchain_groundedness.audit._plain import plain_mapping
+from langchain_groundedness.exceptions import AuditError
+from langchain_groundedness.types import (
+    AnswerVerdict,
+    ClaimVerdict,
+    Decision,
+    GroundednessResult,
+    Usage,
+)
+
+__all__ = [
+    "RECORD_VERSION",
+    "AuditEntry",
+    "AuditRecord",
+    "AuditedDocument",
+    "Content",
+    "Review",
+    "ReviewAction",
+    "ReviewStatus",
+    "Versions",
+    "new_id",
+]
+
+RECORD_VERSION = 1
+"""Version of the form in which records are written."""
+
+Content = Literal["full", "hash", "none"]
+"""What is kept of texts: all, a digest and the length, or nothing."""
+
+ReviewStatus = Literal["none", "waiting", "decided"]
+"""Whether a person is asked: no, not answered yet, answered."""
+
+ReviewAction = Literal["approve", "edit", "reject"]
+"""What a reviewer does with an answer: lets it out, replaces its text, withholds it."""
+
+
+def new_id(millis: int | None = None) -> str:
+    """Make an id that sorts by time: a UUID of version 7.
+
+    Drawn from the operating system, so that processes forked from one another never draw alike.
+
+    Args:
+        millis: Milliseconds since 1970; by default now.
+
+    Returns:
+        The id, as text (RFC 9562, section 5.7).
+    """
+    millis = clock.time_ns() // 1_000_000 if millis is None else millis
+    chance = int.from_bytes(os.urandom(10), "big")
+    high, low = chance >> 68, chance & ((1 << 62) - 1)
+    return str(UUID(int=(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AuditedDocument(_Part):
+    """A document that an answer was checked against."""
+
+    index: int = Field(ge=0)
+    """Its place among the documents of the check; citations name it by this."""
+    id: str | None = None
+    length: int = Field(ge=0)
+    """Characters of its text, before any redaction."""
+    digest: str | None = None
+    """`sha256:` or `hmac-sha256:` and the hex digest of its text before redaction."""
+    content: str | None = None
+    """Its text, if a claim cites it and texts are kept; offsets of citations refer to it."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """Its metadata, as far as JSON can hold them; the rest in words."""
+
+
+class Versions(_Part):
+    """What has made the verdicts."""
+
+    package: str | None = None
+    """Version of this package."""
+    verifier: str | None = None
+    """Class of the verifier."""
+    encoder: str | None = None
+    """SHA-256 of the encoder that the embedded verifier has read with; `None` without one."""
+    model: str | None = None
+    """Name of the chat model that has judged; `None` without one, or if it does not say."""
+
+
+class Review(_Part):
+    """What a person has said about an answer."""
+
+    status: ReviewStatus = "none"
+    reviewer: str | None = None
+    action: ReviewAction | None = None
+    answer: str | None = None
+    """The reviewer's text, for `edit`."""
+    note: str | None = None
+    time: AwareDatetime | None = None
+
+
+class AuditRecord(_Part):
+    """One decision about one answer, with everything it rests on.
+
+    `AuditRecord.from_result` makes one; the entry points of this package do that for you when they
+    are given `audit_log=`.
+
+    Example:
+        >>> from langchain_groundedness.testing import ScriptedVerifier
+        >>> from langchain_groundedness import GroundednessRunnable
+        >>> judge = ScriptedVerifier({"Rome is big.": "supported"})
+        >>> result = GroundednessRunnable(verifier=judge).invoke(
+        ...     {"answer": "Rome is big.", "documents": ["Rome is big.", "Bari is small."]}
+        ... )
+        >>> record = AuditRecord.from_result(result, thread_id="t1")
+        >>> record.decision.action, record.review.status, record.thread_id
+        ('pass', 'none', 't1')
+        >>> AuditRecord.from_json(record.to_json()) == record
+        True
+    """
+
+    schema_version: int = RECORD_VERSION
+    id: str = Field(default_factory=new_id, min_length=1, max_length=64)
+    """Unique; by default it begins with the time. A record is kept once, however often it comes."""
+    revision: int = Field(default=0, ge=0)
+    """Counts the changes of the review. A record that comes again with a higher one takes
+    the place of the one before."""
+    time: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    """When the decision was made."""
+    source: str = "runnable"
+    """Who has made it: `runnable`, `guard`, `handler`, `middleware`, `node`, or a word of yours."""
+    outcome: str | None = None
+    """What was done with the answer, where the source does something: for middleware and node the
+    `outcome` in the agent's state."""
+    attempt: int = Field(default=0, ge=0)
+    """How often the model had been asked again in this turn of an agent."""
+    run_id: UUID | None = None
+    parent_run_id: UUID | None = None
+    root_run_id: UUID | None = None
+    """The outermost run, where it is known."""
+    thread_id: str | None = None
+    """LangGraph's thread, if it ran in one."""
+    question: str | None = None
+    original_answer: str | None = None
+    """The answer as it came; spans of claims refer to it. `None` if texts are not kept."""
+    shown_answer: str | None = None
+    """What was shown: corrected, cut, or replaced where the options asked for that."""
+    verdict: AnswerVerdict
+    trust_score: float | None = None
+    is_trusted: bool = False
+    claims: tuple[ClaimVerdict, ...] = ()
+    """Verdicts, probabilities, citations. The metadata of a citation are those of its document."""
+    documents: tuple[AuditedDocument, ...] = ()
+    """All documents of the check, in order; only those that are cited with their text."""
+    decision: Decision
+    query_class: str | None = None
+    risk_tier: str | None = None
+    retrieval_score: float | None = None
+    policy_version: str | None = None
+    versions: Versions = Versions()
+    timings: dict[str, float] = Field(default_factory=dict)
+    """Milliseconds; `check` is the whole check as its caller has waited for it."""
+    usage: Usage = Usage()
+    content: Content = "full"
+    """What the log keeps of texts."""
+    redacted: bool = False
+    """Whether a redaction hook has seen the texts."""
+    notes: tuple[str, ...] = ()
+    """What went wrong while the record was made, without any text of it."""
+    review: Review = Review()
+
+    @classmethod
+    def from_result(cls, result: GroundednessResult, **fields: Any) -> Self:
+        """Make the record of a result.
+
+        Args:
+            result: The result.
+            **fields: Fields of the record that the result does not know, or that differ.
+
+        Returns:
+            The record. It waits for a review if the decision is `review`.
+        """
+        waits = result.decision.action == "review"
+        known: dict[str, Any] = {
+            "question": result.question,
+            "original_answer": result.original_answer,
+            "shown_answer": result.answer,
+            "verdict": result.verdict,
+            "trust_score": result.trust_score,
+            "is_trusted": result.is_trusted,
+            "claims": result.claims,
+            "documents": tuple(map(_audited, range(len(result.documents)), result.documents)),
+            "decision": result.decision,
+            "query_class": result.query_class,
+            "risk_tier": result.risk_tier,
+            "retrieval_score": result.retrieval_score,
+            "usage": result.usage,
+            "review": Review(status="waiting" if waits else "none"),
+        }
+        return cls(**{**known, **fields})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read a record.
+
+        Args:
+            text: What `to_json` gave.
+
+        Returns:
+            The record.
+
+        Raises:
+            AuditError: It is no record, or one of a newer version of this package.
+        """
+        try:
+            data = json.loads(text)
+            version = data["schema_version"]
+        except (ValueError, TypeError, KeyError):
+            msg = "this is no audit record: a JSON object with schema_version is needed"
+            raise AuditError(msg) from None  # the cause quotes the text
+        if not isinstance(version, int) or version > RECORD_VERSION:
+            msg = (
+                f"an audit record has schema_version {version!r:.20}, and this version of "
+                f"langchain-groundedness reads up to {RECORD_VERSION}: upgrade it"
+            )
+            raise AuditError(msg)
+        try:
+            return cls.model_validate(data)
+        except ValidationError as exc:
+            places = sorted({str(fault["loc"][0]) for fault in exc.errors() if fault["loc"]})
+            msg = f"an audit record is damaged in {', '.join(places)}"
+            raise AuditError(msg) from None  # the cause quotes the text
+
+    def to_json(self) -> str:
+        """Write the record as one line of JSON.
+
+        Returns:
+            ASCII text, since answers of models may hold halves of characters that no encoding of
+            Unicode can write.
+        """
+        data = self.model_dump(mode="json")
+        return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+class AuditEntry(NamedTuple):
+    """A record as it is kept, and how it is written."""
+
+    record: AuditRecord
+    line: str
+    """What `to_json` gives."""
+
+
+def _audited(index: int, document: Document) -> AuditedDocument:
+    text = document.page_content
+    return AuditedDocument(
+        index=index,
+        id=document.id,
+        length=len(text),
+        content=text,
+        metadata=plain_mapping(document.metadata),
+    )

@@ -1,0 +1,383 @@
+"""An audit log in a database, for many processes, with what reviewers and reports need."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from typing_extensions import override
+
+from langchain_groundedness.audit._content import Redact
+from langchain_groundedness.audit._files import open_private
+from langchain_groundedness.audit._reviewing import (
+    aware,
+    conflict,
+    cursor,
+    place_in,
+    require_decision,
+    require_limit,
+)
+from langchain_groundedness.audit.log import AuditLog
+from langchain_groundedness.audit.record import (
+    AuditEntry,
+    AuditRecord,
+    Content,
+    Review,
+    ReviewAction,
+    ReviewStatus,
+)
+from langchain_groundedness.exceptions import (
+    AuditError,
+    ConfigurationError,
+    require,
+)
+from langchain_groundedness.types import Action
+
+__all__ = ["AuditPage", "SQLAuditLog"]
+
+_PAGE = 500
+
+
+class AuditPage(NamedTuple):
+    """Some records, and where the next ones begin."""
+
+    records: tuple[AuditRecord, ...]
+    next: str | None
+    """For `after=` of the next call; `None` if there are no more."""
+
+
+class SQLAuditLog(AuditLog):
+    """Keeps records in SQLite, or in PostgreSQL for many processes.
+
+    Tables are made, and brought to the version of this package, when they are first needed.
+    SQLite runs in WAL mode and waits for the disk before a record counts as durable; its file
+    must be on a local disk. What reads and decides blocks: on an event loop, call it in a thread.
+
+    Needs the extra `sql`, and `postgres` for PostgreSQL.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from langchain_groundedness import Decision
+        >>> doubtful = AuditRecord(
+        ...     verdict="unchecked",
+        ...     decision=Decision(action="review"),
+        ...     review={"status": "waiting"},
+        ... )
+        >>> folder = TemporaryDirectory()
+        >>> log = SQLAuditLog(f"sqlite:///{folder.name}/audit.db")
+        >>> log.record(doubtful)
+        >>> log.flush()
+        True
+        >>> [waits] = log.waiting().records
+        >>> decided = log.decide(
+        ...     waits.id, revision=waits.revision, reviewer="ada", action="approve"
+        ... )
+        >>> decided.review.status, decided.revision, log.waiting().records
+        ('decided', 1, ())
+        >>> log.close()
+        >>> folder.cleanup()
+    """
+
+    def __init__(  # noqa: PLR0913  (each option is given by keyword)
+        self,
+        url: str = "sqlite:///groundedness-audit.db",
+        *,
+        connect_args: Mapping[str, Any] | None = None,
+        content: Content = "full",
+        redact: Redact | None = None,
+        hash_key: str | bytes | None = None,
+        on_store_down: Literal["spill", "raise"] = "spill",
+        spill_folder: str | Path | None = None,
+        max_pending: int = 10_000,
+        on_full: Literal["wait", "spill"] = "wait",
+        retry_after: float = 1.0,
+    ) -> None:
+        """Name the database; it need not be up yet.
+
+        Args:
+            url: `sqlite:///path` or `postgresql://user:password@host/database`, as SQLAlchemy reads
+                it. Nothing of its user, password and options is ever shown.
+            connect_args: For the driver's `connect`.
+            content: As for `AuditLog`.
+            redact: As for `AuditLog`.
+            hash_key: As for `AuditLog`.
+            on_store_down: As for `AuditLog`.
+            spill_folder: As for `AuditLog`; by default the path of the SQLite file with `.spill`
+                behind it, or a folder below `$XDG_STATE_HOME` (`~/.local/state`) that is the same
+                for all processes of this user and database.
+            max_pending: As for `AuditLog`.
+            on_full: As for `AuditLog`.
+            retry_after: As for `AuditLog`.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+            MissingDependencyError: An extra is missing.
+        """
+        if not isinstance(url, str):
+            msg = f"url must be a text, got {type(url).__name__}"
+            raise ConfigurationError(msg)
+        require("sqlalchemy", extra="sql")
+        self._sql: Any = require("langchain_groundedness.audit._sql_store", extra="sql")
+        self._place = self._sql.place_of(url)
+        self._store = self._sql.Store(self._place, connect_args=connect_args)
+        super().__init__(
+            content=content,
+            redact=redact,
+            hash_key=hash_key,
+            on_store_down=on_store_down,
+            spill_folder=spill_folder or _default_spill(self._place),
+            max_pending=max_pending,
+            on_full=on_full,
+            retry_after=retry_after,
+        )
+
+    def __repr__(self) -> str:
+        """Say where the database is, without any secret."""
+        return f"SQLAuditLog({str(self._place)!r})"
+
+    @override
+    def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
+        with self._sql.reported("be written to"):
+            self._store.insert(entries)
+
+    @override
+    def release(self) -> None:
+        self._store.close()
+
+    @override
+    def forked(self) -> None:
+        self._store.forked()
+
+    def upgrade(self) -> None:
+        """Make the tables, or bring them to the version of this package, now.
+
+        Raises:
+            AuditError: They are of a newer version, or the database is down.
+        """
+        with self._sql.reported("be upgraded"):
+            _ = self._store.engine
+
+    def get(self, record_id: str) -> AuditRecord | None:
+        """Read one record.
+
+        Args:
+            record_id: Its id.
+
+        Returns:
+            The record, with its review; `None` if there is none.
+
+        Raises:
+            AuditError: The database is down.
+        """
+        with self._sql.reported("be read"):
+            found: AuditRecord | None = self._store.get(record_id)
+            return found
+
+    def query(  # noqa: PLR0913  (filters by keyword)
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        decision: Action | None = None,
+        status: ReviewStatus | None = None,
+        query_class: str | None = None,
+        risk_tier: str | None = None,
+        model: str | None = None,
+        run_id: object = None,
+        thread_id: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        newest_first: bool = False,
+    ) -> AuditPage:
+        """Read records page by page, in order of time.
+
+        Args:
+            since: From this moment on.
+            until: Before this moment.
+            decision: What was decided.
+            status: The status of the review.
+            query_class: The class of the question.
+            risk_tier: The risk tier.
+            model: The chat model that has judged, or the class of the verifier if none has.
+            run_id: The run, or the outermost run.
+            thread_id: LangGraph's thread.
+            limit: How many at most, 1 to 10,000.
+            after: `next` of the page before.
+            newest_first: The order; the same for all pages.
+
+        Returns:
+            The page. Records that come in while pages are read, and belong there, are on a later
+            page or on none; none is on two.
+
+        Raises:
+            ConfigurationError: A filter has a value that cannot work.
+            AuditError: The database is down.
+        """
+        require_limit(limit)
+        where = self._sql.conditions(
+            since=aware("since", since),
+            until=aware("until", until),
+            decision=decision,
+            review_status=status,
+            query_class=query_class,
+            risk_tier=risk_tier,
+            model=model,
+            run_id=run_id,
+            thread_id=thread_id,
+        )
+        with self._sql.reported("be read"):
+            found = self._store.select(
+                where, limit=limit + 1, after=place_in(after), newest_first=newest_first
+            )
+        page = tuple(found[:limit])
+        return AuditPage(page, cursor(page[-1]) if len(found) > limit else None)
+
+    def waiting(self, *, limit: int = 100, after: str | None = None, **filters: Any) -> AuditPage:
+        """Read the records that wait for a reviewer, the oldest first.
+
+        Args:
+            limit: As for `query`.
+            after: As for `query`.
+            **filters: As for `query`.
+
+        Returns:
+            The page.
+        """
+        return self.query(status="waiting", limit=limit, after=after, **filters)
+
+    def records(self, **filters: Any) -> Iterator[AuditRecord]:
+        """Read all records in order of time, page by page.
+
+        Args:
+            **filters: As for `query`.
+
+        Yields:
+            The records.
+        """
+        after = None
+        while True:
+            page = self.query(**{"limit": _PAGE, **filters, "after": after})
+            yield from page.records
+            after = page.next
+            if after is None:
+                return
+
+    def count(self, **filters: Any) -> int:
+        """Count records.
+
+        Args:
+            **filters: `decision`, `query_class`, `risk_tier`, `model`, `thread_id`, `run_id`,
+                `since`, `until` and `status`, as for `query`.
+
+        Returns:
+            How many there are.
+        """
+        given = {("review_status" if k == "status" else k): v for k, v in filters.items()}
+        where = self._sql.conditions(**given)
+        with self._sql.reported("be read"):
+            return int(self._store.count(where))
+
+    def decide(  # noqa: PLR0913  (what a reviewer says)
+        self,
+        record_id: str,
+        *,
+        revision: int,
+        reviewer: str,
+        action: ReviewAction,
+        answer: str | None = None,
+        note: str | None = None,
+    ) -> AuditRecord:
+        """Write what a reviewer has decided, unless another one was first. A decision is final.
+
+        Args:
+            record_id: The record; one that does not wait can be overruled, too.
+            revision: The revision that the reviewer has seen.
+            reviewer: Who it is.
+            action: `approve`, `edit` or `reject`.
+            answer: The reviewer's text, with `edit`.
+            note: Why.
+
+        Returns:
+            The record as it is now.
+
+        Raises:
+            ReviewConflictError: Another reviewer was first, or the record has changed since.
+            ConfigurationError: An argument has a value that cannot work.
+            AuditError: There is no such record, or the database is down.
+        """
+        require_decision(reviewer, action, answer)
+        review = Review(
+            status="decided",
+            reviewer=reviewer,
+            action=action,
+            answer=answer,
+            note=note,
+            time=datetime.now(UTC),
+        )
+        with self._sql.reported("be written to"):
+            record, written = self._store.decide(record_id, revision, self._keeping.review(review))
+        if record is None:
+            msg = "there is no record with this id in the audit log"
+            raise AuditError(msg)
+        if not written:
+            raise conflict(record, revision)
+        found: AuditRecord = record
+        return found
+
+    def prune(self, *, older_than: timedelta, waiting: bool = False) -> int:
+        """Delete records for good.
+
+        Args:
+            older_than: Age from which on they go.
+            waiting: Whether those go that still wait for a reviewer.
+
+        Returns:
+            How many went.
+
+        Raises:
+            ConfigurationError: The age is negative.
+            AuditError: The database is down.
+        """
+        if older_than < timedelta(0):
+            msg = "older_than must not be negative"
+            raise ConfigurationError(msg)
+        where = self._sql.conditions(until=datetime.now(UTC) - older_than, settled=not waiting)
+        with self._sql.reported("be pruned"):
+            return int(self._store.delete(where))
+
+    def export(self, path: str | Path, **filters: Any) -> int:
+        """Write records into a file, one line of JSON each, that only its owner can read.
+
+        Args:
+            path: The file, which must not be there yet.
+            **filters: As for `query`.
+
+        Returns:
+            How many were written.
+
+        Raises:
+            AuditError: The file cannot be written, or the database is down.
+        """
+        number = 0
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(open_private(Path(path), flags), "w", encoding="ascii") as file:
+                for record in self.records(**filters):
+                    file.write(f"{record.to_json()}\n")
+                    number += 1
+        except OSError as exc:
+            msg = f"the file to export to cannot be written ({type(exc).__name__})"
+            raise AuditError(msg) from exc
+        return number
+
+
+def _default_spill(place: Any) -> Path:
+    if place.path is not None:
+        return Path(f"{place.path}.spill")
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    url = place.url
+    parts = (url.username, url.host, url.port, url.database, url.query.get("host"))
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    return Path(state) / "langchain-groundedness" / f"spill-{digest}"
