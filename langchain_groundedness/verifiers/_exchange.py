@@ -12,7 +12,7 @@ from langchain_groundedness.verifiers._quantities import (
     comparable,
     find_quantities,
 )
-from langchain_groundedness.words import find_words, stem
+from langchain_groundedness.words import Word, find_words, stem
 
 __all__ = ["exchanged_values"]
 
@@ -32,6 +32,10 @@ _BOTH_WAYS = frozenset(
     )
 )
 """Words between two names that may be exchanged without a change of meaning."""
+_ALIKE = dict.fromkeys(map(stem, ("his", "her", "its", "their")), "their")
+"""Whoever is exchanged may have another pronoun."""
+_LEGAL_FORMS = frozenset(map(stem, ("corp", "corporation", "inc", "ltd", "llc", "plc", "gmbh")))
+"""Left aside: "Acme" is "Acme Corp"."""
 _NOUN = re.compile(
     r"\b(?:the|an?|his|her|its|their|our|my) (?=(?P<one>[\w'\u2019-]+)(?P<two> [\w'\u2019-]+)?)",
     re.IGNORECASE,
@@ -69,7 +73,7 @@ def exchanged_values(claim: str, quotes: Sequence[str]) -> tuple[int, Difference
         >>> found.claim_value, found.evidence_value
         ('Anna hired Peter', 'Peter hired Anna')
     """
-    said = [f" {' '.join(word.stem for word in find_words(quote))} " for quote in quotes]
+    said = [_stems(quote) for quote in quotes]
     mine = _stems(claim)
     if any(mine in each for each in said):
         return None
@@ -84,7 +88,11 @@ def exchanged_values(claim: str, quotes: Sequence[str]) -> tuple[int, Difference
 
 
 def _stems(text: str) -> str:
-    return f" {' '.join(word.stem for word in find_words(text))} "
+    return f" {' '.join(_ALIKE.get(word.stem, word.stem) for word in _words(text))} "
+
+
+def _words(text: str) -> list[Word]:
+    return [word for word in find_words(text) if word.stem not in _LEGAL_FORMS]
 
 
 def _pairs(claim: str) -> Iterator[tuple[_Value, _Value]]:
@@ -135,9 +143,9 @@ def _exchanged(claim: str, one: _Value, other: _Value) -> str:
 def _difference(
     claim: str, one: _Value, other: _Value, quote: str, words_before: int
 ) -> Difference:
-    skipped = len(find_words(claim[: one.start]))
-    inside = len(find_words(claim[one.start : other.end]))
-    words = find_words(quote)[words_before + skipped :][:inside]
+    skipped = len(_words(claim[: one.start]))
+    inside = len(_words(claim[one.start : other.end]))
+    words = _words(quote)[words_before + skipped :][:inside]
     start, end = words[0].start, words[-1].end
     for quantity in find_quantities(quote):  # with its currency, with its unit
         if quantity.start < start < quantity.end:

@@ -34,6 +34,18 @@ from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
             None,
             None,
         ),
+        (
+            "Borealis sold its unit to Acme.",
+            "In May Acme Corp. sold its unit to Borealis Inc.",
+            "Borealis sold its unit to Acme",
+            "Acme Corp. sold its unit to Borealis",
+        ),
+        (
+            "Mark lent his bicycle to Anna.",
+            "Anna lent her bicycle to Mark.",
+            "Mark lent his bicycle to Anna",
+            "Anna lent her bicycle to Mark",
+        ),
         ("Maria employs the bank.", "The bank employs Maria as an analyst.", None, None),
         ("Ann Hill taught Tom Poe's son.", "Tom Poe taught Ann Hill's son.", None, None),
     ],
