@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from typing import Any, get_args
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -24,6 +25,9 @@ PER_PAGE = 25
 LONGEST_NAME = 80
 LONGEST_NOTE = 10_000
 LONGEST_ANSWER = 200_000
+
+NOT_SAVED = "Your decision was not saved"
+NO_RECORD = "There is no such record in the audit log"
 
 _SAID = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
@@ -103,15 +107,17 @@ class Pages:
 
     def next(self, visit: Visit) -> Response:
         """Go to the record behind one, in the order of the queue."""
-        filters = Filters.read(visit.query)
+        filters, after = Filters.read(visit.query), visit.query.get("after") or None
         try:
-            found = search(self._store, filters, after=visit.query.get("after") or None, limit=1)
+            found = search(self._store, filters, after=after, limit=1)
+            if after and not found.records:
+                found = search(self._store, filters, after=None, limit=1)
         except ConfigurationError:
             return visit.redirect("/")
         except AuditError as exc:
             return _down(visit, exc)
-        if not found.records:
-            visit.known.notice = visit.known.notice or "There is nothing behind it in this queue."
+        if not found.records or place_of(found.records[0]) == after:
+            visit.known.notice = f"{visit.known.notice} There is no other one in this queue."
             return visit.redirect(f"/?{filters.address}")
         return visit.redirect(f"/records/{found.records[0].id}?{filters.address}")
 
@@ -124,14 +130,14 @@ class Pages:
         note = _text(visit.form.get("note", "")).strip() or None
         answer = _text(visit.form.get("answer", ""))
         try:
-            record = self._store.get(visit.request.path_params["record_id"])
-            problem = _too_long(answer, note)
-            if record is not None and "answer" in visit.form:
-                problem = problem or _misread(action, answer, Item(record))
-            if problem:
+            seen = self._store.get(visit.request.path_params["record_id"])
+            if seen is None:
+                return _unsaved(visit, 404, NOT_SAVED, NO_RECORD)
+            problem = _too_long(answer, note) or _misread(visit, action, answer, Item(seen))
+            if problem and seen.revision == int(revision[:9]) and seen.review.status != "decided":
                 return self._item(visit, problem=problem, status=422)
             record = self._store.decide(
-                visit.request.path_params["record_id"],
+                seen.id,
                 revision=int(revision[:9]),
                 reviewer=visit.known.name,
                 action=_action(action),
@@ -141,11 +147,11 @@ class Pages:
         except ReviewConflictError as exc:
             return self._too_late(visit, exc)
         except AuditError as exc:
-            return _unsaved(visit, 503, "Your decision was not saved", str(exc), again=True)
+            return _unsaved(visit, 503, NOT_SAVED, str(exc), again=True)
         self._tell(record)
         visit.known.notice = f"You have {_SAID[action]} the answer before this one."
         filters = Filters.read(visit.form)
-        return visit.redirect(f"/next?{filters.address}")
+        return visit.redirect(f"/next?{urlencode({'after': place_of(record)})}&{filters.address}")
 
     def out_of_date(self, visit: Visit) -> Response:
         """Say that a form was made before the last sign-in, and give its text back."""
@@ -161,8 +167,7 @@ class Pages:
     def _item(self, visit: Visit, *, problem: str = "", status: int = 200) -> Response:
         record = self._store.get(visit.request.path_params["record_id"])
         if record is None:
-            heading = "There is no such record in the audit log"
-            return visit.page("message.html", status=404, heading=heading)
+            return visit.page("message.html", status=404, heading=NO_RECORD)
         given = visit.form or visit.query
         whole = visit.query.get("whole", "")
         number = int(whole) - 1 if whole.isascii() and whole.isdecimal() else None
@@ -230,8 +235,10 @@ def _unsaved(  # noqa: PLR0913  (what the page shows)
     )
 
 
-def _misread(action: str, answer: str, item: Item) -> str:
+def _misread(visit: Visit, action: str, answer: str, item: Item) -> str:
     """Say why a decision can hardly be meant; empty if it can."""
+    if action == "approve" and "answer" not in visit.form:
+        return ""
     if action == "edit" and not answer.strip():
         return "The edited answer is empty. To withhold the answer, reject it."
     if action == "edit" and answer == _text(editable(item.standing or "")):
