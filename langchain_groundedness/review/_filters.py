@@ -50,7 +50,7 @@ class Filters:
         Returns:
             The filters.
         """
-        known = {field.name: given.get(field.name, "").strip()[:_LONGEST] for field in fields(cls)}
+        known = {field.name: given.get(field.name, "")[:_LONGEST].strip() for field in fields(cls)}
         for name, accepted in CHOICES.items():
             known[name] = known[name] if known[name] in accepted else accepted[0]
         for name in ("since", "until"):
@@ -78,7 +78,7 @@ class Filters:
             "query_class": self.query_class,
             "risk_tier": self.risk_tier,
             "since": _day(self.since),
-            "until": until and until + timedelta(days=1),
+            "until": _next(until),
         }
         return {name: value for name, value in found.items() if value}
 
@@ -112,4 +112,11 @@ def _day(text: str) -> datetime | None:
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:
+        return None
+
+
+def _next(day: datetime | None) -> datetime | None:
+    try:
+        return day and day + timedelta(days=1)
+    except OverflowError:  # the last day there is
         return None
