@@ -14,13 +14,12 @@ from uuid import uuid4
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, merge_configs, run_in_executor
+from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
 
-from langchain_groundedness._agent_audit import Audited
-from langchain_groundedness._agent_doors import Decided, ask
+from langchain_groundedness._agent_doors import Decided
 from langchain_groundedness._agent_record import (
     plain_result,
     read_result,
@@ -32,10 +31,13 @@ from langchain_groundedness._agent_structured import in_paragraphs
 from langchain_groundedness._agent_turn import STATE_KEY, Turn, part, read_answer, read_turn
 from langchain_groundedness._held_model import Listening
 from langchain_groundedness._labels import LABELS
-from langchain_groundedness._recording import Recorder, unaudited
-from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.exceptions import ConfigurationError, VerificationError
+from langchain_groundedness.exceptions import (
+    ConfigurationError,
+    InputFormatError,
+    VerificationError,
+)
 from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
 
@@ -71,7 +73,6 @@ class Gate:
         extractor: Callable[[Any], Any] | None,
         *,
         whole_state: bool = False,
-        audit_log: AuditLog | None = None,
         **options: Any,
     ) -> None:
         """Check the options.
@@ -80,7 +81,6 @@ class Gate:
             checker: Checks the answers.
             extractor: Reads the state.
             whole_state: Whether the state is read as the output of any chain is.
-            audit_log: Gets a record of each decision; by default that of the checker.
             **options: Those of `Rules`.
 
         Raises:
@@ -96,15 +96,12 @@ class Gate:
         if extractor is not None and not callable(extractor):
             msg = f"context_extractor must be callable, got {type(extractor).__name__}"
             raise ConfigurationError(msg)
-        if audit_log is not None and not isinstance(audit_log, AuditLog):
-            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
-            raise ConfigurationError(msg)
-        log = getattr(checker, "audit_log", None) if audit_log is None else audit_log
-        checker = unaudited(checker)
-        self._recorder = Recorder(log, "node" if whole_state else "middleware", checker)
         keeps = _set_by_user(checker, "on_unverifiable") == "keep"
         self.rules = Rules(strips_unverifiable=not keeps, **options)
         self.checker = _correcting(checker) if self.rules.corrects else checker
+        self._policy = DecisionPolicy()
+        if isinstance(checker, GroundednessRunnable):
+            self._policy = checker.policy
         self._extractor = extractor
         self._whole_state = whole_state
 
@@ -120,15 +117,17 @@ class Gate:
         turn = read_turn(state)
         key = self._answer_key(state)
         if key is None and turn.final is None:
-            return _not_judged(turn, "the turn ends without an answer")
+            return self._not_judged(turn, "the turn ends without an answer")
         if key is None and turn.handed_over:
-            return _not_judged(turn, "the answer is a tool's own result, handed over as it is")
+            why = "the answer is a tool's own result, handed over as it is"
+            return self._not_judged(turn, why)
         try:
             source = self._read(state)
         except Exception as exc:  # noqa: BLE001  (a check that fails must not end the agent's run)
             text = str(part(state, key)) if key else str(turn.final.text) if turn.final else ""
             turn = turn if key is None else _standing_in(turn, text)
-            return Case(turn, result=_failed(text, "reading the state", exc), key=key)
+            result = self._failed(_unread(text), "reading the state", exc)
+            return Case(turn, result=result, key=key)
         if (heard := _heard(state, turn, source)) is not None:
             return Case(turn, result=heard, key=key)
         if key is not None:
@@ -171,51 +170,16 @@ class Gate:
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
             return self._failure(case.source, exc)
 
-    def settle(self, state: Any) -> dict[str, Any]:
-        """Read, check, act, and record what was decided.
+    def asks(self, case: Case, result: GroundednessResult) -> bool:
+        """Tell whether a person is asked about an answer.
 
         Args:
-            state: The state of an agent or a graph.
+            case: The case.
+            result: The result of its check.
 
         Returns:
-            The update of the state.
+            Whether the run is interrupted for it.
         """
-        case, audited = self._opened(state)
-        result = self.judge(case)
-        decided = None
-        if self._asks(case, result):
-            audited.before(result)
-            decided = audited.agreed(ask(case.turn, result, audited.record_id))
-        update = self.close(case, result, decided)
-        audited.after(result, update)
-        return update
-
-    async def asettle(self, state: Any) -> dict[str, Any]:
-        """Read, check, act, and record what was decided.
-
-        Args:
-            state: The state of an agent or a graph.
-
-        Returns:
-            The update of the state.
-        """
-        case, audited = self._opened(state)
-        result = await self.ajudge(case)
-        decided = None
-        if self._asks(case, result):
-            await audited.abefore(result)
-            given = ask(case.turn, result, audited.record_id)
-            decided = await run_in_executor(None, audited.agreed, given)
-        update = self.close(case, result, decided)
-        await audited.aafter(result, update)
-        return update
-
-    def _opened(self, state: Any) -> tuple[Case, Audited]:
-        case = self.open(state)
-        answer = case.source.answer if case.source else ""
-        return case, Audited(self._recorder, case.turn, key=case.key, answer=answer)
-
-    def _asks(self, case: Case, result: GroundednessResult) -> bool:
         return case.judged and self.rules.action(case.turn, result) == "review"
 
     def close(
@@ -256,8 +220,8 @@ class Gate:
         try:
             source = self._read({**state, "messages": messages, "structured_response": None})
         except Exception as exc:  # noqa: BLE001  (without evidence, nothing counts as verified)
-            _failed("", "reading the state", exc)
-            source = CheckInput(answer="")
+            source = _unread("")
+            self._failed(source, "reading the state", exc)
         checker = self.checker
         assert isinstance(checker, GroundednessRunnable)  # noqa: S101  (checked at construction)
         silent = structured and hold
@@ -288,7 +252,16 @@ class Gate:
             raise error
         if isinstance(error, VerificationError) and getattr(self.checker, "raise_on_failure", True):
             raise error
-        return _failed(source.answer, "the check", error)
+        return self._failed(source, "the check", error)
+
+    def _not_judged(self, turn: Turn, reason: str) -> Case:
+        result = unchecked_result(CheckInput(answer=""), reason, self._policy)
+        return Case(turn, result=result, judged=False)
+
+    def _failed(self, source: CheckInput, what: str, error: Exception) -> GroundednessResult:
+        _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, type(error).__name__)
+        reason = f"{what} failed ({type(error).__name__})"
+        return unchecked_result(source, reason, self._policy)
 
 
 def _heard(state: Any, turn: Turn, source: CheckInput) -> GroundednessResult | None:
@@ -306,13 +279,12 @@ def _known(case: Case) -> GroundednessResult:
     return case.result
 
 
-def _not_judged(turn: Turn, reason: str) -> Case:
-    return Case(turn, result=unchecked_result("", reason), judged=False)
-
-
-def _failed(answer: str, what: str, error: Exception) -> GroundednessResult:
-    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, type(error).__name__)
-    return unchecked_result(answer, f"{what} failed ({type(error).__name__})")
+def _unread(answer: str) -> CheckInput:
+    """Give an answer from a state that cannot be read, with what is known all the same."""
+    try:
+        return CheckInput(answer=answer).labelled(ensure_config().get("metadata") or {})
+    except InputFormatError:
+        return CheckInput(answer=answer)
 
 
 def _check(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import langchain.chat_models
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_groundedness import GroundednessResult, GroundednessRunnable
+from langchain_groundedness import GroundednessResult, GroundednessRunnable, SQLAuditLog
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedRequest, ScriptedServer
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
@@ -28,6 +28,7 @@ ANY_MODEL = snippet_below("Any other chat model")
 STREAMING = snippet_below("While the answer is written")
 UNCHANGED = snippet_below("On a chain that nobody changed")
 AGENT = snippet_below("In an agent")
+AUDIT = snippet_below("Audit log")
 PARTS = snippet_below("Where LangChain expects a model")
 
 SNIPPET_MODEL = "anthropic:claude-haiku-4-5"
@@ -94,6 +95,16 @@ def test_snippet_without_a_model_prints_what_it_says(
 ) -> None:
     run(snippet)
     assert capsys.readouterr().out.splitlines() == promised(snippet) != []
+
+
+def test_audit_snippet_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = run(AUDIT)["log"]
+    assert isinstance(log, SQLAuditLog)
+    log.close()
+    assert capsys.readouterr().out.splitlines() == promised(AUDIT) != []
 
 
 @pytest.mark.enable_socket
