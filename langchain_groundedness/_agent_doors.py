@@ -4,6 +4,7 @@ Two doors lead to one decision: the graph is resumed, or the record is decided i
 """
 
 import logging
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from langgraph.types import interrupt
@@ -76,8 +77,9 @@ def first_decision(
         return given, None
     review = review_of(given)
     assert review.action is not None  # noqa: S101  (every decision is an action)
-    try:
+    with suppress(GroundednessError):  # it is down, or this is an event loop, which must not wait
         log.flush(_DURABLE_WITHIN)
+    try:
         record = log.decide(
             record_id,
             revision=0,

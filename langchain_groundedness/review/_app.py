@@ -67,8 +67,8 @@ def make_app(
         Route("/logout", door.closed(pages.logout), methods=["POST"]),
         Route("/name", door.closed(pages.name, nameless=True), methods=both),
         Route("/next", door.closed(pages.next)),
-        Route("/records/{record_id}", door.closed(pages.item)),
-        Route("/records/{record_id}", door.closed(pages.decide), methods=["POST"]),
+        Route("/records/{record_id:path}", door.closed(pages.item)),
+        Route("/records/{record_id:path}", door.closed(pages.decide), methods=["POST"]),
         Mount("/static", StaticFiles(directory=_STATIC)),
     ]
     return Starlette(routes=routes, exception_handlers={TooLargeError: _too_large})
@@ -109,6 +109,8 @@ class _Door:
         else:
             given = visit.query.get("token")
         if self._knows(given):
+            if visit.session is not None:
+                return visit.redirect("/")
             return await run_in_threadpool(self._shown, self._pages.welcome, visit.signed_in())
         wrong = given is not None
         return await run_in_threadpool(

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from typing import Any, get_args
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
@@ -119,7 +119,8 @@ class Pages:
         if not found.records or place_of(found.records[0]) == after:
             visit.known.notice = f"{visit.known.notice} There is no other one in this queue."
             return visit.redirect(f"/?{filters.address}")
-        return visit.redirect(f"/records/{found.records[0].id}?{filters.address}")
+        place = quote(editable(found.records[0].id), safe="")
+        return visit.redirect(f"/records/{place}?{filters.address}")
 
     def decide(self, visit: Visit) -> Response:
         """Write what a reviewer has decided."""

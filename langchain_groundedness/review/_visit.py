@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -133,6 +134,10 @@ def _moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def _quoted(text: str) -> str:
+    return quote(editable(text), safe="")
+
+
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
@@ -151,5 +156,6 @@ _templates.filters |= {
     "short": _short,
     "moment": _moment,
     "words": _words,
+    "quoted": _quoted,
     "sign": SIGNS.__getitem__,
 }

@@ -140,7 +140,7 @@ def test_the_item_shows_answer_claims_citations_and_reasons(ada: Browser, keep: 
 
 def test_every_citation_leads_to_its_place_in_the_document(ada: Browser, keep: Keep) -> None:
     page = ada.get(f"/records/{keep(record()).id}").text
-    wanted = re.findall(r'<a href="#(d[^"]+)"', page)
+    wanted = re.findall(r'<a href="#(d\d[^"]+)"', page)
     there = re.findall(r' id="(d\d[^"]+)"', page)
     assert wanted
     assert set(wanted) == set(there)
@@ -190,6 +190,19 @@ def test_halves_of_characters_and_zeros_can_be_shown(ada: Browser, keep: Keep) -
 def test_there_is_a_page_for_records_that_are_not_there(ada: Browser) -> None:
     assert ada.get("/records/nothing").status_code == 404
     assert ada.post("/records/nothing", action="approve", revision=0).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["a/b", "é ?#&%", 'a"b'])
+def test_any_id_can_be_reviewed(ada: Browser, keep: Keep, log: SQLAuditLog, name: str) -> None:
+    keep(record(id=name))
+    page = ada.get(re.findall(r'<a href="([^"]*)" data-record', ada.get("/").text)[0])
+    assert page.status_code == 200
+    form = re.search(r'id="decide" method="post" action="([^"]*)"', page.text)
+    assert form
+    assert ada.post(unescape(form[1]), action="approve", revision=0).status_code == 200
+    found = log.get(name)
+    assert found
+    assert found.review.status == "decided"
 
 
 def test_a_long_document_can_be_shown_whole(ada: Browser, keep: Keep) -> None:

@@ -10,6 +10,13 @@ function say(text) {
   live.textContent = text;
 }
 
+// What stands there when the page is loaded is not read aloud; what comes later is.
+if (live.textContent) {
+  const first = live.textContent;
+  live.textContent = "\u00a0";
+  setTimeout(() => { if (live.textContent === "\u00a0") live.textContent = first; }, 100);
+}
+
 // --- claims and citations ---
 
 let claim = null; // the card that was chosen last
@@ -140,19 +147,20 @@ if (box) {
 }
 
 function keyed(key) {
-  const found = document.querySelector(`[data-key="${key}"]`);
+  const found = all(`[data-key="${key}"]`).pop();
   if (!found) return false;
-  if (key === "e") edit.open = true;
   if (key === "n" || key === "q") found.click();
-  else if (key !== "e") found.focus();
-  found.scrollIntoView({ block: "nearest" });
+  else if (key === "e") {
+    edit.open = true;
+    document.getElementById("edited").focus();
+  } else found.focus();
   return true;
 }
 
 function obey(key) {
   const records = document.body.classList.contains("queue");
   if (key === "j" || key === "k") (records ? stepRecord : step)(key === "j" ? 1 : -1);
-  else if (key === "c" && form !== undefined && !records) nextCitation();
+  else if (key === "c" && !records) nextCitation();
   else if (key === "m" && form) document.getElementById("note").focus();
   else if (key === "?") {
     const help = document.getElementById("shortcuts");
