@@ -56,7 +56,11 @@ class Kept:
             return pool.submit(opened).result()
 
     def add(self, *records: AuditRecord) -> None:
-        self._aside(lambda log: [log.record(each) for each in records])
+        def keep(log: SQLAuditLog) -> None:
+            for each in records:
+                log.record(each)
+
+        self._aside(keep)
 
     def review(self, record_id: str) -> Review:
         review: Review = self._aside(lambda log: log.get(record_id)).review
@@ -278,7 +282,7 @@ def test_a_record_is_reviewed_without_javascript(
     context = browser.new_context(java_script_enabled=False)
     page = page_of(context, entrance)
     page.fill("#f-text", "profit")
-    page.click("text=Show")
+    page.click(".go button")
     page.click("a[data-record]")
     page.click("#claim-2 a[data-cite] >> nth=1")
     assert page.url.endswith("#d2-0-39")

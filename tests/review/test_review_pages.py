@@ -238,7 +238,9 @@ def hostile() -> AuditRecord:
         "documents": (document,),
         "decision": {"action": "review", "reasons": (HOSTILE,)},
     }
-    texts = dict.fromkeys(("query_class", "risk_tier", "source", "outcome", "thread_id"), HOSTILE)
+    texts: dict[str, Any] = dict.fromkeys(
+        ("query_class", "risk_tier", "source", "outcome", "thread_id"), HOSTILE
+    )
     return record(of=fields, policy_version=HOSTILE, notes=(HOSTILE,), **texts)
 
 
