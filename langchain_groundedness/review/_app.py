@@ -5,6 +5,7 @@ Views run in threads, since they wait for the audit log.
 
 import hmac
 import logging
+import mimetypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ def make_app(
     if token is not None and len(token) < SHORTEST_TOKEN:
         msg = f"token must have at least {SHORTEST_TOKEN} characters, got {len(token)}"
         raise ConfigurationError(msg)
+    mimetypes.init()  # it reads files, which would hold up the event loop later
     pages = Pages(store, on_decided)
     door = _Door(token, pages)
     both = ["GET", "POST"]

@@ -1,7 +1,7 @@
 """Serves the review page until the process is told to stop."""
 
-import ipaddress
 import socket
+from contextlib import ExitStack
 from typing import Any
 
 import uvicorn
@@ -28,9 +28,11 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        taken = socket.socket(family, kind, protocol)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(place)
+        with ExitStack() as undo:
+            taken = undo.enter_context(socket.socket(family, kind, protocol))
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(place)
+            undo.pop_all()
     except OSError as exc:
         why = exc.strerror or type(exc).__name__
         msg = f"{host} port {port} cannot be listened on ({why}); choose another with --port"
@@ -48,14 +50,9 @@ def address_of(host: str, taken: socket.socket) -> str:
     Returns:
         The address, without a path.
     """
-    port = taken.getsockname()[1]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return f"http://{host}:{port}"
-    name = str(ipaddress.ip_address(1 if address.version == 6 else "127.0.0.1"))  # noqa: PLR2004  (IP versions)
-    shown = name if address.is_unspecified else str(address)
-    return f"http://[{shown}]:{port}" if address.version == 6 else f"http://{shown}:{port}"  # noqa: PLR2004  (same)
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (not bound here)
+    shown = f"[{name}]" if ":" in name else name
+    return f"http://{shown}:{taken.getsockname()[1]}"
 
 
 def serve(app: Any, taken: socket.socket) -> None:

@@ -187,7 +187,7 @@ def test_a_step_that_is_run_again_after_a_crash_keeps_its_decision(log: SQLAudit
             return super().put(*args, **kwargs)
 
     middleware = GroundednessMiddleware(check, on_ungrounded="review", audit_log=log)
-    graph = agent_of(call(), FALSE, TRUE, middleware=middleware, checkpointer=Crashing())
+    graph = agent_of(call(), FALSE, TRUE, TRUE, middleware=middleware, checkpointer=Crashing())
     ask(graph)
     value = {"type": "respond", "message": "Again.", "reviewer": "bob"}
     with pytest.raises(ConnectionError):

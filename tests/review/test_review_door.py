@@ -9,6 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 
 from langchain_groundedness import AuditRecord, ConfigurationError, SQLAuditLog
 from langchain_groundedness.review import create_review_app
@@ -71,13 +72,11 @@ def test_the_cookie_is_only_sent_encrypted_where_the_page_is(app: Any) -> None:
     assert "Secure" in page.headers["set-cookie"]
 
 
-def test_an_invented_cookie_is_nobody(app: Any) -> None:
-    browser = Browser(app, name=None)
-    for value in ("x", "a" * 43, "é"):
-        browser.http.cookies.set(
-            "groundedness-review-8321", value.encode("latin-1").decode("latin-1")
-        )
-        assert browser.get("/").url.path == "/login"
+@pytest.mark.parametrize("value", ["x", "a" * 43, "a" * 43 + "=", "%00"])
+def test_an_invented_cookie_is_nobody(app: Any, value: str) -> None:
+    client = TestClient(app, base_url="http://localhost:8321")
+    page = client.get("/", headers={"cookie": f"groundedness-review-8321={value}"})
+    assert page.url.path == "/login"
 
 
 def test_signing_out_ends_the_session_for_good(ada: Browser) -> None:
@@ -306,5 +305,6 @@ def test_the_page_can_be_mounted_below_a_path(app: Any, keep: Keep) -> None:
 
 def test_sockets_are_not_opened(app: Any) -> None:
     client = TestClient(app, base_url="http://localhost")
-    with pytest.raises(Exception, match="1008"), client.websocket_connect("/"):
+    with pytest.raises(WebSocketDisconnect) as refused, client.websocket_connect("/"):
         pass
+    assert refused.value.code == 1008
