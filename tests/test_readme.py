@@ -31,6 +31,7 @@ AGENT = snippet_below("In an agent")
 AUDIT = snippet_below("Audit log")
 REVIEW = snippet_below("Human review")
 PARTS = snippet_below("Where LangChain expects a model")
+DECIDED = snippet_below("What is decided")
 
 SNIPPET_MODEL = "anthropic:claude-haiku-4-5"
 
@@ -181,6 +182,11 @@ def test_review_snippet_leaves_an_answer_that_waits(
     log.flush()
     assert [record.thread_id for record in log.waiting().records] == ["1"]
     log.close()
+
+
+def test_policy_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    run(DECIDED)
+    assert capsys.readouterr().out.splitlines() == promised(DECIDED) != []
 
 
 def table(heading: str) -> list[str]:

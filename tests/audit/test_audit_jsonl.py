@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from audit.stores import names, record
@@ -28,7 +28,7 @@ def ids(log: JsonlAuditLog) -> list[str]:
 
 
 @given(st.lists(records(), max_size=4, unique_by=lambda kept: kept.id))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_any_records_come_back_as_they_were_kept(
     tmp_path_factory: pytest.TempPathFactory, given_records: list[AuditRecord]
 ) -> None:

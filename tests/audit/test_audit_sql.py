@@ -60,7 +60,7 @@ def ids(found: Any) -> list[str]:
 @settings(
     deadline=None,
     max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_any_records_come_back_as_they_were_kept(
     log: SQLAuditLog, given_records: list[AuditRecord]
