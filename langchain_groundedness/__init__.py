@@ -62,6 +62,7 @@ from langchain_groundedness.query import (
     RetrievalStrength,
     RunnableQueryClassifier,
 )
+from langchain_groundedness.resume import aresume_reviewed, resume_reviewed, resume_value
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.streaming import GroundednessGuard
@@ -183,10 +184,13 @@ __all__ = [
     "VerificationTask",
     "Verifier",
     "Versions",
+    "aresume_reviewed",
     "collect_groundedness",
     "groundedness_node",
     "load_arguments",
     "read_input",
+    "resume_reviewed",
+    "resume_value",
 ]
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")

@@ -8,24 +8,18 @@ from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.config import ensure_config, run_in_executor
 
+from langchain_groundedness._agent_doors import Decided, ask, first_decision, review_of
 from langchain_groundedness._agent_gate import Case, Gate
 from langchain_groundedness._agent_turn import STATE_KEY, Turn
 from langchain_groundedness._recording import Pending, Recorder, Run, log_of, thread_of, unaudited
-from langchain_groundedness.audit import AuditLog, Review
+from langchain_groundedness.audit import AuditLog, AuditRecord, Review
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["AuditedGate"]
 
-_REVIEWED = {
-    "approved": "approve",
-    "edited": "edit",
-    "rejected": "reject",
-    "responded": "reject",
-}
-"""What a reviewer has done, by the outcome."""
 _NOT_SHOWN = ("retrying", "responded")
 WAITING = "waiting"
 """Outcome of an answer about which a person is asked."""
@@ -74,9 +68,11 @@ class AuditedGate:
         """
         case, audited = self._opened(state)
         result = self.gate.judge(case)
+        decided = None
         if self.gate.asks(case, result):
             audited.before(result)
-        update = self.gate.close(case, result)
+            decided = audited.agreed(ask(case.turn, result, audited.record_id))
+        update = self.gate.close(case, result, decided)
         audited.after(result, update)
         return update
 
@@ -91,9 +87,12 @@ class AuditedGate:
         """
         case, audited = self._opened(state)
         result = await self.gate.ajudge(case)
+        decided = None
         if self.gate.asks(case, result):
             await audited.abefore(result)
-        update = self.gate.close(case, result)
+            given = ask(case.turn, result, audited.record_id)
+            decided = await run_in_executor(None, audited.agreed, given)
+        update = self.gate.close(case, result, decided)
         await audited.aafter(result, update)
         return update
 
@@ -123,9 +122,13 @@ class _Audited:
         above = getattr(callbacks, "parent_run_id", None)
         self._pending = Pending(recorder, Run(run_id=above, thread_id=thread_of(config)))
         self._fields: dict[str, Any] = {"attempt": turn.retries}
-        identity = _identity(config, turn, key, answer)
-        if identity is not None:
-            self._fields["id"] = identity
+        self._log = recorder.log
+        self._decided: Decided | None = None
+        self._standing: AuditRecord | None = None
+        self.record_id = _identity(config, turn, key, answer)
+        """Id of the record, the same when the step is run again; `None` outside of a thread."""
+        if self.record_id is not None:
+            self._fields["id"] = self.record_id
 
     def before(self, result: GroundednessResult) -> None:
         """Record that a person is asked; when the run is resumed, this changes nothing.
@@ -142,6 +145,18 @@ class _Audited:
             result: As for `before`.
         """
         await self._pending.aend(result, **self._waiting())
+
+    def agreed(self, given: Decided) -> Decided:
+        """Give the decision that holds; blocks while the log is asked.
+
+        Args:
+            given: What the graph was resumed with.
+
+        Returns:
+            The same, unless a reviewer of the audit log was first.
+        """
+        self._decided, self._standing = first_decision(self._log, self.record_id, given)
+        return self._decided
 
     def after(self, result: GroundednessResult, update: Mapping[str, Any]) -> None:
         """Record what was done.
@@ -177,13 +192,13 @@ class _Audited:
         fields = {**self._fields, "outcome": outcome, "shown_answer": shown}
         if not self._asked:
             return fields
-        review = Review(
-            status="decided",
-            action=_REVIEWED[outcome],
-            answer=shown if outcome == "edited" else None,
-            note=record.get("feedback"),
-            time=datetime.now(UTC),
-        )
+        if self._standing is not None:
+            if self._standing.content != "full":
+                return None  # what is kept of the review must not be digested again
+            kept = {"revision": self._standing.revision + 1, "review": self._standing.review}
+            return {**fields, **kept}
+        assert self._decided is not None  # noqa: S101  (somebody was asked)
+        review = review_of(self._decided).model_copy(update={"time": datetime.now(UTC)})
         return {**fields, "revision": 1, "review": review}
 
     def _shown(self, result: GroundednessResult, update: Mapping[str, Any]) -> str:

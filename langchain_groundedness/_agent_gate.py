@@ -18,15 +18,14 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
-from langgraph.types import interrupt
 
+from langchain_groundedness._agent_doors import Decided
 from langchain_groundedness._agent_record import (
     plain_result,
     read_result,
     record_of,
     unchecked_result,
 )
-from langchain_groundedness._agent_review import Answered, decision_of, review_request
 from langchain_groundedness._agent_settle import Rules
 from langchain_groundedness._agent_structured import in_paragraphs
 from langchain_groundedness._agent_turn import STATE_KEY, Turn, part, read_answer, read_turn
@@ -183,22 +182,25 @@ class Gate:
         """
         return case.judged and self.rules.action(case.turn, result) == "review"
 
-    def close(self, case: Case, result: GroundednessResult) -> dict[str, Any]:
+    def close(
+        self, case: Case, result: GroundednessResult, decided: Decided | None = None
+    ) -> dict[str, Any]:
         """Act on the result.
 
         Args:
             case: The case.
             result: The result of its check.
+            decided: What a person has decided, if one was asked.
 
         Returns:
             The update of the state.
         """
         if not case.judged:
             return {STATE_KEY: record_of(result, case.turn, "not_judged")}
-        action = self.rules.action(case.turn, result)
-        if action == "review":
-            update = self.rules.reviewed(case.turn, result, _decision(case.turn, result))
+        if decided is not None:
+            update = self.rules.reviewed(case.turn, result, decided)
         else:
+            action = self.rules.action(case.turn, result)
             update = self.rules.settle(case.turn, result, action)
         return update if case.key is None else _into_key(update, case.key, result)
 
@@ -318,15 +320,6 @@ def _config() -> RunnableConfig:
     """Keep the calls of the judge out of the agent's message streams, but in its traces."""
     internal: RunnableConfig = {"tags": [TAG_NOSTREAM], "metadata": internal_call_metadata()}
     return merge_configs(ensure_config(), internal)
-
-
-def _decision(turn: Turn, result: GroundednessResult) -> Any:
-    changed = result.answer != result.original_answer
-    suggestion = result.answer if changed else None
-    record = record_of(result, turn, "annotated")
-    request = review_request(result.original_answer, record, suggestion)
-    # The schema is a union, which its overloads leave out.
-    return decision_of(interrupt(request, response_schema=Answered))  # type: ignore[call-overload]
 
 
 def _standing_in(turn: Turn, answer: str) -> Turn:

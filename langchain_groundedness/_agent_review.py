@@ -21,7 +21,14 @@ class _Decision(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Approve(_Decision):
+class _Signed(_Decision):
+    reviewer: Words | None = None
+    """Who has decided."""
+    note: str | None = None
+    """Why."""
+
+
+class Approve(_Signed):
     """The answer goes out as it is."""
 
     type: Literal["approve"]
@@ -36,7 +43,7 @@ class _EditedAction(_Decision):
     args: _EditedAnswer
 
 
-class Edit(_Decision):
+class Edit(_Signed):
     """The reviewer's text goes out, under the same message id, and is not checked again."""
 
     type: Literal["edit"]
@@ -56,14 +63,14 @@ class Edit(_Decision):
         return self.answer or (self.edited_action.args.answer if self.edited_action else "")
 
 
-class Reject(_Decision):
+class Reject(_Signed):
     """The answer is withheld; `message` stands in for it, or the blocked message."""
 
     type: Literal["reject"]
     message: Words | None = None
 
 
-class Respond(_Decision):
+class Respond(_Signed):
     """The model hears `message` and answers again; the new answer is checked like the first."""
 
     type: Literal["respond"]
@@ -81,13 +88,16 @@ Answered: TypeAlias = _Decisions | Decision
 """What resumes the run: one decision, alone or in a list of one under `decisions`."""
 
 
-def review_request(answer: str, record: dict[str, Any], suggestion: str | None) -> dict[str, Any]:
+def review_request(
+    answer: str, record: dict[str, Any], suggestion: str | None, record_id: str | None = None
+) -> dict[str, Any]:
     """Ask a reviewer what to do with an answer.
 
     Args:
         answer: The answer.
         record: Its verdicts, as they stand in the state.
         suggestion: The corrected answer, if the checker made one.
+        record_id: Id of its record in the audit log.
 
     Returns:
         The value of the interrupt: plain data.
@@ -107,6 +117,7 @@ def review_request(answer: str, record: dict[str, Any], suggestion: str | None) 
         "review_configs": [{"action_name": _ACTION, "allowed_decisions": list(_DECISIONS)}],
         "groundedness": record,
         "suggestion": suggestion,
+        "record_id": record_id,
     }
 
 

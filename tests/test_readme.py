@@ -30,6 +30,7 @@ UNCHANGED = snippet_below("On a chain that nobody changed")
 AGENT = snippet_below("In an agent")
 BEFORE = snippet_below("Before the answer")
 AUDIT = snippet_below("Audit log")
+REVIEW = snippet_below("Human review")
 PARTS = snippet_below("Where LangChain expects a model")
 DECIDED = snippet_below("What is decided")
 
@@ -169,6 +170,19 @@ def test_agent_snippet_prints_what_it_says(
     monkeypatch.setattr(langchain.agents.factory, "init_chat_model", {SNIPPET_MODEL: model}.get)
     run(AGENT)
     assert capsys.readouterr().out.splitlines() == promised(AGENT) != []
+
+
+def test_review_snippet_leaves_an_answer_that_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = ScriptedChatModel(replies=["Revenue was $2.4B in Q3."])
+    monkeypatch.setattr(langchain.agents.factory, "init_chat_model", {SNIPPET_MODEL: model}.get)
+    monkeypatch.chdir(tmp_path)
+    log = run(REVIEW)["log"]
+    assert isinstance(log, SQLAuditLog)
+    log.flush()
+    assert [record.thread_id for record in log.waiting().records] == ["1"]
+    log.close()
 
 
 def test_policy_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,387 @@
+"""The review page in a real browser, served by the command."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from langchain_groundedness import AuditRecord, SQLAuditLog
+from langchain_groundedness.audit import Review
+from review.records import HOSTILE, record
+from review.test_review_pages import hostile
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    *(("--no-sandbox",) if os.geteuid() == 0 else ()),
+)
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        assert "GROUNDEDNESS_NEEDS_CHROMIUM" not in os.environ, "CI must not skip these tests"
+        pytest.skip("Chromium is not here (Debian: apt install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+class Kept:
+    """The audit log, used in a thread: Playwright has an event loop in this one."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def _aside(self, use: Callable[[SQLAuditLog], Any]) -> Any:
+        def opened() -> Any:
+            with SQLAuditLog(self.url, on_store_down="raise") as log:
+                return use(log)
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(opened).result()
+
+    def add(self, *records: AuditRecord) -> None:
+        def keep(log: SQLAuditLog) -> None:
+            for each in records:
+                log.record(each)
+
+        self._aside(keep)
+
+    def review(self, record_id: str) -> Review:
+        review: Review = self._aside(lambda log: log.get(record_id)).review
+        return review
+
+    def decide(self, record_id: str, **fields: Any) -> None:
+        self._aside(lambda log: log.decide(record_id, revision=0, **fields))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Kept:
+    log = Kept(f"sqlite:///{tmp_path / 'audit.db'}")
+    log.add(record(1), record(2, question="And profit?"), hostile())
+    return log
+
+
+@pytest.fixture
+def entrance(log: Kept) -> Iterator[str]:
+    """The address that the command prints."""
+    command = [sys.executable, "-m", "langchain_groundedness", "review", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--db", log.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/login\?token=([\w-]{43})$", line.strip())
+        assert found, line
+        yield found[0]
+        server.terminate()
+        out, err = server.communicate(timeout=60)
+        assert found[1] not in out + err  # printed once
+
+
+def page_of(context: BrowserContext, entrance: str, *, name: str = "Ada") -> Page:
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda line: problems.append(line.text))
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(entrance)
+    page.wait_for_url("**/name")
+    page.fill("#name", name)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/$"))
+    assert problems == []
+    return page
+
+
+@pytest.fixture
+def page(browser: Browser, entrance: str) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    yield page_of(context, entrance)
+    context.close()
+
+
+def focused(page: Page) -> Any:
+    return page.evaluate(
+        """() => { const e = document.activeElement;
+        return e.id || e.getAttribute('name') || e.textContent.trim(); }"""
+    )
+
+
+def test_a_record_is_reviewed_by_keyboard_alone(page: Page, log: Kept) -> None:
+    press = page.keyboard.press
+    press("j")
+    assert focused(page).startswith("<script>")
+    press("j")
+    assert focused(page) == "What was Q3 revenue?"
+    press("Enter")
+    page.wait_for_selector(".answer")
+    press("j")
+    assert focused(page) == "claim-1"
+    expect(page.locator("#live")).to_have_text("Claim 1 of 4: contradicted")
+    assert page.locator(".answer .claim.now").all_inner_texts() == ["Revenue was $2.4B in Q3"]
+    press("c")
+    shown = page.locator("mark.now")
+    assert "".join(shown.all_inner_texts()) == "Revenue was $2.1B in Q3, up 12% from last year."
+    expect(page.locator("#live")).to_contain_text("Q3 report")
+    expect(shown.first).to_be_in_viewport()
+    press("Escape")
+    assert "Revenue was $2.1B in Q3" in focused(page)
+    press("j")
+    press("c")
+    press("c")
+    assert shown.all_inner_texts() == ["Analysts had expected revenue of $2.0B."]
+    press("k")
+    assert focused(page) == "claim-1"
+    press("m")
+    page.keyboard.type("j k n a r: only text here")
+    press("Escape")
+    press("e")
+    assert focused(page) == "edited"
+    press("Control+A")
+    page.keyboard.type("Revenue was $2.1B.")
+    press("Control+Enter")
+    page.wait_for_url("**/records/record-2**")
+    expect(page.locator("#live")).to_contain_text("You have edited the answer")
+    review = log.review("record-1")
+    assert (review.answer, review.reviewer) == ("Revenue was $2.1B.", "Ada")
+    assert review.note == "j k n a r: only text here"
+    press("a")
+    assert focused(page) == "action"
+    review = log.review("record-2")
+    assert review.status == "waiting"  # the key leads there; it decides nothing
+    press("Enter")
+    page.wait_for_url("**/records/record-0**")
+    press("q")
+    page.wait_for_url(re.compile(r"/\?status=waiting$"))
+
+
+def test_shortcuts_can_be_switched_off(page: Page) -> None:
+    page.keyboard.press("?")
+    page.uncheck("#keys")
+    page.reload()
+    page.keyboard.press("j")
+    assert focused(page) != "What was Q3 revenue?"
+    page.click("#shortcuts summary")
+    expect(page.locator("#keys")).not_to_be_checked()
+
+
+def test_the_tab_key_goes_from_top_to_bottom_and_every_stop_is_visible(page: Page) -> None:
+    page.goto(page.url + "records/record-1")
+    stops = page.evaluate("document.querySelectorAll('main [tabindex=\"-1\"]').length")
+    assert stops
+    seen: list[str] = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(
+            """() => { const e = document.activeElement, s = getComputedStyle(e);
+            if (e === document.body) return null;
+            const marker = 'data-stop', known = e.getAttribute(marker);
+            if (known) return null;
+            e.setAttribute(marker, '1');
+            const box = e.getBoundingClientRect();
+            return [e.textContent.trim().slice(0, 30), s.outlineStyle, box.width > 0]; }"""
+        )
+        if stop is None:
+            break
+        assert stop[1] != "none", stop
+        assert stop[2], stop
+        seen.append(stop[0])
+    order = [
+        "Skip to the content",
+        "Groundedness review",
+        "Queue",
+        "Next item",
+        "Approve",
+        "Reject",
+    ]
+    assert [name for name in seen if name in order] == order
+
+
+def test_a_citation_is_shown_in_its_document_on_click(page: Page) -> None:
+    page.goto(page.url + "records/record-1")
+    page.click("#claim-2 a[data-cite] >> nth=1")
+    assert page.locator("mark.now").all_inner_texts() == ["Analysts had expected revenue of $2.0B."]
+    page.click(".answer .claim >> nth=2")
+    assert focused(page) == "claim-3"
+
+
+def test_hostile_text_does_nothing(page: Page) -> None:
+    home = page.url
+    for path in ("", "?status=any", "records/record-0", "records/record-0?whole=1"):
+        page.goto(home + path)
+        assert page.title() != "pwned"
+        assert page.evaluate("[...document.images].length") == 0
+        assert page.evaluate("document.querySelectorAll('script:not([src])').length") == 0
+    expect(page.locator(".answer .claim")).to_have_text(HOSTILE.replace("\u202e", "\ufffd"))
+    page.keyboard.press("e")
+    assert page.input_value("#edited") == f"{HOSTILE}!"
+
+
+def test_no_script_runs_that_is_not_ours(page: Page) -> None:
+    refused = page.evaluate(
+        """() => new Promise(done => {
+        document.addEventListener('securitypolicyviolation', e => done(e.violatedDirective));
+        const s = document.createElement('img'); s.src = 'https://example.org/x.png';
+        document.body.append(s); })"""
+    )
+    assert refused.startswith("img-src")
+
+
+def test_a_form_on_another_site_changes_nothing(page: Page, log: Kept) -> None:
+    target = page.url + "records/record-1"
+    other = page.context.new_page()
+    form = f"<form method=post action='{target}'><input name=action value=approve>"
+    other.set_content(f"{form}<input name=revision value=0><button>x</button></form>")
+    with other.expect_navigation():
+        other.click("button")
+    assert "does not come from this page" in other.content()
+    review = log.review("record-1")
+    assert review.status == "waiting"
+
+
+def test_of_two_reviewers_the_second_keeps_the_text(
+    page: Page, browser: Browser, entrance: str
+) -> None:
+    context = browser.new_context()
+    bob = page_of(context, entrance, name="Bob")
+    for each in (page, bob):
+        each.goto(each.url + "records/record-1")
+    page.click("button.approve")
+    page.wait_for_url("**/records/record-2**")
+    bob.fill("#note", "Bob's note")
+    bob.click("button.reject")
+    expect(bob.locator("h1")).to_have_text("Somebody else was first")
+    expect(bob.locator("#your-note")).to_have_value("Bob's note")
+    expect(bob.locator("main")).to_contain_text("approved by Ada")
+    context.close()
+
+
+def test_a_record_is_reviewed_without_javascript(
+    browser: Browser, entrance: str, log: Kept
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = page_of(context, entrance)
+    page.fill("#f-text", "profit")
+    page.click(".go button")
+    page.click("a[data-record]")
+    page.click("#claim-2 a[data-cite] >> nth=1")
+    assert page.url.endswith("#d2-0-39")
+    expect(page.locator("mark:target")).to_have_text("Analysts had expected revenue of $2.0B.")
+    page.click("#edit summary")
+    page.fill("#edited", "By hand.")
+    page.click("button.edit")
+    review = log.review("record-2")
+    assert review.answer == "By hand."
+    context.close()
+
+
+# --- what can be checked of accessibility by a program ---
+
+PROBLEMS = r"""() => {
+  const found = [];
+  const all = (s) => [...document.querySelectorAll(s)];
+  const shown = (e) => e.getClientRects().length > 0 && getComputedStyle(e).visibility !== 'hidden';
+  const name = (e) => (e.getAttribute('aria-label') || (e.labels && [...e.labels].map(
+    l => l.textContent).join(' ')) || e.textContent || '').trim();
+  for (const e of all('a, button, input:not([type=hidden]), select, textarea, summary'))
+    if (!name(e)) found.push('no name: ' + e.outerHTML.slice(0, 80));
+  for (const e of all('[aria-labelledby], [aria-describedby]'))
+    for (const a of ['aria-labelledby', 'aria-describedby'])
+      for (const id of (e.getAttribute(a) || '').split(' ').filter(Boolean))
+        if (!document.getElementById(id)) found.push(a + ' leads nowhere: ' + id);
+  const ids = all('[id]').map(e => e.id);
+  if (new Set(ids).size !== ids.length) found.push('an id is there twice');
+  for (const s of ['html[lang]', 'title', 'main', 'h1', 'header', '[role=status]'])
+    if (all(s).length !== 1) found.push(all(s).length + ' of ' + s);
+  let level = 0;
+  for (const h of all('h1, h2, h3, h4')) {
+    const now = +h.tagName[1];
+    if (now > level + 1) found.push('heading jumps: ' + h.textContent);
+    level = now;
+  }
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth)
+    found.push('the page scrolls sideways');
+  const rgb = (c) => c.match(/[\d.]+/g).map(Number);
+  const lum = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= .04045 ? v / 12.92
+    : ((v + .055) / 1.055) ** 2.4).reduce((s, v, i) => s + v * [.2126, .7152, .0722][i], 0);
+  const ground = (e) => { for (; e; e = e.parentElement) {
+    const c = rgb(getComputedStyle(e).backgroundColor);
+    if (c.length < 4 || c[3] === 1) return c; } return [255, 255, 255]; };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !shown(e) || e.closest('.hidden, .skip')) continue;
+    const [a, b] = [lum(rgb(getComputedStyle(e).color)), lum(ground(e))].sort((x, y) => y - x);
+    if ((a + .05) / (b + .05) < 4.5) found.push('contrast: ' + e.outerHTML.slice(0, 80));
+  }
+  for (const e of all('a, button, input:not([type=hidden]), select, textarea, summary')) {
+    const box = e.getBoundingClientRect();
+    const inline = e.tagName === 'A' && getComputedStyle(e).display === 'inline';
+    if (shown(e) && !inline && !e.closest('.skip') && (box.width < 24 || box.height < 24))
+      if (e.type !== 'checkbox') found.push('small target: ' + e.outerHTML.slice(0, 80));
+  }
+  return found;
+}"""
+
+VIEWS: dict[str, Any] = {
+    "desktop": {"viewport": {"width": 1280, "height": 860}},
+    "dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True},
+    "zoomed": {"viewport": {"width": 320, "height": 256}},
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_page_is_labelled_legible_and_as_wide_as_the_screen(
+    browser: Browser, entrance: str, view: str, log: Kept
+) -> None:
+    context = browser.new_context(**VIEWS[view])
+    page = page_of(context, entrance)
+    log.decide("record-2", reviewer="Bob", action="edit", answer="x", note="y")
+    home = page.url
+    paths = ("login", "name", "", "?status=any&decision=review", "records/record-1")
+    for path in (*paths, "records/record-0", "records/record-2", "records/none"):
+        page.goto(home + path)
+        for summary in page.locator("summary").all():
+            if summary.is_visible():
+                summary.click()
+        assert page.evaluate(PROBLEMS) == [], path
+    if os.environ.get("REVIEW_SCREENSHOTS"):
+        folder = Path(os.environ["REVIEW_SCREENSHOTS"])
+        for name, path in (("queue", ""), ("item", "records/record-1")):
+            page.goto(home + path)
+            page.screenshot(path=folder / f"{view}-{name}.png", full_page=True)
+    context.close()
+
+
+def test_on_a_phone_buttons_are_large_enough_for_a_thumb(browser: Browser, entrance: str) -> None:
+    context = browser.new_context(**VIEWS["phone"])
+    page = page_of(context, entrance)
+    page.tap("a[data-record] >> nth=1")
+    for button in page.locator(".buttons button").all():
+        box = button.bounding_box()
+        assert box
+        assert box["height"] >= 44
+    page.tap("#claim-1 a[data-cite]")
+    expect(page.locator("mark.now").first).to_be_in_viewport()
+    context.close()

@@ -1,0 +1,516 @@
+"""The pages on which people decide."""
+
+import logging
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from langchain_groundedness import AuditError, AuditRecord, Claim, ClaimVerdict, SQLAuditLog
+from langchain_groundedness.review import _search as searching
+from langchain_groundedness.review import create_review_app
+from review.conftest import TOKEN, Browser
+from review.records import ANSWER, HOSTILE, record, result
+
+Keep = Callable[..., AuditRecord]
+
+
+def text_of(page: str) -> str:
+    """What somebody reads."""
+    body = re.sub(r"(?s)<head>.*?</head>", "", page)
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def titles(page: Any) -> list[str]:
+    return re.findall(r"<a [^>]*data-record[^>]*>(.*?)</a>", page.text)
+
+
+# --- the queue ---
+
+
+def test_the_queue_shows_what_waits_the_oldest_first(ada: Browser, keep: Keep) -> None:
+    later, first = record(5, question="Later?"), record(1, question="First?")
+    keep(later, first, record(3, question="Passed?", review={"status": "none"}))
+    page = ada.get("/")
+    assert titles(page) == ["First?", "Later?"]
+    assert "2 waiting" in text_of(page.text)
+
+
+def test_an_empty_queue_says_so(ada: Browser) -> None:
+    assert "Nothing waits for a review." in text_of(ada.get("/").text)
+    assert "No record fits these filters." in text_of(ada.get("/", text="x").text)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"decision": "block"},
+        {"verdict": "unchecked"},
+        {"query_class": "product"},
+        {"risk_tier": "high"},
+        {"since": "2026-03-02"},
+        {"text": "wanted ONE"},
+        {"status": "decided"},
+        {"verdict": "unchecked", "text": "one", "risk_tier": "high"},
+    ],
+)
+def test_filters_find_the_record_that_fits(
+    ada: Browser, keep: Keep, log: SQLAuditLog, asked: dict[str, str]
+) -> None:
+    wanted = record(
+        30,
+        question="The one that is wanted",
+        verdict="unchecked",
+        query_class="product",
+        risk_tier="high",
+        decision={"action": "block", "reasons": ("why",)},
+    )
+    keep(wanted, record(1, question="Another"))
+    if asked.get("status") == "decided":
+        log.decide(wanted.id, revision=0, reviewer="bob", action="approve")
+    assert titles(ada.get("/", **asked)) == ["The one that is wanted"]
+
+
+def test_records_that_were_looked_at_are_shown_newest_first(ada: Browser, keep: Keep) -> None:
+    keep(*(record(n, question=f"Q{n}", review={"status": "none"}) for n in range(3)))
+    assert titles(ada.get("/", status="none")) == ["Q2", "Q1", "Q0"]
+
+
+@pytest.mark.parametrize("asked", [{}, {"text": "q"}])
+def test_pages_hold_every_record_once(ada: Browser, keep: Keep, asked: dict[str, str]) -> None:
+    keep(*(record(n, question=f"Q{n}") for n in range(60)))
+    seen, page = [], ada.get("/", **asked)
+    while True:
+        seen += titles(page)
+        onward = re.search(r'rel="next"[^>]*href="([^"]*)"', page.text)
+        if onward is None:
+            break
+        page = ada.get(unescape(onward[1]))
+    assert seen == [f"Q{n}" for n in range(60)]
+
+
+def test_a_search_that_would_take_too_long_goes_on_when_asked(
+    ada: Browser, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "_MOST_READ", 4)
+    monkeypatch.setattr(searching, "_READ_AT_ONCE", 2)
+    keep(*(record(n, question="needle" if n == 5 else "hay") for n in range(6)))
+    page = ada.get("/", text="needle")
+    assert titles(page) == []
+    assert "there is more to search" in text_of(page.text)
+    onward = re.search(r'rel="next"[^>]*href="([^"]*)"', page.text)
+    assert onward
+    assert titles(ada.get(unescape(onward[1]))) == ["needle"]
+
+
+@pytest.mark.parametrize("after", ["nonsense", "|", "2026-03-01|x|y", "\x00"])
+def test_a_place_that_nobody_was_given_leads_to_the_beginning(
+    ada: Browser, keep: Keep, after: str
+) -> None:
+    keep(record())
+    page = ada.get("/", after=after)
+    assert page.status_code == 200
+
+
+# --- one record ---
+
+
+def test_the_item_shows_answer_claims_citations_and_reasons(ada: Browser, keep: Keep) -> None:
+    page = ada.get(f"/records/{keep(record()).id}")
+    shown = text_of(page.text)
+    for expected in (
+        "What was Q3 revenue?",
+        "1 of 4 claims is contradicted",
+        "The documents give another amount.",
+        "support 3 %",
+        "documents disagree",
+        "the judge gave no verdict",
+        "the documents say $2.1B",
+        "Analysts had expected revenue of $2.0B.",
+    ):
+        assert expected in shown
+    answer = re.search(r'(?s)id="answer"[^>]*>(.*?)</p>', page.text)
+    assert answer
+    words = re.sub(r'<a class="ref.*?</a>', "", answer[1])
+    assert unescape(re.sub(r"<[^>]*>", "", words)) == ANSWER
+
+
+def test_every_citation_leads_to_its_place_in_the_document(ada: Browser, keep: Keep) -> None:
+    page = ada.get(f"/records/{keep(record()).id}").text
+    wanted = re.findall(r'<a href="#(d\d[^"]+)"', page)
+    there = re.findall(r' id="(d\d[^"]+)"', page)
+    assert wanted
+    assert set(wanted) == set(there)
+    assert len(there) == len(set(there))
+
+
+def test_every_claim_in_the_answer_leads_to_its_verdict_which_is_also_in_words(
+    ada: Browser, keep: Keep
+) -> None:
+    page = ada.get(f"/records/{keep(record()).id}").text
+    for number, verdict in ((1, "contradicted"), (2, "supported"), (3, "supported")):
+        assert re.search(rf'href="#claim-{number}".*?, {verdict}\)</span></a>', page)
+        assert f'id="claim-{number}"' in page
+
+
+def test_ids_of_a_page_are_unique(ada: Browser, keep: Keep) -> None:
+    ids = re.findall(r' id="([^"]+)"', ada.get(f"/records/{keep(record()).id}").text)
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("content", ["hash", "none"])
+def test_a_record_without_texts_can_be_read_and_decided(
+    ada: Browser, keep: Keep, content: Any
+) -> None:
+    kept = record(content=content, original_answer=None, shown_answer=None, question=None)
+    page = ada.get(f"/records/{keep(kept).id}")
+    assert "The text of the answer was not kept." in text_of(page.text)
+    assert ada.decide(kept, "reject", note="cannot tell").status_code == 200
+
+
+def test_an_answer_without_claims_and_documents_can_be_read(ada: Browser, keep: Keep) -> None:
+    bare = record(of={"claims": (), "documents": (), "verdict": "no_claims", "trust_score": None})
+    shown = text_of(ada.get(f"/records/{keep(bare).id}").text)
+    assert "No claim was found in this answer." in shown
+    assert "The answer was checked without documents." in shown
+
+
+def test_halves_of_characters_and_zeros_can_be_shown(ada: Browser, keep: Keep) -> None:
+    odd = "a\ud800b\x00c\u202ed\r\ne"
+    page = ada.get(
+        f"/records/{keep(record(of={'answer': odd, 'original_answer': odd, 'claims': ()})).id}"
+    )
+    assert page.status_code == 200
+    assert "a\ufffdb\ufffdc\ufffdd\ne" in page.text
+
+
+def test_there_is_a_page_for_records_that_are_not_there(ada: Browser) -> None:
+    assert ada.get("/records/nothing").status_code == 404
+    assert ada.post("/records/nothing", action="approve", revision=0).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["a/b", "é ?#&%", 'a"b'])
+def test_any_id_can_be_reviewed(ada: Browser, keep: Keep, log: SQLAuditLog, name: str) -> None:
+    keep(record(id=name))
+    page = ada.get(re.findall(r'<a href="([^"]*)" data-record', ada.get("/").text)[0])
+    assert page.status_code == 200
+    form = re.search(r'id="decide" method="post" action="([^"]*)"', page.text)
+    assert form
+    assert ada.post(unescape(form[1]), action="approve", revision=0).status_code == 200
+    found = log.get(name)
+    assert found
+    assert found.review.status == "decided"
+
+
+def test_a_long_document_can_be_shown_whole(ada: Browser, keep: Keep) -> None:
+    long = Document("A needle. " + "b" * 30_000 + " end")
+    found = ClaimVerdict(
+        claim=Claim(id="x", text="x"),
+        verdict="supported",
+        citations=({"document": 0, "start": 0, "end": 9, "quote": "A needle."},),
+    )
+    kept = keep(record(of={"claims": (found,), "documents": (long,)}))
+    assert " end</p>" not in ada.get(f"/records/{kept.id}").text
+    assert " end</p>" in ada.get(f"/records/{kept.id}", whole=1).text
+
+
+# --- outside text ---
+
+
+def hostile() -> AuditRecord:
+    found = ClaimVerdict(
+        claim=Claim(id=HOSTILE, text=HOSTILE, start=0, end=len(HOSTILE)),
+        verdict="contradicted",
+        explanation=HOSTILE,
+        correction=HOSTILE,
+        citations=({"document": 0, "start": 0, "end": len(HOSTILE), "quote": HOSTILE},),
+        verifier=HOSTILE,
+    )
+    document = Document(HOSTILE, id=HOSTILE, metadata={"title": HOSTILE, HOSTILE: HOSTILE})
+    fields: dict[str, Any] = {
+        "question": HOSTILE,
+        "answer": f"{HOSTILE}!",
+        "original_answer": HOSTILE,
+        "claims": (found,),
+        "documents": (document,),
+        "decision": {"action": "review", "reasons": (HOSTILE,)},
+    }
+    texts: dict[str, Any] = dict.fromkeys(
+        ("query_class", "risk_tier", "source", "outcome", "thread_id"), HOSTILE
+    )
+    return record(of=fields, policy_version=HOSTILE, notes=(HOSTILE,), **texts)
+
+
+def elements(page: str) -> list[str]:
+    """What a parser takes for tags, as `name attribute attribute`."""
+    found = re.findall(r'<([a-zA-Z](?:[^>"]|"[^"]*")*)>', page)
+    return [re.sub('"[^"]*"', "", tag).lower() for tag in found]
+
+
+def test_hostile_text_is_shown_as_text_everywhere(ada: Browser, keep: Keep) -> None:
+    kept = keep(hostile())
+    ada.decide(kept, "reject", note=HOSTILE)
+    pages = [
+        ada.get("/", status="any", text=HOSTILE, query_class=HOSTILE),
+        ada.get("/", status="any"),
+        ada.get(f"/records/{kept.id}"),
+        ada.decide(kept, "edit", answer=HOSTILE, note=HOSTILE),
+        ada.decide(kept, HOSTILE),
+        ada.get(f"/records/{HOSTILE}"),
+        ada.get("/login", token=HOSTILE),
+    ]
+    for page in pages:
+        tags = elements(page.text)
+        assert not any(tag.startswith(("img", "b ", "iframe", "object")) for tag in tags)
+        assert not any(re.search(r"\son\w+|\sstyle|srcdoc", tag) for tag in tags)
+        assert "javascript:" not in " ".join(
+            re.findall(r'(?:href|src|action)="([^"]*)"', page.text)
+        )
+        assert "49" not in re.findall(r"\{\{ .. \}\}|49", page.text)
+        for script in re.findall(r"(?s)<script([^>]*)>(.*?)</script>", page.text):
+            assert script == (' src="/static/review.js" defer', "")
+    assert text_of(pages[2].text).count("<script>document.title='pwned'</script>") > 10
+
+
+def test_the_name_of_a_reviewer_is_text_too(app: Any, keep: Keep) -> None:
+    eve = Browser(app, name="<b onload=x>Eve</b>")
+    kept = keep(record())
+    eve.decide(kept, "approve")
+    page = eve.get(f"/records/{kept.id}").text
+    assert "<b onload" not in page
+    assert "&lt;b onload=x&gt;Eve" in page
+
+
+def test_templates_never_let_text_through_unescaped() -> None:
+    from langchain_groundedness.review._visit import _templates  # noqa: PLC0415  (for this one)
+
+    loader = _templates.loader
+    assert loader is not None
+    assert _templates.autoescape is True
+    for name in loader.list_templates():
+        source = loader.get_source(_templates, name)[0]
+        assert not re.search(r"\|\s*safe|autoescape|Markup|<style|\sstyle=|\son\w+=", source), name
+
+
+# --- decisions ---
+
+
+def test_approve_edit_and_reject_are_written_with_the_note_and_the_name(
+    ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    first = keep(record(1), record(2), record(3))
+    ada.decide(first, "approve", note=" fine \r\n", answer=ANSWER)
+    ada.decide(record(2), "edit", answer="It was $2.1B.\r\nReally.")
+    ada.decide(record(3), "reject")
+    decided = [log.get(f"record-{n}") for n in (1, 2, 3)]
+    assert [
+        (r.review.action, r.review.answer, r.review.note, r.review.reviewer) for r in decided if r
+    ] == [
+        ("approve", None, "fine", "Ada"),
+        ("edit", "It was $2.1B.\nReally.", None, "Ada"),
+        ("reject", None, None, "Ada"),
+    ]
+
+
+def test_after_a_decision_the_next_item_of_the_same_queue_follows(ada: Browser, keep: Keep) -> None:
+    keep(*(record(n, question=f"Q{n}", risk_tier="high" if n % 2 else None) for n in range(6)))
+    page = ada.decide(record(1), "approve", risk_tier="high", status="waiting")
+    assert page.url.path == "/records/record-3"
+    assert "You have approved the answer before this one." in text_of(page.text)
+    assert 'name="risk_tier" value="high"' in page.text
+    page = ada.decide(record(5), "approve", risk_tier="high", status="waiting")
+    assert page.url.path == "/records/record-3"  # from the beginning again
+    page = ada.decide(record(3), "reject", risk_tier="high", status="waiting")
+    assert page.url.path == "/"
+    assert "There is no other one in this queue." in text_of(page.text)
+    assert "You have" not in text_of(ada.get("/").text)
+
+
+def test_an_item_can_be_left_for_later(ada: Browser, keep: Keep) -> None:
+    keep(record(1), record(2))
+    page = ada.get("/records/record-1", status="waiting")
+    onward = re.search(r'href="(/next[^"]*)"', page.text)
+    assert onward
+    page = ada.get(unescape(onward[1]))
+    assert page.url.path == "/records/record-2"
+
+
+@pytest.mark.parametrize(
+    ("action", "form", "said"),
+    [
+        ("edit", {"answer": "  "}, "The edited answer is empty."),
+        ("edit", {}, "The edited answer is empty."),
+        ("edit", {"answer": ANSWER}, "is what approving lets out"),
+        ("edit", {"answer": "x" * 200_001}, "longer than 200,000"),
+        ("approve", {"answer": "Changed."}, "Send the edited answer, or undo"),
+        ("reject", {"note": "x" * 10_001}, "longer than 10,000"),
+    ],
+)
+def test_a_decision_that_cannot_be_meant_is_asked_about_and_its_text_kept(
+    ada: Browser, log: SQLAuditLog, action: str, form: dict[str, str], said: str
+) -> None:
+    kept = record()
+    log.record(kept)
+    log.flush()
+    page = ada.decide(kept, action, **{"note": "my note", **form})
+    assert page.status_code == 422
+    assert said in text_of(page.text)
+    for given in form.values():
+        assert given.strip() in page.text
+    found = log.get(kept.id)
+    assert found
+    assert found.review.status == "waiting"
+
+
+@pytest.mark.parametrize(
+    "form", [{"action": "burn", "revision": "0"}, {"action": "approve"}, {"revision": "x"}]
+)
+def test_a_form_that_is_none_of_ours_changes_nothing(
+    ada: Browser, keep: Keep, log: SQLAuditLog, form: dict[str, str]
+) -> None:
+    kept = keep(record())
+    assert ada.post(f"/records/{kept.id}", **form).status_code == 400
+    found = log.get(kept.id)
+    assert found
+    assert found.revision == 0
+
+
+def test_the_suggested_correction_can_be_sent_as_the_edited_answer(
+    ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    kept = record(of={"answer": "Revenue was [CORRECTED: $2.1B]."}, source="middleware")
+    page = ada.get(f"/records/{keep(kept).id}").text
+    assert "Revenue was [CORRECTED: $2.1B].</textarea>" in page
+    assert ada.decide(kept, "edit", answer="Revenue was [CORRECTED: $2.1B].").status_code == 200
+    found = log.get(kept.id)
+    assert found
+    assert found.review.answer == "Revenue was [CORRECTED: $2.1B]."
+
+
+def test_a_record_that_nobody_asked_about_can_be_overruled(
+    ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    kept = keep(record(review={"status": "none"}))
+    ada.decide(kept, "reject")
+    found = log.get(kept.id)
+    assert found
+    assert found.review.action == "reject"
+
+
+def test_the_second_of_two_reviewers_reads_the_first_decision_and_keeps_the_text(
+    app: Any, ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    bob = Browser(app, name="Bob")
+    kept = keep(record())
+    ada.get(f"/records/{kept.id}")
+    bob.get(f"/records/{kept.id}")
+    ada.decide(kept, "reject", note="wrong amount")
+    page = bob.decide(kept, "edit", answer="Bob's own text", note="Bob's note")
+    assert page.status_code == 409
+    shown = text_of(page.text)
+    for expected in ("Somebody else was first", "rejected by Ada", "wrong amount"):
+        assert expected in shown
+    assert "Bob&#39;s own text</textarea>" in page.text
+    assert "Bob&#39;s note</textarea>" in page.text
+    found = log.get(kept.id)
+    assert found
+    assert (found.review.reviewer, found.revision) == ("Ada", 1)
+
+
+def test_a_record_that_has_changed_must_be_read_again(ada: Browser, keep: Keep) -> None:
+    kept = keep(record(revision=2))
+    page = ada.decide(kept, "approve", revision=1)
+    assert page.status_code == 409
+    assert "The record has changed" in text_of(page.text)
+
+
+def test_a_decided_record_offers_no_decision(ada: Browser, keep: Keep) -> None:
+    kept = keep(record())
+    ada.decide(kept, "edit", answer="Mine.", note="why")
+    page = ada.get(f"/records/{kept.id}").text
+    assert 'name="action"' not in page
+    assert "edited by Ada" in text_of(page)
+    assert "Mine." in page
+
+
+def test_a_reviewer_can_be_told_of_to_whoever_waits(log: SQLAuditLog, keep: Keep) -> None:
+    heard: list[AuditRecord] = []
+    app = create_review_app(log, token=TOKEN, on_decided=heard.append)
+    kept = keep(record())
+    Browser(app).decide(kept, "approve")
+    assert [(r.id, r.review.action, r.revision) for r in heard] == [(kept.id, "approve", 1)]
+
+
+def test_a_listener_that_fails_changes_nothing(
+    log: SQLAuditLog, keep: Keep, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: AuditRecord) -> None:
+        raise RuntimeError(ANSWER)
+
+    kept = keep(record())
+    page = Browser(create_review_app(log, token=TOKEN, on_decided=fail)).decide(kept, "approve")
+    assert page.status_code == 200
+    assert "RuntimeError" in caplog.text
+    assert ANSWER not in caplog.text
+
+
+# --- when the store is down ---
+
+
+def test_a_store_that_is_down_is_named_and_the_reviewers_text_kept(
+    ada: Browser, keep: Keep, log: SQLAuditLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = keep(record())
+
+    def down(*_: Any, **__: Any) -> Any:
+        msg = "the audit log's database cannot be read"
+        raise AuditError(msg)
+
+    for name in ("get", "query", "count", "decide"):
+        monkeypatch.setattr(log, name, down)
+    for path in ("/", f"/records/{kept.id}", "/next"):
+        page = ada.get(path)
+        assert page.status_code == 503
+        assert "cannot be read" in text_of(page.text)
+    page = ada.decide(kept, "edit", answer="My long text", note="My note")
+    assert page.status_code == 503
+    assert "My long text</textarea>" in page.text
+    monkeypatch.undo()
+    again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+    again.pop("form_token")
+    assert ada.post(f"/records/{kept.id}", **again).status_code == 200
+    found = log.get(kept.id)
+    assert found
+    assert found.review.answer == "My long text"
+
+
+def test_an_error_of_ours_shows_no_text_and_logs_none(
+    ada: Browser, log: SQLAuditLog, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(log, "query", lambda **_: 1 / 0)
+    caplog.set_level(logging.DEBUG)
+    page = ada.get("/")
+    assert page.status_code == 500
+    assert "ZeroDivisionError" not in page.text
+    assert "ZeroDivisionError" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_results_can_be_reviewed_that_are_large(ada: Browser, keep: Keep) -> None:
+    words = "Revenue was $2.4B in Q3. " * 400
+    claims = tuple(
+        ClaimVerdict(
+            claim=Claim(
+                id=f"c{n}", text=words[25 * n : 25 * n + 24], start=25 * n, end=25 * n + 24
+            ),
+            verdict="supported",
+        )
+        for n in range(400)
+    )
+    big = result(answer=words, original_answer=words, claims=claims)
+    page = ada.get(f"/records/{keep(AuditRecord.from_result(big)).id}")
+    assert page.text.count('class="ref ') == 400
