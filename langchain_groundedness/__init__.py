@@ -44,7 +44,7 @@ from langchain_groundedness.exceptions import (
     require,
 )
 from langchain_groundedness.inputs import CheckInput, read_input
-from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.policy import DecisionPolicy, DecisionRule
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.streaming import GroundednessGuard
@@ -111,6 +111,7 @@ __all__ = [
     "CrossEncoderVerifier",
     "Decision",
     "DecisionPolicy",
+    "DecisionRule",
     "Edit",
     "EmbeddedCrossEncoder",
     "EmbeddedDecisionModel",

@@ -35,8 +35,13 @@ from langchain_groundedness._held_model import Listening
 from langchain_groundedness._labels import LABELS
 from langchain_groundedness._recording import Recorder, unaudited
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.exceptions import ConfigurationError, VerificationError
+from langchain_groundedness.exceptions import (
+    ConfigurationError,
+    InputFormatError,
+    VerificationError,
+)
 from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
 
@@ -106,6 +111,9 @@ class Gate:
         keeps = _set_by_user(checker, "on_unverifiable") == "keep"
         self.rules = Rules(strips_unverifiable=not keeps, **options)
         self.checker = _correcting(checker) if self.rules.corrects else checker
+        self._policy = DecisionPolicy()
+        if isinstance(checker, GroundednessRunnable):
+            self._policy = checker.policy
         self._extractor = extractor
         self._whole_state = whole_state
 
@@ -121,15 +129,17 @@ class Gate:
         turn = read_turn(state)
         key = self._answer_key(state)
         if key is None and turn.final is None:
-            return _not_judged(turn, "the turn ends without an answer")
+            return self._not_judged(turn, "the turn ends without an answer")
         if key is None and turn.handed_over:
-            return _not_judged(turn, "the answer is a tool's own result, handed over as it is")
+            why = "the answer is a tool's own result, handed over as it is"
+            return self._not_judged(turn, why)
         try:
             source = self._read(state)
         except Exception as exc:  # noqa: BLE001  (a check that fails must not end the agent's run)
             text = str(part(state, key)) if key else str(turn.final.text) if turn.final else ""
             turn = turn if key is None else _standing_in(turn, text)
-            return Case(turn, result=_failed(text, "reading the state", exc), key=key)
+            result = self._failed(_unread(text), "reading the state", exc)
+            return Case(turn, result=result, key=key)
         if (heard := _heard(state, turn, source)) is not None:
             return Case(turn, result=heard, key=key)
         if key is not None:
@@ -249,8 +259,8 @@ class Gate:
         try:
             source = self._read({**state, "messages": messages, "structured_response": None})
         except Exception as exc:  # noqa: BLE001  (without evidence, nothing counts as verified)
-            _failed("", "reading the state", exc)
-            source = CheckInput(answer="")
+            source = _unread("")
+            self._failed(source, "reading the state", exc)
         checker = self.checker
         assert isinstance(checker, GroundednessRunnable)  # noqa: S101  (checked at construction)
         silent = structured and hold
@@ -281,7 +291,16 @@ class Gate:
             raise error
         if isinstance(error, VerificationError) and getattr(self.checker, "raise_on_failure", True):
             raise error
-        return _failed(source.answer, "the check", error)
+        return self._failed(source, "the check", error)
+
+    def _not_judged(self, turn: Turn, reason: str) -> Case:
+        result = unchecked_result(CheckInput(answer=""), reason, self._policy)
+        return Case(turn, result=result, judged=False)
+
+    def _failed(self, source: CheckInput, what: str, error: Exception) -> GroundednessResult:
+        _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, type(error).__name__)
+        reason = f"{what} failed ({type(error).__name__})"
+        return unchecked_result(source, reason, self._policy)
 
 
 def _heard(state: Any, turn: Turn, source: CheckInput) -> GroundednessResult | None:
@@ -299,13 +318,12 @@ def _known(case: Case) -> GroundednessResult:
     return case.result
 
 
-def _not_judged(turn: Turn, reason: str) -> Case:
-    return Case(turn, result=unchecked_result("", reason), judged=False)
-
-
-def _failed(answer: str, what: str, error: Exception) -> GroundednessResult:
-    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, type(error).__name__)
-    return unchecked_result(answer, f"{what} failed ({type(error).__name__})")
+def _unread(answer: str) -> CheckInput:
+    """Give an answer from a state that cannot be read, with what is known all the same."""
+    try:
+        return CheckInput(answer=answer).labelled(ensure_config().get("metadata") or {})
+    except InputFormatError:
+        return CheckInput(answer=answer)
 
 
 def _check(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from langchain_groundedness._agent_turn import Turn
+from langchain_groundedness._holds import Situation
 from langchain_groundedness._labels import LABELS
 from langchain_groundedness.inputs import CheckInput
-from langchain_groundedness.types import Claim, ClaimVerdict, Decision, GroundednessResult
+from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.types import Claim, ClaimVerdict, GroundednessResult
 
 __all__ = ["Outcome", "plain", "plain_result", "read_result", "record_of", "unchecked_result"]
 
@@ -83,27 +85,32 @@ def read_result(data: Mapping[str, Any], source: CheckInput) -> GroundednessResu
     return GroundednessResult.model_validate({**data, "documents": source.documents})
 
 
-def unchecked_result(answer: str, reason: str) -> GroundednessResult:
+def unchecked_result(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
     """Say that an answer could not be checked at all.
 
     Args:
-        answer: The answer.
-        reason: Why, in words.
+        source: What should have been checked.
+        reason: Why it was not, in words.
+        policy: What to do with such an answer.
 
     Returns:
         A result with the whole answer as one unchecked claim.
     """
+    answer = source.answer
     whole = Claim(id="c1", text=answer.strip(), start=0, end=len(answer))
+    verdicts = (ClaimVerdict.unchecked(whole, reason),) if whole.text else ()
+    given = Situation.after_failure(reason, verdicts, answer, **source.labels)
     return GroundednessResult(
         question=None,
         answer=answer,
         original_answer=answer,
         documents=(),
-        claims=(ClaimVerdict.unchecked(whole, reason),) if whole.text else (),
+        claims=verdicts,
         trust_score=None,
         verdict="unchecked",
         is_trusted=False,
-        decision=Decision(action="review", reasons=(reason,)),
+        decision=policy.judge(given),
+        **source.labels,
     )
 
 

@@ -21,7 +21,7 @@ from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["AfterRetries", "OnUngrounded", "Rules"]
 
-AfterRetries: TypeAlias = Literal["annotate", "correct", "block", "review"]
+AfterRetries: TypeAlias = Literal["annotate", "correct", "block", "review", "policy"]
 OnUngrounded: TypeAlias = AfterRetries | Literal["retry"]
 
 _AFTER_RETRIES = get_args(AfterRetries)
@@ -62,7 +62,7 @@ class Rules:
     @property
     def reviews(self) -> bool:
         """Whether a human may be asked."""
-        return "review" in self._actions
+        return not {"review", "policy"}.isdisjoint(self._actions)
 
     @property
     def _actions(self) -> tuple[str, ...]:
@@ -77,14 +77,23 @@ class Rules:
             result: The result of its check.
 
         Returns:
-            `annotate` for a grounded answer; else what the options say.
+            `annotate` for a grounded answer; else what the options say. What the policy blocks
+            only a person can let out.
         """
-        if result.is_trusted and result.decision.action in {"pass", "flag"}:
+        decided = result.decision.action
+        if _is_fine(result):
             return "annotate"
-        if self.on_ungrounded != "retry":
-            return self.on_ungrounded
-        again = turn.retries < self.max_retries and can_do_better(result)
-        return "retry" if again else self.after_retries
+        action = self.on_ungrounded
+        if action == "retry":
+            again = turn.retries < self.max_retries and can_do_better(result)
+            action = "retry" if again else self.after_retries
+        if action in {"retry", "review"}:
+            return action
+        if decided == "block":
+            return "block"
+        if action == "policy":
+            return "review" if decided == "review" else "annotate"
+        return action
 
     def settle(
         self, turn: Turn, result: GroundednessResult, action: OnUngrounded
@@ -106,7 +115,7 @@ class Rules:
             return self._corrected(turn, result)
         if action == "block":
             return self._withheld(turn, result, self.blocked_message, "blocked")
-        outcome: Outcome = "passed" if result.is_trusted else "annotated"
+        outcome: Outcome = "passed" if _is_fine(result) else "annotated"
         return _update(turn, result, outcome, _annotated(turn, _as_it_came(result)))
 
     def reviewed(
@@ -159,6 +168,10 @@ class Rules:
             return _update(turn, result, outcome, _said(turn, text))
         update = _update(turn, result, outcome, rewritten(turn.own_messages, None, text))
         return {**update, "structured_response": None}
+
+
+def _is_fine(result: GroundednessResult) -> bool:
+    return result.is_trusted and result.decision.action in {"pass", "flag"}
 
 
 def _again(

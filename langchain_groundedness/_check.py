@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness._causes import cause
 from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
+from langchain_groundedness._holds import Situation
 from langchain_groundedness._steps import CheckState, Step, UnexpectedReplyError, replies_of
 from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
@@ -308,11 +309,6 @@ class Check:
         """Sum the final state up."""
         source, verdicts = state.source, self.outcome(state)
         score = trust_score(verdicts)
-        given: Any = {
-            "answer": source.answer,
-            "trust_score": score,
-            "trust_threshold": self.trust_threshold,
-        }
         corrected = state.corrected
         return GroundednessResult(
             question=source.question,
@@ -322,10 +318,41 @@ class Check:
             claims=verdicts,
             trust_score=score,
             verdict=answer_verdict(verdicts),
-            is_trusted=self.policy.is_trusted(verdicts, **given),
-            decision=self.policy.decide(verdicts, **given),
+            is_trusted=self.policy.is_trusted(
+                verdicts,
+                answer=source.answer,
+                trust_score=score,
+                trust_threshold=self.trust_threshold,
+            ),
+            decision=self.policy.judge(self.situation(source, verdicts)),
             edits=() if corrected is None else corrected.edits,
             usage=usage,
+            **source.labels,
+        )
+
+    def situation(
+        self,
+        source: CheckInput,
+        verdicts: Sequence[ClaimVerdict],
+        *,
+        complete: bool = True,
+        labelled: bool = True,
+    ) -> Situation:
+        """Describe an answer to the policy.
+
+        Args:
+            source: What is checked.
+            verdicts: What is known about its claims.
+            complete: Whether that is all.
+            labelled: Whether what is not known about the question stays unknown.
+        """
+        return Situation(
+            verdicts=verdicts,
+            answer=source.answer,
+            trust_score=trust_score(verdicts),
+            trust_threshold=self.trust_threshold,
+            complete=complete,
+            labelled=labelled,
             **source.labels,
         )
 

@@ -237,11 +237,6 @@ class _OnlyVerified(ReleaseRules):
         return ReleaseRules.edits(self, text, sentence._replace(verdicts=tuple(failed)))
 
 
-_ONLY_VERIFIED = _OnlyVerified(
-    on_unchecked="hold_back", unchecked_marker="", blocks=False, blocked_message=""
-)
-
-
 @dataclass
 class _Ear:
     """One streamed answer: what comes from the model, what is found out, what leaves."""
@@ -257,7 +252,13 @@ class _Ear:
         given = {"documents": list(source.documents), "question": source.question}
         self.live = heard.checker.live(removes=heard.hold, **given, **source.labels)
         self.config, self._counter = counted(heard.config)
-        self._release = Release(self.live, _ONLY_VERIFIED)
+        rules = _OnlyVerified(
+            on_unchecked="hold_back",
+            unchecked_marker="",
+            check=heard.checker.check,
+            blocked_message="",
+        )
+        self._release = Release(self.live, rules)
         self._events = EventStream(self.config)
         self._due: list[ChatGenerationChunk] = []
         self._error: BaseException | None = None

@@ -120,6 +120,21 @@ class LiveCheck:
         return self._text
 
     @property
+    def check(self) -> Check:
+        """The steps and options."""
+        return self._check
+
+    @property
+    def source(self) -> CheckInput:
+        """What came so far."""
+        return self._head.model_copy(update={"answer": self.text})
+
+    @property
+    def labelled(self) -> bool:
+        """Whether what is not known about the question stays unknown."""
+        return self.closed or self._upstream.labelled
+
+    @property
     def certain(self) -> int:
         """How much of the answer cannot become part of a sentence that is not among `units`."""
         return len(self.text) if self.closed else self._reader.certain
@@ -228,7 +243,7 @@ class LiveCheck:
             self._claims += claims
             self.units.append(Unit(start, end, first, claims))
         if sentences:
-            self._chunks.append(self._maker.claims(self._source(), self._claims[known:]))
+            self._chunks.append(self._maker.claims(self.source, self._claims[known:]))
         while self._planned < len(self.units) and self._plan(self.units[self._planned]):
             self._planned += 1
 
@@ -268,9 +283,6 @@ class LiveCheck:
         self._verdicts |= {verdict.claim.id: verdict for verdict in verdicts}
         self._chunks += self._maker.verdicts(verdicts)
 
-    def _source(self) -> CheckInput:
-        return self._head.model_copy(update={"answer": self.text})
-
     def _go_on(self) -> None:
         """Edit the text as a whole, once everything is checked, if sentences are not enough."""
         if not self.closed or self.edits_by_sentence or self._last is not None:
@@ -287,7 +299,7 @@ class LiveCheck:
         if corrected is None and self.closed and (edits := self._edits()):
             corrected = CorrectedAnswer(text=apply_edits(self.text, edits), edits=edits)
         return CheckState(
-            source=self._source(),
+            source=self.source,
             claims=tuple(self._claims),
             verdicts=tuple(
                 self._verdicts[claim.id] for claim in self._claims if claim.id in self._verdicts

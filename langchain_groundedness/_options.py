@@ -1,6 +1,6 @@
 """Options that are checked when an object is made, with an error of this package."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from langchain_core.runnables import Runnable
@@ -8,7 +8,7 @@ from langchain_core.runnables.base import coerce_to_runnable
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from typing_extensions import override
 
-from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.exceptions import ConfigurationError, Fault
 
 __all__ = ["AnyRunnable", "CheckedOptions", "OptionsAlone"]
 
@@ -57,10 +57,10 @@ class CheckedOptions(BaseModel):
         try:
             super().__init__(**options)
         except ValidationError as exc:
-            unknown = any(fault["type"] == "extra_forbidden" for fault in exc.errors())
-            known = f"; options are: {accepted}" if unknown else ""
-            msg = f"{type(self).__name__}: {_problems(exc)}{known}"
-            raise ConfigurationError(msg) from None
+            faults = tuple(_faults(exc, accepted))
+            problems = "; ".join(f"{_joined(fault.path)}: {fault.problem}" for fault in faults)
+            msg = f"{type(self).__name__}: {problems}"
+            raise ConfigurationError(msg, faults=faults) from None
 
 
 class OptionsAlone(CheckedOptions):
@@ -89,13 +89,19 @@ class OptionsAlone(CheckedOptions):
         return copied
 
 
-def _problems(error: ValidationError) -> str:
-    details = error.errors(include_url=False, include_context=False)
-    return "; ".join(
-        f"{'.'.join(map(str, d['loc'])) or 'options'}: {d['msg'].removeprefix('Value error, ')}"
-        f"{_given(d['input'])}"
-        for d in details
-    )
+def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:
+    for detail in error.errors(include_url=False):
+        path, inner = detail["loc"], detail.get("ctx", {}).get("error")
+        if isinstance(inner, ConfigurationError) and inner.faults:
+            yield from (fault._replace(path=(*path, *fault.path)) for fault in inner.faults)
+            continue
+        unknown = detail["type"] == "extra_forbidden"
+        problem = detail["msg"].removeprefix("Value error, ") + _given(detail["input"])
+        yield Fault(path, f"{problem}; options are: {accepted}" if unknown else problem, unknown)
+
+
+def _joined(path: tuple[str | int, ...]) -> str:
+    return ".".join(map(str, path)) or "options"
 
 
 def _given(value: object) -> str:

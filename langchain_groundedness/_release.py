@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from langchain_groundedness._check import Check
 from langchain_groundedness._checkable import may_be_skipped
 from langchain_groundedness._edits import apply_edits, head_start, removal, without_overlaps
+from langchain_groundedness._holds import Holds
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._statements import StatementReader, sentence_claims
+from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
 __all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
@@ -25,13 +28,31 @@ class ReleaseRules:
 
     on_unchecked: OnUnchecked
     unchecked_marker: str
-    blocks: bool
-    """Whether a contradicted sentence ends the text."""
+    check: Check
+    """Its policy says which answers are blocked."""
     blocked_message: str
 
-    def block(self, verdicts: Sequence[ClaimVerdict]) -> bool:
-        """Tell whether a sentence with these verdicts ends the text."""
-        return self.blocks and any(v.verdict == "contradicted" for v in verdicts)
+    def blocking(
+        self,
+        source: CheckInput,
+        verdicts: Sequence[ClaimVerdict],
+        *,
+        complete: bool = False,
+        labelled: bool = True,
+    ) -> Holds:
+        """Tell whether an answer is blocked of which these verdicts are known.
+
+        Args:
+            source: What is checked.
+            verdicts: Those of its sentences from the first on.
+            complete: Whether these are all.
+            labelled: Whether what is not known about the question stays unknown.
+        """
+        policy = self.check.policy
+        if not policy.may_block:
+            return Holds.NO
+        given = self.check.situation(source, verdicts, complete=complete, labelled=labelled)
+        return policy.blocking(given)
 
     def edits(
         self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
@@ -80,18 +101,26 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     verdicts = (*result.claims, *_left_out(answer, result.claims))
     lost = [v for v in verdicts if v.claim.start is None]
     unplaced = any(v.verdict == "unchecked" for v in lost)
-    blocked = rules.block(lost)
-    if blocked or (unplaced and rules.on_unchecked == "hold_back"):
+    source = read_input(result).model_copy(update={"answer": answer})
+    holds = rules.blocking(source, known := list(lost))
+    if holds is Holds.YES or (unplaced and rules.on_unchecked == "hold_back"):
         # It cannot be told which sentence it is.
-        return _replaced(answer, rules.blocked_message, blocked=blocked)
+        return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
     edits: list[Edit] = []
     for sentence in _sentences(answer, verdicts):
-        if rules.block(sentence.verdicts):
+        before, known = holds, [*known, *sentence.verdicts]
+        holds = rules.blocking(source, known)
+        if holds is Holds.YES and before is not Holds.OPEN:
             return _cut(answer, edits, sentence, rules)
+        if holds is Holds.YES:
+            return _replaced(answer, rules.blocked_message, blocked=True)
         ids = {v.claim.id for v in sentence.verdicts}
         made = [edit for edit in result.edits if edit.claim_id in ids]
         edits += rules.edits(answer, sentence, made)
+    whole = rules.blocking(source, known, complete=True)
+    if Holds.YES in (whole, _decided(result, rules)):
+        return _replaced(answer, rules.blocked_message, blocked=True)
     if suffix:
         edits.append(_edit(answer, lost[0].claim.id, len(answer), len(answer), suffix))
     kept = without_overlaps(edits)
@@ -110,12 +139,15 @@ class Release:
             immediate: Whether text leaves before its verdict, and is retracted if it fails.
         """
         self.stopped = False
-        """Whether a contradicted sentence has ended the text."""
+        """Whether the text has ended because the answer is blocked."""
         self._live = live
         self._rules = rules
         self._immediate = immediate
         self._at = 0
+        self._walked = -1
         self._judged = 0
+        self._free = False
+        self._about: object = None
         self._edits: list[Edit] = []
         self._seen = 0
         self._made = 0
@@ -165,16 +197,46 @@ class Release:
         return retracted
 
     def _judge(self) -> "_Sentence | None":
-        """Take the sentences over that are judged; give the first that ends the text."""
-        for unit in self._live.units[self._judged :]:
-            if not unit.done:
-                break
+        """Take the sentences over that may leave; give what ends the text, if anything does."""
+        units = self._live.units
+        self._look_at_question()
+        while self._walked < 0 or (self._walked < len(units) and units[self._walked].done):
+            self._walked += 1
+            holds = self._blocking(self._walked)
+            if holds is Holds.YES and self._free:
+                self._take_over(self._walked - 1)
+                unit = units[self._walked - 1]
+                return _Sentence(unit.start, unit.end, unit.verdicts)
+            if holds is Holds.YES:
+                return _Sentence(0, 0, ())
+            self._free = self._free or holds is not Holds.OPEN
+        if self._live.closed and self._walked == len(units) and not self._free:
+            if self._blocking(self._walked, complete=True) is Holds.YES:
+                return _Sentence(0, 0, ())
+            self._free = True
+        if self._free:
+            self._take_over(self._walked)
+        return None
+
+    def _look_at_question(self) -> None:
+        """Begin again when more is known about the question, as long as nothing has left."""
+        about = (self._live.source.labels, self._live.labelled)
+        if not self._free and about != self._about:
+            self._about, self._walked = about, -1
+
+    def _blocking(self, number: int, *, complete: bool = False) -> Holds:
+        """Tell whether the answer is blocked, by its first sentences."""
+        live = self._live
+        known = [verdict for unit in live.units[:number] for verdict in unit.verdicts]
+        return self._rules.blocking(
+            live.source, known, complete=complete, labelled=live.labelled or complete
+        )
+
+    def _take_over(self, number: int) -> None:
+        for unit in self._live.units[self._judged : number]:
             sentence = _Sentence(unit.start, unit.end, unit.verdicts)
-            if self._rules.block(unit.verdicts):
-                return sentence
             self._edits += self._rules.edits(self._live.text, sentence, unit.edits)
             self._judged += 1
-        return None
 
     def _new_edits(self) -> tuple[Edit, ...]:
         """Give the edits that are new; those of later sentences do not change earlier ones."""
@@ -187,6 +249,8 @@ class Release:
     def _limit(self) -> int:
         """How far the text is final, but for the edits that are known."""
         live = self._live
+        if not self._free:
+            return self._at
         waiting = self._judged < len(live.units)
         if live.closed and not waiting:
             return len(live.text)
@@ -211,7 +275,8 @@ class Release:
     def _block(self, sentence: "_Sentence") -> str:
         self.stopped = True
         if self._immediate:
-            text, claim = self._live.text, sentence.verdicts[0].claim.id
+            text = self._live.text
+            claim = next((v.claim.id for v in sentence.verdicts), "")
             self._retract(_edit(text, claim, sentence.start, len(text), ""))
         return self._rules.blocked_message
 
@@ -223,6 +288,11 @@ class _Sentence(NamedTuple):
     start: int
     end: int
     verdicts: tuple[ClaimVerdict, ...]
+
+
+def _decided(result: GroundednessResult, rules: ReleaseRules) -> Holds:
+    blocked = rules.check.policy.may_block and result.decision.action == "block"
+    return Holds.YES if blocked else Holds.NO
 
 
 def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sentence]:

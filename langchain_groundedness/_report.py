@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from langchain_groundedness._channel import GroundednessEvent
+from langchain_groundedness._holds import Situation
 from langchain_groundedness.claims import SentenceClaimExtractor
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs import CheckInput
@@ -15,7 +16,6 @@ from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.types import (
     Claim,
     ClaimVerdict,
-    Decision,
     GroundednessResult,
     GroundednessResultChunk,
 )
@@ -123,15 +123,17 @@ def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> Gr
     claims = SentenceClaimExtractor().invoke(source.answer) if source.answer.strip() else []
     if not claims and source.answer.strip():
         claims = [Claim(id="c1", text=source.answer, start=0, end=len(source.answer))]
+    verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
+    given = Situation.after_failure(reason, verdicts, source.answer, **source.labels)
     return GroundednessResult(
         question=source.question,
         answer=source.answer,
         original_answer=source.answer,
         documents=source.documents,
-        claims=tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims),
+        claims=verdicts,
         trust_score=None,
         verdict="unchecked",
         is_trusted=False,
-        decision=Decision(action=policy.unchecked, reasons=(reason,)),
+        decision=policy.judge(given),
         **source.labels,
     )

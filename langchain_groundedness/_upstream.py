@@ -51,6 +51,11 @@ class Upstream:
         """Whether nothing came."""
         return not self.grows and not self._pieces
 
+    @property
+    def labelled(self) -> bool:
+        """Whether no later piece can say more about the question."""
+        return self._parts is None
+
     def feed(self, piece: Any) -> str:
         """Read on.
 

@@ -1,7 +1,7 @@
 """The command line: `langchain-groundedness check`. Needs the extra `cli`.
 
-Exit codes: 0 the answer is trusted, 1 it is not, 2 it could not be checked (bad input included),
-130 interrupted.
+Exit codes: 0 the answer is trusted, and the policy neither blocks it nor sends it to review; 1 it
+is not; 2 it could not be checked (bad input included); 130 interrupted.
 """
 
 import json
@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from langchain_groundedness.exceptions import GroundednessError, require
+from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.terminal import printable, render
 from langchain_groundedness.types import GroundednessResult
@@ -44,6 +45,7 @@ Examples:
 
 \b
 Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
+What the policy blocks or sends to review is not trusted.
 """
 
 app = typer.Typer(
@@ -166,6 +168,18 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     trust_threshold: Annotated[
         float, typer.Option(help="Share of claims that must be supported, 0 to 1.")
     ] = 1.0,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Decision policy: a YAML or JSON file (.yaml, .yml, .json)."
+        ),
+    ] = None,
+    query_class: Annotated[
+        str | None, typer.Option(help="Class of the question, for the policy.")
+    ] = None,
+    risk_tier: Annotated[
+        str | None, typer.Option(help="How much depends on the answer, for the policy.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for a program.")
     ] = False,
@@ -182,9 +196,11 @@ def check(  # noqa: PLR0913  (each is an option of the command)
             on_unverifiable=on_unverifiable,
             max_claims=max_claims,
             trust_threshold=trust_threshold,
+            policy=DecisionPolicy() if policy is None else DecisionPolicy.load(policy),
         )
+        given = {"question": question, "query_class": query_class, "risk_tier": risk_tier}
         with Console(stderr=True).status("checking…"):
-            result = checker.invoke({"question": question, "answer": text, "documents": sources})
+            result = checker.invoke({**given, "answer": text, "documents": sources})
         _print_result(result, as_json=as_json)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
@@ -311,7 +327,7 @@ def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
 
 
 def _exit_code(result: GroundednessResult) -> int:
-    if result.is_trusted:
+    if result.is_trusted and result.decision.action in {"pass", "flag"}:
         return TRUSTED
     return NOT_CHECKED if result.verdict == "unchecked" else NOT_TRUSTED
 

@@ -16,8 +16,10 @@ Catch `GroundednessError` to catch them all. Prompts, answers, documents and key
 a message: what a model replied is on the attribute `raw`, for the caller to log or not.
 """
 
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import NamedTuple
 
 __all__ = [
     "AuditError",
@@ -84,8 +86,32 @@ class ReviewConflictError(AuditError):
         self.reviewer = reviewer
 
 
+class Fault(NamedTuple):
+    """What is wrong with one option."""
+
+    path: tuple[str | int, ...]
+    """Names of options, and numbers in lists, from the outermost to the one concerned."""
+    problem: str
+    unknown: bool = False
+    """Whether there is no option of this name."""
+
+
 class ConfigurationError(GroundednessError, ValueError):
-    """An option has a value that cannot work; the message says what is accepted."""
+    """An option has a value that cannot work; the message says what is accepted.
+
+    Attributes:
+        faults: What is wrong with each option; empty where the message says it all.
+    """
+
+    def __init__(self, message: str, *, faults: Sequence[Fault] = ()) -> None:
+        """Keep the faults beside the message.
+
+        Args:
+            message: What came, what is accepted, what to do.
+            faults: What is wrong with each option.
+        """
+        super().__init__(message)
+        self.faults = tuple(faults)
 
 
 class ModelFileError(ConfigurationError):

@@ -63,9 +63,15 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
     - `retry`: the model is told which claims failed, and answers again, at most `max_retries`
       times; then `after_retries` says what happens. Refused answers do not stay in the state;
     - `block`: `blocked_message` stands in its place;
+    - `policy`: the decision of the checker's policy is followed, also for answers that are
+      grounded: `block` and `review` as below, `pass` and `flag` as `annotate`;
     - `review`: the run is interrupted, and resumed with `Command(resume={"type": ...})`:
       `approve`, `edit` (with `answer`), `reject` (with `message`, or the blocked message) or
       `respond` (`message` goes to the model, which answers again). Needs a checkpointer.
+
+    Whatever is chosen: an answer that the checker's policy blocks goes out only if a person lets
+    it, and one that it sends to review counts as not grounded. Policies read `query_class`,
+    `risk_tier` and `retrieval_score` from the state, and from the metadata of the run.
 
     Example:
         >>> from langchain.agents import create_agent

@@ -1,33 +1,45 @@
 """From the verdicts on an answer to a decision, with its reasons in words."""
 
-import re
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, Self
 
 from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict
 
-from langchain_groundedness._checkable import declines, only_asks, without_interjection
+from langchain_groundedness._bounds import Amount, Range
+from langchain_groundedness._conditions import Conditions
+from langchain_groundedness._findings import FINDINGS, findings
+from langchain_groundedness._holds import Holds, Situation
 from langchain_groundedness._options import CheckedOptions
-from langchain_groundedness._statements import sentence_claims
+from langchain_groundedness._policy_files import parsed, read_file, write_file, yaml_of
+from langchain_groundedness._rules import DecisionRule, Matter, blocking, decided, matters
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
 
-__all__ = ["DecisionPolicy"]
-
-_TITLE = re.compile(r"(?m)^ {0,3}(?:#{1,6} |\*\*)[^\s\d]{1,20}(?: [^\s\d]{1,20})?$")
-_SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
+__all__ = ["Amount", "Conditions", "DecisionPolicy", "DecisionRule", "Range"]
 
 
 class DecisionPolicy(CheckedOptions, Serializable):
-    """Which action each finding about an answer leads to; the most severe one wins.
+    """Decides on an answer by what is found in it and by rules; the most severe action wins.
 
-    Severity rises from `pass` over `flag` and `review` to `block`. The defaults block nothing,
-    and let nothing pass that was not checked.
+    Severity rises from `pass` over `flag` and `review` to `block`. Seven findings are always looked
+    for; the fields of their names say which action each leads to. `rules` come on top: they are
+    read in order, and each whose conditions all hold adds its action. So an earlier rule never
+    hides a later one, and a rule that says `pass` hides nothing, unless it says so with `final` or
+    `excuses`. The reasons name every rule and every finding that holds, also those that a more
+    severe one outdoes, and those that are excused.
+
+    The defaults block nothing, and let nothing pass that was not checked.
 
     Example:
-        >>> DecisionPolicy(contradicted="block").decide(
-        ...     [], answer="I don't know.", trust_score=None
-        ... )
-        Decision(action='pass', reasons=('the answer makes no checkable claim',))
+        >>> rules = [{"when": {"query_class": "sensitive"}, "action": "review"}]
+        >>> policy = DecisionPolicy(contradicted="block", rules=rules)
+        >>> policy.decide([], answer="I don't know.", trust_score=None, query_class="sensitive")
+        ... # doctest: +NORMALIZE_WHITESPACE
+        Decision(action='review', reasons=("rule 1: the query class is 'sensitive'",
+                                           'the answer makes no checkable claim'))
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,19 +59,156 @@ class DecisionPolicy(CheckedOptions, Serializable):
     question, an emoji, or statements that the extractor left out."""
     empty_answer: Action = "flag"
     """There is no answer at all."""
+    rules: tuple[DecisionRule, ...] = ()
+    """Read in order, on top of the findings."""
+    at_most: Literal["flag", "review", "block"] = "block"
+    """The most severe action that is taken. Of a finding or a rule that asks for more, the reasons
+    say what it would have done."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
         """Tell LangChain that this can be saved with `dumpd`."""
         return True
 
-    def decide(
+    @classmethod
+    def strict(cls) -> Self:
+        """Make a policy that lets an answer pass only if every claim in it is supported.
+
+        Returns:
+            A policy that blocks contradicted, unverifiable and unchecked claims, whatever the
+            trust threshold, and answers with text in which nothing was found to check; and that
+            sends answers to review on which the documents disagree. Refusals and courtesy pass.
+        """
+        return cls(
+            contradicted="block",
+            untrusted="block",
+            conflicting="review",
+            unchecked="block",
+            nothing_checkable="block",
+            empty_answer="block",
+            rules=[{"when": {"unverifiable": {"at_least": 1}}, "action": "block"}],
+        )
+
+    @classmethod
+    def balanced(cls) -> Self:
+        """Make a policy that blocks what is wrong, and asks a person where much depends on it.
+
+        Returns:
+            A policy that blocks contradicted claims; that sends to review what could not be
+            checked, answers of which less than half is supported, and all answers to questions of
+            the class `sensitive` or the risk tier `high`; and that flags the rest that is not
+            supported.
+        """
+        return cls(
+            contradicted="block",
+            rules=[
+                {"when": {"trust_score": {"below": 0.5}}, "action": "review"},
+                {"when": {"query_class": "sensitive"}, "action": "review"},
+                {"when": {"risk_tier": "high"}, "action": "review"},
+            ],
+        )
+
+    @classmethod
+    def monitor_only(cls, policy: "DecisionPolicy | None" = None) -> "DecisionPolicy":
+        """Make a policy that never blocks and never sends to review, for a trial run.
+
+        Args:
+            policy: What would be in force; by default `DecisionPolicy.balanced()`.
+
+        Returns:
+            A policy that flags instead; its reasons say what the other would have done.
+        """
+        return (policy or cls.balanced()).model_copy(update={"at_most": "flag"})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a policy from a file.
+
+        Args:
+            path: A file with the suffix `.yaml`, `.yml` or `.json`.
+
+        Returns:
+            The policy.
+
+        Raises:
+            ConfigurationError: There is no such file, or no policy in it; the message says where
+                in the file what came and what is accepted.
+        """
+        text, form = read_file(Path(path))
+        return parsed(cls, text, form=form, name=str(path))
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Self:
+        """Read a policy from YAML.
+
+        Args:
+            text: A mapping with the fields of this class.
+
+        Returns:
+            The policy.
+
+        Raises:
+            ConfigurationError: It is none; the message names line and column.
+
+        Example:
+            >>> policy = DecisionPolicy.from_yaml('''
+            ... contradicted: block
+            ... rules:
+            ...   - when: {query_class: [sensitive, null]}
+            ...     action: review
+            ...     reason: a person looks at sensitive questions
+            ... ''')
+            >>> policy.rules[0].when.query_class
+            ('sensitive', None)
+        """
+        return parsed(cls, text, form="yaml", name="policy")
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a policy from JSON, such as `model_dump_json()` gives.
+
+        Args:
+            text: An object with the fields of this class.
+
+        Returns:
+            The policy.
+
+        Raises:
+            ConfigurationError: It is none; the message names line and column.
+        """
+        return parsed(cls, text, form="json", name="policy")
+
+    def to_yaml(self) -> str:
+        """Write the policy as YAML that `from_yaml` reads."""
+        return yaml_of(self.model_dump(mode="json"))
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy into a file that `load` reads.
+
+        Args:
+            path: A file with the suffix `.yaml`, `.yml` or `.json`.
+
+        Raises:
+            ConfigurationError: The file has another suffix, or cannot be written.
+        """
+        write_file(Path(path), {"yaml": self.to_yaml, "json": self.model_dump_json})
+
+    @property
+    def version(self) -> str:
+        """A short digest of all fields: policies of one version decide alike."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return sha256(content.encode()).hexdigest()[:12]
+
+    def decide(  # noqa: PLR0913  (what is known about an answer, by keyword)
         self,
         verdicts: Sequence[ClaimVerdict],
         *,
         answer: str,
         trust_score: float | None,
         trust_threshold: float = 1.0,
+        query_class: str | None = None,
+        risk_tier: str | None = None,
+        retrieval_score: float | None = None,
     ) -> Decision:
         """Decide on one answer.
 
@@ -68,14 +217,53 @@ class DecisionPolicy(CheckedOptions, Serializable):
             answer: The answer as it came.
             trust_score: Share of the checked claims that are supported, or `None`.
             trust_threshold: Least share that is enough, 0 to 1.
+            query_class: Of which class the question is, if that is known.
+            risk_tier: How much depends on the answer, if that is known.
+            retrieval_score: How close the best document is to the question, if that is known.
 
         Returns:
-            The most severe action that any finding asks for, with every reason.
+            The most severe action that a finding or a rule asks for, but at most `at_most`, with
+            every reason.
         """
-        findings = self._findings(verdicts, answer, trust_score, trust_threshold)
-        action = max((action for action, _ in findings), key=_SEVERITY.index, default="pass")
-        reasons = tuple(reason for _, reason in findings)
-        return Decision(action=action, reasons=reasons or ("every claim is supported",))
+        return self.judge(
+            Situation(
+                verdicts=verdicts,
+                answer=answer,
+                trust_score=trust_score,
+                trust_threshold=trust_threshold,
+                query_class=query_class,
+                risk_tier=risk_tier,
+                retrieval_score=retrieval_score,
+            )
+        )
+
+    def judge(self, given: Situation) -> Decision:
+        """Decide on one answer, as `decide` does.
+
+        Args:
+            given: What is known about it when it is whole.
+
+        Returns:
+            The decision.
+        """
+        return decided(self._matters(given), self.at_most, given)
+
+    @property
+    def may_block(self) -> bool:
+        """Whether any finding or rule leads to `block`."""
+        actions = (*(getattr(self, name) for name in FINDINGS), *(r.action for r in self.rules))
+        return self.at_most == "block" and "block" in actions
+
+    def blocking(self, given: Situation) -> Holds:
+        """Tell whether an answer that may still be growing is blocked.
+
+        Args:
+            given: What is known about it so far.
+
+        Returns:
+            Whether that is sure, impossible, left to a later claim, or open until the end.
+        """
+        return blocking(self._matters(given), self.at_most)
 
     def is_trusted(
         self,
@@ -85,7 +273,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
         trust_score: float | None,
         trust_threshold: float = 1.0,
     ) -> bool:
-        """Tell whether an answer can be shown as it is.
+        """Tell whether the documents bear an answer out, whatever the rules make of it.
 
         Args:
             verdicts: One per claim.
@@ -95,64 +283,15 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
         Returns:
             True if nothing is contradicted, nothing unchecked and the score reaches the
-            threshold. Without any claim the policy has the word: true if it lets an answer of
-            that kind pass, which by default it does for refusals and courtesy only.
+            threshold. Without any claim the policy has the word: true if the finding made leads to
+            `pass`, which by default it does for refusals and courtesy only.
         """
         if not verdicts:
-            return self._without_claims(answer)[0] == "pass"
+            given = Situation(verdicts=(), answer=answer, trust_score=trust_score)
+            return all(getattr(self, found.name) == "pass" for found in findings(given))
         if any(v.verdict in ("contradicted", "unchecked") for v in verdicts):
             return False
         return trust_score is not None and trust_score >= trust_threshold
 
-    def _findings(
-        self,
-        verdicts: Sequence[ClaimVerdict],
-        answer: str,
-        trust_score: float | None,
-        trust_threshold: float,
-    ) -> list[tuple[Action, str]]:
-        if not verdicts:
-            return [self._without_claims(answer)]
-        total = len(verdicts)
-        contradicted = sum(v.verdict == "contradicted" for v in verdicts)
-        conflicting = sum(v.conflicting for v in verdicts)
-        unchecked = [v for v in verdicts if v.verdict == "unchecked"]
-        findings: list[tuple[Action, str]] = []
-        if contradicted:
-            findings.append(
-                (self.contradicted, f"the documents contradict {contradicted} of {total} claims")
-            )
-        if trust_score is not None and trust_score < trust_threshold:
-            why = f"trust score {trust_score:.2f} is below the threshold {trust_threshold:.2f}"
-            findings.append((self.untrusted, why))
-        if conflicting:
-            why = f"the documents disagree with each other on {conflicting} of {total} claims"
-            findings.append((self.conflicting, why))
-        if unchecked:
-            causes = ", ".join(sorted({v.reason or "" for v in unchecked}))
-            why = f"{len(unchecked)} of {total} claims could not be checked: {causes}"
-            findings.append((self.unchecked, why))
-        return findings
-
-    def _without_claims(self, answer: str) -> tuple[Action, str]:
-        if not answer.strip():
-            return self.empty_answer, "the answer is empty"
-        if _says_nothing(answer):
-            return self.no_claims, "the answer makes no checkable claim"
-        why = "no claim was found in the answer, which is neither a refusal nor courtesy"
-        return self.nothing_checkable, why
-
-
-def _says_nothing(answer: str) -> bool:
-    """Tell whether an answer is nothing but refusals, questions and courtesy, under any title."""
-    sentences = sentence_claims(answer, only_checkable=False)
-    texts = [without_interjection(sentence.text) for sentence in sentences]
-    if not all(declines(text) or only_asks(text) for text in texts):
-        return False
-    spans = [(sentence.start or 0, sentence.end or 0) for sentence in sentences]
-    between = zip(
-        [0, *(end for _, end in spans)], [*(s for s, _ in spans), len(answer)], strict=True
-    )
-    rest = "\n".join(answer[start:end] for start, end in between)
-    untitled = _TITLE.sub("", rest)
-    return bool(sentences) and not any(map(str.isalnum, untitled))
+    def _matters(self, given: Situation) -> Iterator[Matter]:
+        return matters(self.rules, {name: getattr(self, name) for name in FINDINGS}, given)

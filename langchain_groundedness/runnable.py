@@ -99,7 +99,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     trust_threshold: float = Field(default=1.0, ge=0.0, le=1.0)
     """Least share of supported claims for an answer to be trusted."""
     policy: DecisionPolicy = DecisionPolicy()
-    """Turns verdicts into a decision."""
+    """Turns verdicts, and what is known about the question, into a decision."""
     raise_on_failure: bool = False
     """Raise `VerificationError` when a claim cannot be checked because something failed."""
     context_extractor: Callable[[Any], Any] | None = None
@@ -112,12 +112,15 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     _check: Check | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _examples_have_a_reader(self) -> Self:
+    def _options_go_together(self) -> Self:
         if self.examples is not None and (self.model is None or self.extractor is not None):
             msg = (
                 "examples are for the extraction by the model: give model=, and no extractor= "
                 "(an extractor of your own takes its examples itself)"
             )
+            raise ValueError(msg)
+        if self.on_contradicted == "block" and self.policy.at_most != "block":
+            msg = f"on_contradicted='block' and a policy with at_most={self.policy.at_most!r} clash"
             raise ValueError(msg)
         return self
 
@@ -312,9 +315,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         return LLMClaimExtractor(model=self.model, examples=self.examples)
 
     def _policy(self) -> DecisionPolicy:
-        if self.on_contradicted != "block":
-            return self.policy
-        return self.policy.model_copy(update={"contradicted": "block"})
+        blocks = self.on_contradicted == "block"
+        return self.policy.model_copy(update={"contradicted": "block"}) if blocks else self.policy
 
     def _reader(self, **given: Any) -> Callable[[Any], CheckInput]:
         if unknown := set(given) - {"documents", "question", *LABELS}:

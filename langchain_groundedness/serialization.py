@@ -5,7 +5,13 @@ from typing import Any
 from langchain_groundedness.claims import LLMClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.correction import Corrector
 from langchain_groundedness.evidence import EvidencePacker
-from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.policy import (
+    Amount,
+    Conditions,
+    DecisionPolicy,
+    DecisionRule,
+    Range,
+)
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.verifiers import (
@@ -40,10 +46,13 @@ def load_arguments(*classes: type) -> dict[str, Any]:
     """
     return {
         "allowed_objects": [
+            Amount,
             CascadeVerifier,
+            Conditions,
             Corrector,
             CrossEncoderVerifier,
             DecisionPolicy,
+            DecisionRule,
             EmbeddedVerifier,
             EmbeddingVerifier,
             EvidencePacker,
@@ -51,6 +60,7 @@ def load_arguments(*classes: type) -> dict[str, Any]:
             GroundednessRunnable,
             LLMClaimExtractor,
             LLMVerifier,
+            Range,
             SentenceClaimExtractor,
             Stage,
             *classes,

@@ -34,6 +34,13 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     as it came, and so does what states nothing: headings, questions, code. Custom events tell
     about claims, verdicts, corrections and the decision.
 
+    Where the checker's policy decides `block`, the answer ends before the sentence that makes the
+    decision sure, with `blocked_message`. While the policy may block for something that only the
+    whole answer shows (a share of claims, a trust score below less than 1, a rule that another
+    excuses), no text leaves until that is ruled out; nor while rules ask for what a stream of
+    mappings may still say about the question. So nothing leaves of an answer that is blocked as a
+    whole. `flag` and `review` hold back nothing.
+
     A statement in which the checker's extractor found no claim is an unchecked one.
 
     Text leaves while the answer is written if the checker's extractor is a
@@ -60,8 +67,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     `unchecked_marker` behind it, or leaves as it is."""
     unchecked_marker: str = " [UNCHECKED]"
     """Stands behind sentences that could not be checked."""
-    blocked_message: str = "The rest of this answer was withheld: the documents contradict it."
-    """With a checker that has `on_contradicted="block"`, stands in the place of the first
+    blocked_message: str = "The rest of this answer was withheld: it did not pass the check."
+    """Stands in the place of what is blocked: with `on_contradicted="block"`, of the first
     contradicted sentence and all that follows it."""
     audit_log: AuditLog | None = Field(default=None, exclude=True)
     """Gets a record of each decision, with the text that was let through; by default that of the
@@ -175,7 +182,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         return ReleaseRules(
             on_unchecked=self.on_unchecked,
             unchecked_marker=self.unchecked_marker,
-            blocks=self.checker.on_contradicted == "block",
+            check=self.checker.check,
             blocked_message=self.blocked_message,
         )
 

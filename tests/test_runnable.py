@@ -412,7 +412,7 @@ def test_documents_and_question_can_be_bound_for_inputs_that_carry_none() -> Non
     check = checker().bind(documents=["Costs fell by 4%. That is all."], question="How?")
     result = check.invoke("Costs fell by 4%.")
     assert (result.verdict, result.question) == ("grounded", "How?")
-    with pytest.raises(ConfigurationError, match="documents= and question="):
+    with pytest.raises(ConfigurationError, match="accepts documents=, question="):
         checker().invoke(INPUT, temperature=1)
 
 
@@ -433,6 +433,9 @@ def test_schemas_show_the_real_keys() -> None:
         "answer",
         "documents",
         "question",
+        "query_class",
+        "risk_tier",
+        "retrieval_score",
     }
     assert "trust_score" in checker().get_output_jsonschema()["properties"]
 

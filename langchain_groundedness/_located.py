@@ -1,0 +1,241 @@
+"""Texts with settings, read with the place of every value in them; pure.
+
+Of YAML, only what JSON can hold is read: no aliases, no tags, no key twice in one mapping.
+"""
+
+import json
+import re
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import yaml
+from typing_extensions import override
+
+__all__ = ["Located", "LocatedError", "Path", "at", "located_json", "located_yaml"]
+
+Path: TypeAlias = tuple[str | int, ...]
+Place: TypeAlias = tuple[int, int]
+
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
+_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_TOO_DEEP = "line 1, column 1: too many mappings and lists inside each other"
+
+
+class LocatedError(ValueError):
+    """A text cannot be read; the message begins with the place."""
+
+    def __init__(self, problem: str, place: Place | None = None) -> None:
+        """Say where.
+
+        Args:
+            problem: What is wrong.
+            place: Line and column, both from 1; `None` if the problem begins with them.
+        """
+        super().__init__(problem if place is None else f"{at(place)}: {problem}")
+
+
+@dataclass(frozen=True)
+class Located:
+    """A mapping, and where in the text each of its values is."""
+
+    data: dict[str, Any]
+    places: dict[Path, Place]
+    """By path: of a key the place of the key, of an item of a list that of the item."""
+
+    def place(self, path: Path) -> Place:
+        """Give line and column of a path, or of what is next around it.
+
+        Args:
+            path: Keys and numbers.
+        """
+        ends = (path[:length] for length in range(len(path), -1, -1))
+        return next((self.places[end] for end in ends if end in self.places), (1, 1))
+
+    def value(self, path: Path) -> Any:
+        """Give what is at a path; `None` if there is nothing.
+
+        Args:
+            path: Keys and numbers.
+        """
+        value: Any = self.data
+        for step in path:
+            try:
+                value = value[step]
+            except (IndexError, KeyError, TypeError):
+                return None
+        return value
+
+    def empty(self) -> Iterator[Path]:
+        """Give the paths of keys without a value."""
+        for path in self.places:
+            if isinstance(path[-1], str) and self.value(path) is None:
+                yield path
+
+
+def located_json(text: str) -> Located:
+    """Read JSON.
+
+    Args:
+        text: An object.
+
+    Returns:
+        What is in it.
+
+    Raises:
+        LocatedError: It cannot be read.
+    """
+    try:
+        data = json.loads(text)
+        places = dict(_JsonPlaces(text).walk(()))
+    except json.JSONDecodeError as exc:
+        raise LocatedError(exc.msg, (exc.lineno, exc.colno)) from None
+    except RecursionError:
+        raise LocatedError(_TOO_DEEP) from None
+    except LocatedError:
+        raise
+    except ValueError:
+        msg = "a number has too many digits"
+        raise LocatedError(msg, (1, 1)) from None
+    return Located(_mapping(data), places)
+
+
+def located_yaml(text: str) -> Located:
+    """Read YAML.
+
+    Args:
+        text: One document with a mapping.
+
+    Returns:
+        What is in it.
+
+    Raises:
+        LocatedError: It cannot be read.
+    """
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        places: dict[Path, Place] = {}
+        data = None if node is None else loader.read(node, (), places)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise LocatedError(", ".join(filter(None, (exc.context, exc.problem))), place) from None
+    except yaml.reader.ReaderError as exc:
+        place = _place_of(text, exc.position)
+        msg = "a character that no text file should hold"
+        raise LocatedError(msg, place) from None
+    except RecursionError:
+        raise LocatedError(_TOO_DEEP) from None
+    return Located(_mapping(data), places)
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads what JSON can hold, and where."""
+
+    @override
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            msg = "an alias is not accepted: write out what it stands for"
+            raise yaml.composer.ComposerError(None, None, msg, mark)
+        return super().compose_node(parent, index)
+
+    def read(self, node: Any, path: Path, places: dict[Path, Place]) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        if node.tag not in _TAGS:
+            msg = "a tag is not accepted"
+            raise LocatedError(msg, _start(node))
+        if isinstance(node, yaml.SequenceNode):
+            for place, item in enumerate(node.value):
+                places[(*path, place)] = _start(item)
+            return [self.read(item, (*path, n), places) for n, item in enumerate(node.value)]
+        data = {}
+        for key_node, value_node in node.value:
+            key = self._scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
+            if not isinstance(key, str):
+                msg = "a key must be a text"
+                raise LocatedError(msg, _start(key_node))
+            if key in data:
+                msg = f"{key[:40]!r} stands here twice"
+                raise LocatedError(msg, _start(key_node))
+            places[(*path, key)] = _start(key_node)
+            data[key] = self.read(value_node, (*path, key), places)
+        return data
+
+    def _scalar(self, node: yaml.ScalarNode) -> Hashable:
+        try:
+            value: Hashable = self.construct_object(node)
+        except (ValueError, TypeError):
+            msg = "this looks like a date or a number and is none"
+            raise LocatedError(msg, _start(node)) from None
+        return value
+
+
+class _JsonPlaces:
+    """Walks a text that is known to be JSON."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _JSON_TOKEN.finditer(text)
+
+    def walk(self, path: Path) -> Iterator[tuple[Path, Place]]:
+        """Go through one value, and give the places of what is in it."""
+        token = next(self._tokens)
+        yield from self._inside(token, path)
+
+    def _inside(self, token: re.Match[str], path: Path) -> Iterator[tuple[Path, Place]]:
+        if token[0] == "{":
+            yield from self._object(path)
+        elif token[0] == "[":
+            yield from self._array(path)
+
+    def _object(self, path: Path) -> Iterator[tuple[Path, Place]]:
+        known: set[str] = set()
+        for token in self._tokens:
+            if token[0] == "}":
+                return
+            if token[0] == ",":
+                continue
+            key, place = json.loads(token[0]), _place_of(self._text, token.start())
+            if key in known:
+                msg = f"{key[:40]!r} stands here twice"
+                raise LocatedError(msg, place)
+            known.add(key)
+            yield (*path, key), place
+            next(self._tokens)  # the colon
+            yield from self.walk((*path, key))
+
+    def _array(self, path: Path) -> Iterator[tuple[Path, Place]]:
+        number = 0
+        for token in self._tokens:
+            if token[0] == "]":
+                return
+            if token[0] == ",":
+                number += 1
+                continue
+            yield (*path, number), _place_of(self._text, token.start())
+            yield from self._inside(token, (*path, number))
+
+
+def _mapping(data: object) -> dict[str, Any]:
+    if isinstance(data, dict):
+        return data
+    came = {type(None): "nothing", list: "a list"}.get(type(data), "a single value")
+    msg = f"a mapping of options is needed, got {came}; {{}} stands for all defaults"
+    raise LocatedError(msg, (1, 1))
+
+
+def _start(node: Any) -> Place:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _place_of(text: str, offset: int) -> Place:
+    line_start = text.rfind("\n", 0, offset) + 1
+    return text.count("\n", 0, offset) + 1, offset - line_start + 1
+
+
+def at(place: Place) -> str:
+    """Say where, such as `line 3, column 5`."""
+    return f"line {place[0]}, column {place[1]}"
