@@ -41,6 +41,7 @@ bench: $(VENV)/.test $(VENV)/.training ## print accuracy beside baselines on the
 	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/languages.py
+	$(BIN)/python benchmarks/queries.py
 	$(BIN)/python benchmarks/evidence_recall.py --data $(DATA)
 	$(BIN)/python benchmarks/accuracy.py --data $(DATA)
 

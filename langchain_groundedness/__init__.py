@@ -45,6 +45,23 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.policy import DecisionPolicy, DecisionRule
+from langchain_groundedness.query import (
+    QUERY_CLASSES,
+    ClassFigures,
+    EmbeddingQueryClassifier,
+    GateCalibration,
+    HashedNgramEmbeddings,
+    LLMQueryClassifier,
+    QueryClass,
+    QueryClassifier,
+    QueryLabel,
+    QueryReport,
+    QuerySample,
+    QueryWeights,
+    RetrievalGate,
+    RetrievalStrength,
+    RunnableQueryClassifier,
+)
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.streaming import GroundednessGuard
@@ -89,6 +106,7 @@ if TYPE_CHECKING:
     from langchain_groundedness.verifiers import EmbeddedDecisionModel
 
 __all__ = [
+    "QUERY_CLASSES",
     "Action",
     "AnswerVerdict",
     "AsyncGroundednessCallbackHandler",
@@ -104,6 +122,7 @@ __all__ = [
     "Claim",
     "ClaimExtractor",
     "ClaimVerdict",
+    "ClassFigures",
     "ConfigurationError",
     "CorrectedAnswer",
     "CorrectionTask",
@@ -116,11 +135,13 @@ __all__ = [
     "EmbeddedCrossEncoder",
     "EmbeddedDecisionModel",
     "EmbeddedVerifier",
+    "EmbeddingQueryClassifier",
     "EmbeddingVerifier",
     "EvidenceBatch",
     "EvidencePacker",
     "ExtractionExample",
     "ExtractionTask",
+    "GateCalibration",
     "GroundednessCallbackHandler",
     "GroundednessError",
     "GroundednessEvent",
@@ -130,9 +151,11 @@ __all__ = [
     "GroundednessResultChunk",
     "GroundednessRunnable",
     "GroundednessState",
+    "HashedNgramEmbeddings",
     "InputFormatError",
     "JsonlAuditLog",
     "LLMClaimExtractor",
+    "LLMQueryClassifier",
     "LLMVerifier",
     "MissingDependencyError",
     "ModelFileError",
@@ -140,8 +163,17 @@ __all__ = [
     "OnUnverifiable",
     "OutputParsingError",
     "Passage",
+    "QueryClass",
+    "QueryClassifier",
+    "QueryLabel",
+    "QueryReport",
+    "QuerySample",
+    "QueryWeights",
+    "RetrievalGate",
+    "RetrievalStrength",
     "Review",
     "ReviewConflictError",
+    "RunnableQueryClassifier",
     "SQLAuditLog",
     "SentenceClaimExtractor",
     "Stage",

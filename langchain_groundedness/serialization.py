@@ -12,6 +12,7 @@ from langchain_groundedness.policy import (
     DecisionRule,
     Range,
 )
+from langchain_groundedness.query import LLMQueryClassifier, RunnableQueryClassifier
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.verifiers import (
@@ -59,8 +60,10 @@ def load_arguments(*classes: type) -> dict[str, Any]:
             GroundednessGuard,
             GroundednessRunnable,
             LLMClaimExtractor,
+            LLMQueryClassifier,
             LLMVerifier,
             Range,
+            RunnableQueryClassifier,
             SentenceClaimExtractor,
             Stage,
             *classes,

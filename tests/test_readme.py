@@ -28,6 +28,7 @@ ANY_MODEL = snippet_below("Any other chat model")
 STREAMING = snippet_below("While the answer is written")
 UNCHANGED = snippet_below("On a chain that nobody changed")
 AGENT = snippet_below("In an agent")
+BEFORE = snippet_below("Before the answer")
 PARTS = snippet_below("Where LangChain expects a model")
 
 SNIPPET_MODEL = "anthropic:claude-haiku-4-5"
@@ -88,7 +89,7 @@ def test_each_way_to_begin_takes_about_ten_lines(snippet: str) -> None:
     assert len([line for line in snippet.splitlines() if line.strip()]) <= 14
 
 
-@pytest.mark.parametrize("snippet", [OFFLINE, STREAMING, PARTS])
+@pytest.mark.parametrize("snippet", [OFFLINE, STREAMING, BEFORE, PARTS])
 def test_snippet_without_a_model_prints_what_it_says(
     snippet: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
