@@ -1,7 +1,7 @@
-"""The command line: `langchain-groundedness check`. Needs the extra `cli`.
+"""The command line: `langchain-groundedness check` and `review`. Needs the extra `cli`.
 
-Exit codes: 0 the answer is trusted, and the policy neither blocks it nor sends it to review; 1 it
-is not; 2 it could not be checked (bad input included); 130 interrupted.
+Exit codes of `check`: 0 the answer is trusted, and the policy neither blocks it nor sends it to
+review; 1 it is not; 2 it could not be checked (bad input included); 130 interrupted.
 """
 
 import json
@@ -20,6 +20,8 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 from rich.console import Console
 
+from langchain_groundedness._cli_review import HELP as REVIEW_HELP
+from langchain_groundedness._cli_review import review
 from langchain_groundedness.exceptions import GroundednessError, require
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -125,6 +127,9 @@ def _program(
     ] = False,
 ) -> None:
     """Tell which claims of an answer its documents really support."""
+
+
+app.command(help=REVIEW_HELP)(review)
 
 
 @app.command(help=_CHECK_HELP)

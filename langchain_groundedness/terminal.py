@@ -4,7 +4,6 @@ Texts of answers and documents come from outside. They are shown as they are, ne
 markup, and control characters in them, which could steer the terminal, are replaced.
 """
 
-import unicodedata
 from collections.abc import Iterator
 
 from langchain_core.documents import Document
@@ -13,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from langchain_groundedness._printable import printable
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
 
 __all__ = ["printable", "render"]
@@ -23,7 +23,6 @@ _STYLES = {
     "unverifiable": ("?", "yellow"),
     "unchecked": ("!", "magenta"),
 }
-_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _LONGEST_QUOTE = 240
 
 
@@ -38,29 +37,6 @@ def render(result: GroundednessResult) -> RenderableType:
         edits, and a last line with the verdict, the trust score and the decision.
     """
     return Group(*_parts(result))
-
-
-def printable(text: str) -> str:
-    r"""Replace what a terminal would obey and not show.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        A text of the same length, in which control characters other than line feed and tab,
-        lone surrogates and direction overrides are U+FFFD.
-
-    Example:
-        >>> printable("\x1b[31mred")
-        '\ufffd[31mred'
-    """
-    return "".join(
-        char
-        if char in "\n\t"
-        or not (unicodedata.category(char) in ("Cc", "Cs") or char in _BIDI_CONTROLS)
-        else "\ufffd"
-        for char in text
-    )
 
 
 def _parts(result: GroundednessResult) -> Iterator[RenderableType]:

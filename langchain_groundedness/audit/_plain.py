@@ -19,7 +19,7 @@ def plain_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
         Texts, finite numbers, truth values, `None`, and lists and dicts of these; what JSON
         cannot hold is put into words.
     """
-    return {str(key): _plain(item, _DEEPEST) for key, item in value.items()}
+    return {_key(key): _plain(item, _DEEPEST) for key, item in value.items()}
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -31,10 +31,15 @@ def _plain(value: Any, depth: int) -> Any:
         if isinstance(value, kind):
             return kind(value)  # drops subclasses, of which some cannot be written
     if depth and isinstance(value, Mapping):
-        return {str(key): _plain(item, depth - 1) for key, item in value.items()}
+        return {_key(key): _plain(item, depth - 1) for key, item in value.items()}
     if depth and isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, depth - 1) for item in value]
     return _words(value)
+
+
+def _key(value: Any) -> str:
+    """Name a key; pydantic cannot write one that holds half a character."""
+    return _words(value).encode("utf-8", errors="replace").decode()
 
 
 def _words(value: Any) -> str:

@@ -94,18 +94,16 @@ class SpillFolder:
         Returns:
             How many were brought.
         """
-        brought = 0
         with self._replaying:
             with self._lock:  # what is spilled from now on goes into another file
                 self._full += [] if self._current is None else [self._current]
                 self._current = None
-            own = {each.path: each for each in self._full}
-            for path in sorted({*self._files(), *own}):
-                if path in own:
-                    brought += self._bring_own(own[path], write)
-                else:
-                    brought += _adopt(path, write)
-        return brought
+            try:
+                return self._bring_all(write)
+            finally:
+                with self._lock:  # a store that is tried in vain leaves no file for each trial
+                    if self._current is None and self._full:
+                        self._current = self._full.pop()
 
     def close(self) -> None:
         """Let go of the files of this process, which another may then bring to the store."""
@@ -133,6 +131,15 @@ class SpillFolder:
             return self._begun()
         _sync_folder(self._folder)
         return _Own(path, descriptor)
+
+    def _bring_all(self, write: Write) -> int:
+        brought, own = 0, {each.path: each for each in self._full}
+        for path in sorted({*self._files(), *own}):
+            if path in own:
+                brought += self._bring_own(own[path], write)
+            else:
+                brought += _adopt(path, write)
+        return brought
 
     def _bring_own(self, own: _Own, write: Write) -> int:
         brought = _bring(own.descriptor, own.path, write)

@@ -26,13 +26,14 @@ logger = logging.getLogger("langchain_groundedness")
 class Writer:
     """Takes records from the outbox until it is closed."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (made in one place, by keyword)
         self,
         outbox: Outbox,
         *,
         prepare: Callable[[AuditRecord], AuditEntry],
         write: Write,
         spill: SpillFolder | None,
+        spills: bool,
         retry_after: float,
     ) -> None:
         """Begin with a store that is taken to be there.
@@ -41,13 +42,16 @@ class Writer:
             outbox: Where records come from.
             prepare: Gives what is kept of a record; never fails.
             write: Writes records to the store.
-            spill: Where they are kept while it is away; `None` for in memory.
+            spill: Where records may wait that were not taken from the outbox, or by processes
+                that are gone.
+            spills: Whether records are kept there while the store is away, or in memory.
             retry_after: Seconds until the store is tried again; doubled each time, up to 30.
         """
         self._outbox = outbox
         self._prepare = prepare
         self._write = write
         self._spill = spill
+        self._spills = spills
         self._retry_after = retry_after
         self._pause = retry_after
         self._due = 0.0
@@ -127,7 +131,7 @@ class Writer:
         return True
 
     def _kept(self) -> bool:
-        if self._spill is None:
+        if self._spill is None or not self._spills:
             return False
         try:
             self._spill.append(self._held)
@@ -145,7 +149,7 @@ class Writer:
 
     def _failed(self, error: Exception) -> None:
         if self.failure is None:
-            where = "kept in memory" if self._spill is None else "spilled to disk"
+            where = "spilled to disk" if self._spills else "kept in memory"
             logger.warning(
                 "audit: the store cannot be written to (%s); records are %s until it can be",
                 _reason(error),

@@ -121,7 +121,8 @@ class AuditLog(ABC):
             self._outbox,
             prepare=self._prepare,
             write=self.write,
-            spill=None if self._raises else self._spill,
+            spill=self._spill,
+            spills=not self._raises,
             retry_after=self._retry_after,
         )
 
@@ -276,9 +277,10 @@ class AuditLog(ABC):
         if self._closed:
             msg = "the audit log is closed, and the record was not taken"
             raise AuditError(msg, taken=False)
+        down = self._raises and self._writer.failure is not None
         taken = self._outbox.offer(record)
         self._start()
-        if self._raises and self._writer.failure is not None:
+        if down:
             raise self._undone(taken=taken)
         return taken
 

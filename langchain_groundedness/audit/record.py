@@ -46,18 +46,18 @@ ReviewAction = Literal["approve", "edit", "reject"]
 """What a reviewer does with an answer: lets it out, replaces its text, withholds it."""
 
 
-def new_id(moment: float | None = None) -> str:
+def new_id(millis: int | None = None) -> str:
     """Make an id that sorts by time: a UUID of version 7.
 
     Drawn from the operating system, so that processes forked from one another never draw alike.
 
     Args:
-        moment: Seconds since 1970; by default now.
+        millis: Milliseconds since 1970; by default now.
 
     Returns:
         The id, as text (RFC 9562, section 5.7).
     """
-    millis = int((clock.time() if moment is None else moment) * 1000)
+    millis = clock.time_ns() // 1_000_000 if millis is None else millis
     chance = int.from_bytes(os.urandom(10), "big")
     high, low = chance >> 68, chance & ((1 << 62) - 1)
     return str(UUID(int=(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))

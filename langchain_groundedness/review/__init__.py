@@ -1,0 +1,60 @@
+"""A page on which people decide what becomes of doubtful answers.
+
+`langchain-groundedness review --db URL` serves it; `create_review_app` gives it to a server of
+yours. Needs the extra `review`.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from langchain_groundedness.audit import AuditRecord, SQLAuditLog
+from langchain_groundedness.exceptions import require
+from langchain_groundedness.review._guard import Guard
+
+__all__ = ["create_review_app"]
+
+
+def create_review_app(
+    store: SQLAuditLog,
+    *,
+    token: str | None,
+    allowed_hosts: Collection[str] = ("127.0.0.1", "::1", "localhost"),
+    any_address: bool = False,
+    on_decided: Callable[[AuditRecord], object] | None = None,
+) -> Guard:
+    """Make the review page as an ASGI application, for a server of yours.
+
+    Args:
+        store: The audit log.
+        token: What reviewers sign in with, at least 16 characters; `None` lets in whoever can
+            reach the page.
+        allowed_hosts: Under which names the page may be asked for, without a port.
+        any_address: Whether any IP address will do as a name.
+        on_decided: Called with each record that a reviewer has decided, in a thread; what it raises
+            is logged and changes nothing. `resume_reviewed` fits here.
+
+    Returns:
+        The application. It keeps its sessions in memory: run it in one process.
+
+    Raises:
+        ConfigurationError: The token is too short.
+        MissingDependencyError: The extra `review` is missing.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from starlette.testclient import TestClient
+        >>> from langchain_groundedness import SQLAuditLog
+        >>> folder = TemporaryDirectory()
+        >>> log = SQLAuditLog(f"sqlite:///{folder.name}/audit.db")
+        >>> app = create_review_app(log, token="long enough a token")
+        >>> client = TestClient(app, base_url="http://localhost")
+        >>> client.get("/").url.path
+        '/login'
+        >>> log.close()
+        >>> folder.cleanup()
+    """
+    for needed in ("starlette", "jinja2"):
+        require(needed, extra="review")
+    app: Any = require("langchain_groundedness.review._app", extra="review")
+    made = app.make_app(store, token=token, on_decided=on_decided)
+    return Guard(made, hosts=allowed_hosts, any_address=any_address)

@@ -1,0 +1,260 @@
+"""The pages: what is read from the audit log for each, and what a form changes in it."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, get_args
+
+from starlette.responses import Response
+
+from langchain_groundedness.audit import SQLAuditLog
+from langchain_groundedness.audit.record import AuditRecord, ReviewAction
+from langchain_groundedness.exceptions import (
+    AuditError,
+    ConfigurationError,
+    ReviewConflictError,
+)
+from langchain_groundedness.review._filters import CHOICES, Filters
+from langchain_groundedness.review._item import Item
+from langchain_groundedness.review._search import place_of, search
+from langchain_groundedness.review._visit import Visit, editable
+
+__all__ = ["Pages"]
+
+PER_PAGE = 25
+LONGEST_NAME = 80
+LONGEST_NOTE = 10_000
+LONGEST_ANSWER = 200_000
+
+_SAID = {"approve": "approved", "edit": "edited", "reject": "rejected"}
+
+logger = logging.getLogger("langchain_groundedness")
+
+
+class Pages:
+    """The views; each answers one visit."""
+
+    def __init__(
+        self, store: SQLAuditLog, on_decided: Callable[[AuditRecord], object] | None
+    ) -> None:
+        """Say what is reviewed.
+
+        Args:
+            store: The audit log.
+            on_decided: Called with each record that was decided.
+        """
+        self._store = store
+        self._on_decided = on_decided
+
+    def login(self, visit: Visit, *, wrong: bool = False) -> Response:
+        """Ask for the token."""
+        return visit.page("login.html", status=403 if wrong else 200, wrong=wrong)
+
+    def welcome(self, visit: Visit) -> Response:
+        """Lead somebody in who has signed in.
+
+        By a page and not by a redirect: one that began on another site would come without the
+        cookie.
+        """
+        return visit.page("welcome.html")
+
+    def logout(self, visit: Visit) -> Response:
+        """Sign out."""
+        visit.sessions.end(visit.identity)
+        return visit.redirect("/login")
+
+    def name(self, visit: Visit) -> Response:
+        """Ask who decides."""
+        if visit.request.method == "POST":
+            name = " ".join(visit.form.get("name", "").split())
+            if name and name.isprintable() and len(name) <= LONGEST_NAME:
+                visit.known.name = name
+                return visit.redirect("/")
+            return visit.page("name.html", status=422, wrong=True, longest=LONGEST_NAME)
+        return visit.page("name.html", wrong=False, longest=LONGEST_NAME)
+
+    def queue(self, visit: Visit) -> Response:
+        """List records."""
+        filters = Filters.read(visit.query)
+        try:
+            found = search(
+                self._store, filters, after=visit.query.get("after") or None, limit=PER_PAGE
+            )
+            waiting = self._store.count(status="waiting")
+        except ConfigurationError:  # a place that nobody was given
+            return visit.redirect(f"/?{filters.address}")
+        except AuditError as exc:
+            return _down(visit, exc)
+        return visit.page(
+            "queue.html",
+            filters=filters,
+            choices=CHOICES,
+            found=found,
+            items=[Item(record) for record in found.records],
+            waiting=waiting,
+            later="after" in visit.query,
+        )
+
+    def item(self, visit: Visit) -> Response:
+        """Show one record."""
+        try:
+            return self._item(visit)
+        except AuditError as exc:
+            return _down(visit, exc)
+
+    def next(self, visit: Visit) -> Response:
+        """Go to the record behind one, in the order of the queue."""
+        filters = Filters.read(visit.query)
+        try:
+            found = search(self._store, filters, after=visit.query.get("after") or None, limit=1)
+        except ConfigurationError:
+            return visit.redirect("/")
+        except AuditError as exc:
+            return _down(visit, exc)
+        if not found.records:
+            visit.known.notice = visit.known.notice or "There is nothing behind it in this queue."
+            return visit.redirect(f"/?{filters.address}")
+        return visit.redirect(f"/records/{found.records[0].id}?{filters.address}")
+
+    def decide(self, visit: Visit) -> Response:
+        """Write what a reviewer has decided."""
+        action = visit.form.get("action", "")
+        revision = visit.form.get("revision", "")
+        if action not in _SAID or not (revision.isdecimal() and revision.isascii()):
+            return visit.page("message.html", status=400, heading="This form cannot be read")
+        note = _text(visit.form.get("note", "")).strip() or None
+        answer = _text(visit.form.get("answer", ""))
+        try:
+            record = self._store.get(visit.request.path_params["record_id"])
+            problem = _too_long(answer, note)
+            if record is not None and "answer" in visit.form:
+                problem = problem or _misread(action, answer, Item(record))
+            if problem:
+                return self._item(visit, problem=problem, status=422)
+            record = self._store.decide(
+                visit.request.path_params["record_id"],
+                revision=int(revision[:9]),
+                reviewer=visit.known.name,
+                action=_action(action),
+                answer=answer if action == "edit" else None,
+                note=note,
+            )
+        except ReviewConflictError as exc:
+            return self._too_late(visit, exc)
+        except AuditError as exc:
+            return _unsaved(visit, 503, "Your decision was not saved", str(exc), again=True)
+        self._tell(record)
+        visit.known.notice = f"You have {_SAID[action]} the answer before this one."
+        filters = Filters.read(visit.form)
+        return visit.redirect(f"/next?{filters.address}")
+
+    def out_of_date(self, visit: Visit) -> Response:
+        """Say that a form was made before the last sign-in, and give its text back."""
+        why = "You are not signed in any more, or have signed in again since this page was shown."
+        return _unsaved(visit, 403, "Nothing was saved", why)
+
+    def failed(self, visit: Visit) -> Response:
+        """Say that something has gone wrong here."""
+        if visit.form:
+            return _unsaved(visit, 500, "Something has gone wrong", "The server's log says what.")
+        return visit.page("message.html", status=500, heading="Something has gone wrong")
+
+    def _item(self, visit: Visit, *, problem: str = "", status: int = 200) -> Response:
+        record = self._store.get(visit.request.path_params["record_id"])
+        if record is None:
+            heading = "There is no such record in the audit log"
+            return visit.page("message.html", status=404, heading=heading)
+        given = visit.form or visit.query
+        whole = visit.query.get("whole", "")
+        number = int(whole) - 1 if whole.isascii() and whole.isdecimal() else None
+        filters = Filters.read(given)
+        return visit.page(
+            "item.html",
+            status=status,
+            item=Item(record, whole=number),
+            filters=filters,
+            place=place_of(record),
+            problem=problem,
+            form=visit.form,
+            longest=LONGEST_NOTE,
+        )
+
+    def _too_late(self, visit: Visit, error: ReviewConflictError) -> Response:
+        try:
+            record = self._store.get(error.record_id)
+        except AuditError:
+            record = None
+        first = Item(record) if record is not None else None
+        if first is not None and first.decided:
+            heading, why = "Somebody else was first", "Your decision was not saved."
+        else:
+            heading = "The record has changed"
+            why = "Your decision was not saved; read the record again before you decide."
+        return _unsaved(visit, 409, heading, why, first=first)
+
+    def _tell(self, record: AuditRecord) -> None:
+        if self._on_decided is None:
+            return
+        try:
+            self._on_decided(record)
+        except Exception as exc:  # noqa: BLE001  (the decision stands, whatever comes of it)
+            logger.error("review: on_decided has failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
+
+
+def _down(visit: Visit, error: AuditError) -> Response:
+    heading = "The audit log cannot be read"
+    return visit.page("message.html", status=503, heading=heading, why=str(error))
+
+
+def _unsaved(  # noqa: PLR0913  (what the page shows)
+    visit: Visit,
+    status: int,
+    heading: str,
+    why: str,
+    *,
+    first: Item | None = None,
+    again: bool = False,
+) -> Response:
+    form = visit.form
+    return visit.page(
+        "unsaved.html",
+        status=status,
+        heading=heading,
+        why=why,
+        first=first,
+        again=again,
+        action=_SAID.get(form.get("action", "")),
+        note=_text(form.get("note", "")),
+        answer=_text(form.get("answer", "")) if form.get("action") == "edit" else "",
+        form=form,
+        filters=Filters.read(form),
+    )
+
+
+def _misread(action: str, answer: str, item: Item) -> str:
+    """Say why a decision can hardly be meant; empty if it can."""
+    if action == "edit" and not answer.strip():
+        return "The edited answer is empty. To withhold the answer, reject it."
+    if action == "edit" and answer == _text(editable(item.standing or "")):
+        return "The edited answer is what approving lets out. Change it, or approve."
+    if action == "approve" and answer != _text(editable(item.proposal)):
+        return "You have edited the answer. Send the edited answer, or undo your changes first."
+    return ""
+
+
+def _too_long(answer: str, note: str | None) -> str:
+    if len(answer) > LONGEST_ANSWER:
+        return f"The edited answer is longer than {LONGEST_ANSWER:,} characters."
+    if note and len(note) > LONGEST_NOTE:
+        return f"The note is longer than {LONGEST_NOTE:,} characters."
+    return ""
+
+
+def _action(name: str) -> ReviewAction:
+    found: dict[str, Any] = {action: action for action in get_args(ReviewAction)}
+    action: ReviewAction = found[name]
+    return action
+
+
+def _text(given: str) -> str:
+    """Read a text of a form, in which browsers end lines with two characters."""
+    return given.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,177 @@
+// Keyboard shortcuts, and citations shown in their document. Without this file links do the same.
+"use strict";
+
+const live = document.getElementById("live");
+const all = (selector) => [...document.querySelectorAll(selector)];
+const has = (list, word) => (list || "").split(" ").includes(word);
+
+function say(text) {
+  live.className = "hidden";
+  live.textContent = text;
+}
+
+// --- claims and citations ---
+
+let claim = null; // the card that was chosen last
+let cited = -1; // which of its citations is shown
+let cameFrom = null; // where Escape leads back to
+
+function choose(card, { focus = true } = {}) {
+  if (card !== claim) cited = -1;
+  claim = card;
+  const { number, verdict } = card.dataset;
+  all(".answer .claim").forEach((span) => {
+    span.classList.toggle("now", has(span.dataset.claims, number));
+  });
+  if (focus) card.focus();
+  say(`Claim ${number} of ${all(".claim-card").length}: ${verdict}`);
+}
+
+function step(by) {
+  const cards = all(".claim-card");
+  if (!cards.length) return;
+  const now = cards.indexOf(claim);
+  const next = now < 0 ? (by > 0 ? 0 : cards.length - 1) : now + by;
+  if (cards[next]) choose(cards[next]);
+}
+
+function show(link) {
+  const marks = all("mark").filter((mark) => has(mark.dataset.cited, link.dataset.cite));
+  if (!marks.length) return false;
+  all("mark.now").forEach((mark) => mark.classList.remove("now"));
+  marks.forEach((mark) => mark.classList.add("now"));
+  cameFrom = link;
+  marks[0].focus({ preventScroll: true });
+  marks[0].scrollIntoView({ block: "center" });
+  const title = marks[0].closest(".document").querySelector("h3").textContent.trim();
+  say(`Shown in document ${title}. Escape leads back to the claim.`);
+  return true;
+}
+
+function nextCitation() {
+  if (!claim) step(1);
+  const links = claim ? [...claim.querySelectorAll("a[data-cite]")] : [];
+  if (!links.length) {
+    say("This claim has no citation that can be shown.");
+    return;
+  }
+  cited = (cited + 1) % links.length;
+  show(links[cited]);
+}
+
+function back() {
+  const home = cameFrom || claim;
+  cameFrom = null;
+  if (home) home.focus();
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-cite]");
+  if (link) {
+    const card = link.closest(".claim-card");
+    choose(card, { focus: false });
+    cited = [...card.querySelectorAll("a[data-cite]")].indexOf(link);
+    if (show(link)) event.preventDefault();
+    return;
+  }
+  const ref = event.target.closest("a.ref");
+  const span = event.target.closest(".answer .claim");
+  const number = ref ? ref.dataset.claim : span && span.dataset.claims.split(" ")[0];
+  const card = number && document.getElementById(`claim-${number}`);
+  if (card && !String(getSelection())) {
+    event.preventDefault();
+    choose(card);
+  }
+});
+
+// --- the form ---
+
+const form = document.getElementById("decide");
+const edit = document.getElementById("edit");
+const texts = form ? [...form.querySelectorAll("textarea")] : [];
+const written = () => texts.some((text) => text.value !== text.defaultValue);
+let sent = false;
+
+if (form) {
+  form.addEventListener("submit", (event) => {
+    if (sent) event.preventDefault();
+    sent = true;
+  });
+  edit.addEventListener("toggle", () => {
+    if (edit.open) document.getElementById("edited").focus();
+  });
+  document.getElementById("edited").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      form.requestSubmit(form.querySelector(".edit"));
+    }
+  });
+  addEventListener("beforeunload", (event) => {
+    if (!sent && written()) event.preventDefault();
+  });
+  addEventListener("pageshow", () => { sent = false; });
+}
+
+// --- the queue ---
+
+function stepRecord(by) {
+  const links = all("a[data-record]");
+  const now = links.indexOf(document.activeElement);
+  const next = links[now < 0 ? (by > 0 ? 0 : links.length - 1) : now + by];
+  if (next) next.focus();
+}
+
+// --- shortcuts ---
+
+const box = document.getElementById("keys");
+let on = true;
+try {
+  on = localStorage.getItem("shortcuts") !== "off";
+} catch { /* a browser that keeps nothing */ }
+if (box) {
+  box.checked = on;
+  box.closest(".switch").hidden = false;
+  box.addEventListener("change", () => {
+    on = box.checked;
+    try {
+      localStorage.setItem("shortcuts", on ? "on" : "off");
+    } catch { /* as above */ }
+  });
+}
+
+function keyed(key) {
+  const found = document.querySelector(`[data-key="${key}"]`);
+  if (!found) return false;
+  if (key === "e") edit.open = true;
+  if (key === "n" || key === "q") found.click();
+  else if (key !== "e") found.focus();
+  found.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+function obey(key) {
+  const records = document.body.classList.contains("queue");
+  if (key === "j" || key === "k") (records ? stepRecord : step)(key === "j" ? 1 : -1);
+  else if (key === "c" && form !== undefined && !records) nextCitation();
+  else if (key === "m" && form) document.getElementById("note").focus();
+  else if (key === "?") {
+    const help = document.getElementById("shortcuts");
+    if (!help) return false;
+    help.open = true;
+    help.querySelector("summary").focus();
+  } else return "aernq/".includes(key) && keyed(key);
+  return true;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("textarea, select, input:not([type=checkbox])")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.key === "Escape") {
+    back();
+    return;
+  }
+  if (on && event.key.length === 1 && obey(event.key)) event.preventDefault();
+});

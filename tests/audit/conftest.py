@@ -1,0 +1,22 @@
+"""Stores for the tests of the audit log."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from audit.postgres_cluster import Cluster, programs
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    if programs() is None:
+        pytest.skip("PostgreSQL's server programs are not here (Debian: apt install postgresql)")
+    cluster = Cluster()
+    yield cluster
+    cluster.remove()
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'audit.db'}"

@@ -1,0 +1,52 @@
+"""A store in memory that can be taken away."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from langchain_groundedness import AuditEntry, AuditLog, AuditRecord, Decision
+
+
+class MemoryLog(AuditLog):
+    """Keeps records in memory; goes down, and waits, when it is told to."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        kept: Sequence[str] = (),
+        down: bool = False,
+        **options: Any,
+    ) -> None:
+        self.kept = list(kept)
+        self.attempts = 0
+        self.down = down
+        self.gate = threading.Event()
+        self.gate.set()
+        self.writing = threading.Event()
+        if folder is None:
+            options = {"on_store_down": "raise", **options}
+        super().__init__(**{"spill_folder": folder, "retry_after": 60.0, **options})
+
+    @override
+    def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
+        self.attempts += 1
+        self.writing.set()
+        assert self.gate.wait(30)
+        if self.down:
+            msg = "SECRET is away"
+            raise ConnectionError(msg)
+        known = set(self.kept)
+        self.kept += [e.record.id for e in entries if e.record.id not in known]
+
+
+def record(name: str, **fields: Any) -> AuditRecord:
+    given = {"verdict": "grounded", "decision": Decision(action="pass"), **fields}
+    return AuditRecord(id=name, **given)
+
+
+def names(number: int, start: int = 0) -> list[str]:
+    return [f"r{n:04}" for n in range(start, start + number)]

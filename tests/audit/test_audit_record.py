@@ -1,0 +1,200 @@
+"""What a record holds, how it is written, and what is kept of its texts."""
+
+import hashlib
+import json
+import logging
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from pydantic import ValidationError
+
+from audit.strategies import TEXTS, records
+from langchain_groundedness import (
+    AuditError,
+    AuditRecord,
+    Citation,
+    Claim,
+    ClaimVerdict,
+    ConfigurationError,
+    Decision,
+    GroundednessResult,
+    Review,
+)
+from langchain_groundedness.audit._content import Keeping
+from langchain_groundedness.audit.record import new_id
+
+CITED = Document("Revenue was $2.1B in Q3.", id="d1", metadata={"source": "report.pdf", "page": 3})
+OTHER = Document("Costs fell.", id="d2", metadata={"at": datetime(2026, 1, 1, tzinfo=UTC)})
+
+
+def result(action: str = "flag") -> GroundednessResult:
+    documents = (CITED, OTHER)
+    verdict = ClaimVerdict(
+        claim=Claim(id="c1", text="Revenue was $2.4B.", start=0, end=18),
+        verdict="contradicted",
+        support_probability=0.1,
+        explanation="The report says $2.1B.",
+        citations=(Citation.from_document(documents, 0, 0, 24),),
+        correction="$2.1B",
+    )
+    return GroundednessResult(
+        question="What was revenue?",
+        answer="Revenue was [CORRECTED: $2.1B].",
+        original_answer="Revenue was $2.4B.",
+        documents=documents,
+        claims=(verdict,),
+        trust_score=0.0,
+        verdict="has_contradictions",
+        is_trusted=False,
+        decision=Decision(action=action, reasons=("the documents contradict 1 of 1 claims",)),
+        query_class="sensitive",
+        risk_tier="high",
+    )
+
+
+def test_a_record_says_what_was_asked_answered_shown_found_and_decided() -> None:
+    record = AuditRecord.from_result(result(), source="guard", policy_version="p1")
+    assert record.question == "What was revenue?"
+    assert record.original_answer == "Revenue was $2.4B."
+    assert record.shown_answer == "Revenue was [CORRECTED: $2.1B]."
+    assert record.claims[0].support_probability == 0.1
+    assert (record.query_class, record.risk_tier) == ("sensitive", "high")
+    assert (record.source, record.policy_version) == ("guard", "p1")
+    assert record.time.tzinfo is not None
+    assert record.documents[1].metadata == {"at": "2026-01-01 00:00:00+00:00"}
+
+
+@pytest.mark.parametrize(
+    ("action", "status"),
+    [("pass", "none"), ("flag", "none"), ("block", "none"), ("review", "waiting")],
+)
+def test_a_record_waits_exactly_if_the_decision_is_review(action: str, status: str) -> None:
+    assert AuditRecord.from_result(result(action)).review.status == status
+
+
+def test_of_documents_that_are_cited_the_text_is_kept_of_others_id_digest_and_length() -> None:
+    cited, other = Keeping().record(AuditRecord.from_result(result())).documents
+    assert (cited.content, cited.id) == (CITED.page_content, "d1")
+    assert (other.content, other.id, other.length) == (None, "d2", len("Costs fell."))
+    assert other.digest == f"sha256:{hashlib.sha256(b'Costs fell.').hexdigest()}"
+
+
+@given(records())
+def test_what_is_kept_of_any_record_can_be_written_in_ascii_and_read_back(
+    record: AuditRecord,
+) -> None:
+    kept = Keeping().record(record)
+    line = kept.to_json()
+    assert line.isascii()
+    assert "\n" not in line
+    assert AuditRecord.from_json(line) == kept
+
+
+@given(records(), st.sampled_from(["hash", "none"]))
+def test_no_text_is_left_in_a_record_whose_texts_are_not_kept(
+    record: AuditRecord, content: str
+) -> None:
+    marked = Keeping(redact=lambda text: f"SECRET{text}").record(record)
+    kept = Keeping(content=content, redact=None).record(marked)  # type: ignore[arg-type]  # one of them
+    assert "SECRET" not in kept.to_json()
+    assert kept.content == content
+    assert AuditRecord.from_json(kept.to_json()) == kept
+
+
+@given(TEXTS)
+def test_a_digest_keeps_the_length_and_says_which_texts_are_the_same(text: str) -> None:
+    digest = Keeping(content="hash").text(text)
+    assert digest == Keeping(content="hash").text(text)
+    assert digest != Keeping(content="hash").text(f"{text}x")
+    assert digest.endswith(f":{len(text)}")
+
+
+def test_with_a_key_digests_cannot_be_found_by_trying() -> None:
+    record = AuditRecord.from_result(result())
+    kept = Keeping(content="hash", hash_key="key").record(record)
+    line = kept.to_json()
+    assert hashlib.sha256(b"Costs fell.").hexdigest() not in line
+    assert kept.question is not None
+    assert kept.question.startswith("hmac-sha256:")
+    assert kept.question != Keeping(content="hash", hash_key="other").record(record).question
+
+
+def test_redaction_reaches_every_text_and_nothing_else() -> None:
+    record = AuditRecord.from_result(result(), thread_id="Revenue")
+    kept = Keeping(redact=lambda text: text.replace("Revenue", "[R]")).record(record)
+    assert kept.redacted
+    line = kept.model_copy(update={"thread_id": None}).to_json()
+    assert "Revenue" not in line
+    assert kept.claims[0].claim.text == "[R] was $2.4B."
+    assert kept.thread_id == "Revenue"
+
+
+@pytest.mark.parametrize("wrong", [lambda _: 1 / 0, lambda _: None])
+def test_a_redaction_that_fails_leaves_no_text_and_says_so(
+    wrong: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        kept = Keeping(redact=wrong).record(AuditRecord.from_result(result()))  # type: ignore[arg-type]  # wrong on purpose
+    assert kept.content == "none"
+    assert "redaction failed" in kept.notes[0]
+    assert kept.decision.action == "flag"
+    for said in (kept.to_json(), caplog.text):
+        assert "2.1B" not in said
+        assert "2.4B" not in said
+
+
+def test_what_a_reviewer_writes_is_kept_as_other_texts_are() -> None:
+    review = Review(status="decided", reviewer="ada", action="edit", answer="$2.1B", note="why")
+    assert Keeping().review(review) == review
+    assert Keeping(content="none").review(review).answer == ""
+    hashed = Keeping(content="hash").review(review)
+    assert (hashed.answer or "").startswith("sha256:")
+    assert hashed.reviewer == "ada"
+    failing = Keeping(redact=lambda _: 1 / 0).review(review)  # type: ignore[arg-type,return-value]  # fails on purpose
+    assert (failing.answer, failing.note, failing.action) == ("", "", "edit")
+
+
+def test_a_record_of_a_newer_form_is_refused_with_advice() -> None:
+    data = json.loads(AuditRecord.from_result(result()).to_json())
+    with pytest.raises(AuditError, match=r"schema_version 99.*upgrade"):
+        AuditRecord.from_json(json.dumps({**data, "schema_version": 99}))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "not json", '{"schema_version": null}', "3"])
+def test_what_is_no_record_is_refused(text: str) -> None:
+    with pytest.raises(AuditError):
+        AuditRecord.from_json(text)
+
+
+def test_a_damaged_record_is_refused_without_quoting_it() -> None:
+    data = json.loads(AuditRecord.from_result(result()).to_json())
+    with pytest.raises(AuditError, match="verdict") as caught:
+        AuditRecord.from_json(json.dumps({**data, "verdict": "SECRET"}))
+    assert "SECRET" not in str(caught.value)
+
+
+def test_records_cannot_be_changed() -> None:
+    record = AuditRecord.from_result(result())
+    with pytest.raises(ValidationError):
+        record.question = "other"  # type: ignore[misc]  # frozen
+
+
+@given(st.integers(0, 2**40), st.integers(1, 10**6))
+def test_ids_are_uuids_that_sort_by_time(moment: int, later: int) -> None:
+    before, after = new_id(moment), new_id(moment + later)
+    assert before < after
+    assert UUID(before).version == 7
+    assert UUID(before).variant == UUID(int=2 << 62).variant
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"content": "some"}, {"content": None}, {"redact": "x"}, {"hash_key": ""}, {"hash_key": 3}],
+)
+def test_options_that_cannot_work_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        Keeping(**options)  # type: ignore[arg-type]  # wrong on purpose
