@@ -59,7 +59,8 @@ OPTIONAL = (
 
 AGENTS = {"langchain", "langgraph"}
 EDGE_FILES = {
-    "cli": {"typer", "rich"},
+    "cli": {"typer"},
+    "cli._check": {"typer", "rich"},
     "terminal": {"rich"},
     "middleware": AGENTS,
     "_agent_gate": AGENTS,
