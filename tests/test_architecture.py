@@ -29,6 +29,7 @@ LAYERS = (
         "callbacks",
         "middleware",
         "audit",
+        "calibration",
         "report",
         "evals",
     ),
