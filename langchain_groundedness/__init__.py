@@ -54,7 +54,9 @@ from langchain_groundedness.exceptions import (
     VerificationError,
     require,
 )
+from langchain_groundedness.feedback import ReviewExport
 from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.monitoring import AuditSummary, GroupFigures, overruled, summarize
 from langchain_groundedness.policy import DecisionPolicy, DecisionRule
 from langchain_groundedness.query import (
     QUERY_CLASSES,
@@ -126,6 +128,7 @@ __all__ = [
     "AuditLog",
     "AuditPage",
     "AuditRecord",
+    "AuditSummary",
     "AuditedDocument",
     "Bin",
     "Calibration",
@@ -168,6 +171,7 @@ __all__ = [
     "GroundednessResultChunk",
     "GroundednessRunnable",
     "GroundednessState",
+    "GroupFigures",
     "HashedNgramEmbeddings",
     "InputFormatError",
     "JsonlAuditLog",
@@ -191,6 +195,7 @@ __all__ = [
     "RetrievalStrength",
     "Review",
     "ReviewConflictError",
+    "ReviewExport",
     "RunnableQueryClassifier",
     "SQLAuditLog",
     "ScoredClaim",
@@ -206,7 +211,9 @@ __all__ = [
     "collect_groundedness",
     "groundedness_node",
     "load_arguments",
+    "overruled",
     "read_input",
+    "summarize",
 ]
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")

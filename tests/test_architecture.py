@@ -30,6 +30,8 @@ LAYERS = (
         "middleware",
         "audit",
         "calibration",
+        "feedback",
+        "monitoring",
         "report",
         "evals",
     ),
@@ -61,7 +63,13 @@ OPTIONAL = (
 AGENTS = {"langchain", "langgraph"}
 EDGE_FILES = {
     "cli": {"typer"},
+    "cli._calibrate": {"typer", "rich"},
+    "cli._calibration_table": {"rich"},
     "cli._check": {"typer", "rich"},
+    "cli._errors": {"typer"},
+    "cli._export_reviews": {"typer"},
+    "cli._records": {"typer"},
+    "cli._stats": {"typer", "rich"},
     "terminal": {"rich"},
     "middleware": AGENTS,
     "_agent_gate": AGENTS,

@@ -8,8 +8,14 @@ import typer
 
 from langchain_groundedness._cli_review import HELP as REVIEW_HELP
 from langchain_groundedness._cli_review import review
+from langchain_groundedness.cli._calibrate import HELP as CALIBRATE_HELP
+from langchain_groundedness.cli._calibrate import calibrate_command
 from langchain_groundedness.cli._check import HELP as CHECK_HELP
 from langchain_groundedness.cli._check import check
+from langchain_groundedness.cli._export_reviews import HELP as EXPORT_HELP
+from langchain_groundedness.cli._export_reviews import export_reviews
+from langchain_groundedness.cli._stats import HELP as STATS_HELP
+from langchain_groundedness.cli._stats import stats
 
 __all__ = ["run", "spread"]
 
@@ -92,3 +98,6 @@ def _program(
 
 app.command(help=CHECK_HELP)(check)
 app.command(help=REVIEW_HELP)(review)
+app.command("calibrate", help=CALIBRATE_HELP)(calibrate_command)
+app.command(help=STATS_HELP)(stats)
+app.command(help=EXPORT_HELP)(export_reviews)

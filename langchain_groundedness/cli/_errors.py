@@ -1,10 +1,17 @@
 """What the commands say when they cannot do what they are asked: one line."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
 from pydantic import ValidationError
 
 from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.terminal import printable
 
-__all__ = ["CannotCheckError", "one_line"]
+__all__ = ["CannotCheckError", "ending", "one_line"]
+
+CANNOT, INTERRUPTED = 2, 130
 
 
 class CannotCheckError(Exception):
@@ -31,3 +38,27 @@ def one_line(error: Exception) -> str:
             ": "
         )
     return " ".join(text.split())
+
+
+@contextmanager
+def ending(what: str) -> Iterator[None]:
+    """End a command that fails with one line for the user.
+
+    Args:
+        what: What the command cannot do then.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        Exit: Something went wrong: 2; or the user has interrupted it: 130.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # noqa: BLE001  (the reader wants a line, not a traceback)
+        typer.echo(f"{what}: {printable(one_line(error))}", err=True)
+        raise typer.Exit(CANNOT) from None
