@@ -56,7 +56,7 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.feedback import ReviewExport
 from langchain_groundedness.inputs import CheckInput, read_input
-from langchain_groundedness.monitoring import AuditSummary, GroupFigures, overruled, summarize
+from langchain_groundedness.monitoring import AuditSummary, GroupFigures, summarize
 from langchain_groundedness.policy import DecisionPolicy, DecisionRule
 from langchain_groundedness.query import (
     QUERY_CLASSES,
@@ -211,7 +211,6 @@ __all__ = [
     "collect_groundedness",
     "groundedness_node",
     "load_arguments",
-    "overruled",
     "read_input",
     "summarize",
 ]

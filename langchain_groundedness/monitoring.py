@@ -12,7 +12,7 @@ from langchain_groundedness._monitoring_page import Row, page
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.types import Action, VerdictLabel
 
-__all__ = ["AuditSummary", "GroupFigures", "overruled", "summarize"]
+__all__ = ["AuditSummary", "GroupFigures", "summarize"]
 
 Whole = Annotated[int, Field(ge=0)]
 _MOST_GROUPS = 1000
@@ -118,24 +118,6 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
     )
 
 
-def overruled(record: AuditRecord) -> bool:
-    """Tell whether a reviewer has decided against what the policy has.
-
-    Args:
-        record: The record.
-
-    Returns:
-        True if an answer that was to be blocked was approved or edited, or one that was to be let
-        out was edited or rejected. Where the policy has asked for a reviewer, nobody is overruled.
-    """
-    action = record.review.action
-    if record.review.status != "decided" or action is None:
-        return False
-    if record.decision.action == "block":
-        return action in ("approve", "edit")
-    return record.decision.action in ("pass", "flag") and action in ("edit", "reject")
-
-
 class _Tally:
     """Counts what happened in one group."""
 
@@ -150,7 +132,7 @@ class _Tally:
         self._answers += 1
         self._claims.update(claim.verdict for claim in record.claims)
         self._decisions[record.decision.action] += 1
-        self._overruled += overruled(record)
+        self._overruled += _overruled(record)
         self._waiting += record.review.status == "waiting"
         if record.review.status == "decided" and record.review.action is not None:
             self._reviews[record.review.action] += 1
@@ -189,6 +171,20 @@ class _Tallies:
     def figures(self) -> Iterator[GroupFigures]:
         for name, tally in self._groups.items():
             yield tally.figures(name)
+
+
+def _overruled(record: AuditRecord) -> bool:
+    """Tell whether a reviewer has decided against what the policy has.
+
+    That is so if an answer that was to be blocked was approved or edited, or one that was to be let
+        out was edited or rejected. Where the policy has asked for a reviewer, nobody is overruled.
+    """
+    action = record.review.action
+    if record.review.status != "decided" or action is None:
+        return False
+    if record.decision.action == "block":
+        return action in ("approve", "edit")
+    return record.decision.action in ("pass", "flag") and action in ("edit", "reject")
 
 
 def _frequent_first(group: GroupFigures) -> tuple[int, str]:

@@ -38,7 +38,7 @@ _ACTIONS: tuple[tuple[Action, str], ...] = (
 )
 
 
-def stats(
+def stats(  # noqa: PLR0913  (each is an option of the command)
     *,
     db: Db = None,
     log: Log = None,
