@@ -38,6 +38,7 @@ test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles i
 
 bench: $(VENV)/.test $(VENV)/.training ## print accuracy beside baselines on the claim sets under DATA=, and the overhead
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/guard.py
 	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/languages.py

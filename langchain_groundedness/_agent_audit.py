@@ -1,20 +1,23 @@
 """The audit record of an answer that an agent has given, before and after a person was asked."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import ensure_config
 
+from langchain_groundedness._agent_gate import Case, Gate
 from langchain_groundedness._agent_turn import STATE_KEY, Turn
-from langchain_groundedness._recording import Pending, Recorder, Run, thread_of
-from langchain_groundedness.audit import Review
+from langchain_groundedness._recording import Pending, Recorder, Run, log_of, thread_of, unaudited
+from langchain_groundedness.audit import AuditLog, Review
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["Audited"]
+__all__ = ["AuditedGate"]
 
 _REVIEWED = {
     "approved": "approve",
@@ -28,7 +31,79 @@ WAITING = "waiting"
 """Outcome of an answer about which a person is asked."""
 
 
-class Audited:
+class AuditedGate:
+    """A gate whose decisions are recorded."""
+
+    def __init__(
+        self,
+        checker: Runnable[Any, GroundednessResult] | None,
+        extractor: Callable[[Any], Any] | None,
+        *,
+        whole_state: bool = False,
+        audit_log: AuditLog | None = None,
+        **options: Any,
+    ) -> None:
+        """Check the options.
+
+        Args:
+            checker: As for `Gate`.
+            extractor: As for `Gate`.
+            whole_state: As for `Gate`.
+            audit_log: Gets a record of each decision; by default that of the checker.
+            **options: As for `Gate`.
+
+        Raises:
+            ConfigurationError: One of them has a value that cannot work.
+        """
+        if audit_log is not None and not isinstance(audit_log, AuditLog):
+            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
+            raise ConfigurationError(msg)
+        log = log_of(checker) if audit_log is None else audit_log
+        self.gate = Gate(unaudited(checker), extractor, whole_state=whole_state, **options)
+        source = "node" if whole_state else "middleware"
+        self._recorder = Recorder(log, source, self.gate.checker)
+
+    def settle(self, state: Any) -> dict[str, Any]:
+        """Read, check, act, and record what was decided.
+
+        Args:
+            state: The state of an agent or a graph.
+
+        Returns:
+            The update of the state.
+        """
+        case, audited = self._opened(state)
+        result = self.gate.judge(case)
+        if self.gate.asks(case, result):
+            audited.before(result)
+        update = self.gate.close(case, result)
+        audited.after(result, update)
+        return update
+
+    async def asettle(self, state: Any) -> dict[str, Any]:
+        """Read, check, act, and record what was decided.
+
+        Args:
+            state: The state of an agent or a graph.
+
+        Returns:
+            The update of the state.
+        """
+        case, audited = self._opened(state)
+        result = await self.gate.ajudge(case)
+        if self.gate.asks(case, result):
+            await audited.abefore(result)
+        update = self.gate.close(case, result)
+        await audited.aafter(result, update)
+        return update
+
+    def _opened(self, state: Any) -> tuple[Case, "_Audited"]:
+        case = self.gate.open(state)
+        answer = case.source.answer if case.source else ""
+        return case, _Audited(self._recorder, case.turn, key=case.key, answer=answer)
+
+
+class _Audited:
     """One answer at the gate, on its way into the audit log."""
 
     def __init__(self, recorder: Recorder, turn: Turn, *, key: str | None, answer: str) -> None:

@@ -20,7 +20,6 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
 from langgraph.types import interrupt
 
-from langchain_groundedness._agent_audit import Audited
 from langchain_groundedness._agent_record import (
     plain_result,
     read_result,
@@ -33,8 +32,6 @@ from langchain_groundedness._agent_structured import in_paragraphs
 from langchain_groundedness._agent_turn import STATE_KEY, Turn, part, read_answer, read_turn
 from langchain_groundedness._held_model import Listening
 from langchain_groundedness._labels import LABELS
-from langchain_groundedness._recording import Recorder, unaudited
-from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
@@ -77,7 +74,6 @@ class Gate:
         extractor: Callable[[Any], Any] | None,
         *,
         whole_state: bool = False,
-        audit_log: AuditLog | None = None,
         **options: Any,
     ) -> None:
         """Check the options.
@@ -86,7 +82,6 @@ class Gate:
             checker: Checks the answers.
             extractor: Reads the state.
             whole_state: Whether the state is read as the output of any chain is.
-            audit_log: Gets a record of each decision; by default that of the checker.
             **options: Those of `Rules`.
 
         Raises:
@@ -102,12 +97,6 @@ class Gate:
         if extractor is not None and not callable(extractor):
             msg = f"context_extractor must be callable, got {type(extractor).__name__}"
             raise ConfigurationError(msg)
-        if audit_log is not None and not isinstance(audit_log, AuditLog):
-            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
-            raise ConfigurationError(msg)
-        log = getattr(checker, "audit_log", None) if audit_log is None else audit_log
-        checker = unaudited(checker)
-        self._recorder = Recorder(log, "node" if whole_state else "middleware", checker)
         keeps = _set_by_user(checker, "on_unverifiable") == "keep"
         self.rules = Rules(strips_unverifiable=not keeps, **options)
         self.checker = _correcting(checker) if self.rules.corrects else checker
@@ -182,46 +171,16 @@ class Gate:
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
             return self._failure(case.source, exc)
 
-    def settle(self, state: Any) -> dict[str, Any]:
-        """Read, check, act, and record what was decided.
+    def asks(self, case: Case, result: GroundednessResult) -> bool:
+        """Tell whether a person is asked about an answer.
 
         Args:
-            state: The state of an agent or a graph.
+            case: The case.
+            result: The result of its check.
 
         Returns:
-            The update of the state.
+            Whether the run is interrupted for it.
         """
-        case, audited = self._opened(state)
-        result = self.judge(case)
-        if self._asks(case, result):
-            audited.before(result)
-        update = self.close(case, result)
-        audited.after(result, update)
-        return update
-
-    async def asettle(self, state: Any) -> dict[str, Any]:
-        """Read, check, act, and record what was decided.
-
-        Args:
-            state: The state of an agent or a graph.
-
-        Returns:
-            The update of the state.
-        """
-        case, audited = self._opened(state)
-        result = await self.ajudge(case)
-        if self._asks(case, result):
-            await audited.abefore(result)
-        update = self.close(case, result)
-        await audited.aafter(result, update)
-        return update
-
-    def _opened(self, state: Any) -> tuple[Case, Audited]:
-        case = self.open(state)
-        answer = case.source.answer if case.source else ""
-        return case, Audited(self._recorder, case.turn, key=case.key, answer=answer)
-
-    def _asks(self, case: Case, result: GroundednessResult) -> bool:
         return case.judged and self.rules.action(case.turn, result) == "review"
 
     def close(self, case: Case, result: GroundednessResult) -> dict[str, Any]:

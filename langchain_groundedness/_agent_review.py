@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 __all__ = ["Answered", "Approve", "Edit", "Reject", "Respond", "decision_of", "review_request"]
 
 _ACTION = "answer"
+_NOT_GROUNDED = "The answer is not grounded in what the tools returned"
 _DECISIONS = ("approve", "edit", "reject", "respond")
 
 Words = Annotated[str, StringConstraints(min_length=1)]
@@ -92,13 +93,15 @@ def review_request(answer: str, record: dict[str, Any], suggestion: str | None) 
         The value of the interrupt: plain data.
     """
     reasons = "; ".join(record["decision"]["reasons"])
+    grounded = record["is_trusted"]
+    said = "The policy asks for a review" if grounded else _NOT_GROUNDED
     return {
         "type": "groundedness_review",
         "action_requests": [
             {
                 "name": _ACTION,
                 "args": {"answer": answer},
-                "description": f"The answer is not grounded in what the tools returned: {reasons}",
+                "description": f"{said}: {reasons}",
             }
         ],
         "review_configs": [{"action_name": _ACTION, "allowed_decisions": list(_DECISIONS)}],

@@ -18,7 +18,7 @@ from langchain_groundedness._backlog import Backlog
 from langchain_groundedness._channel import Channel, GroundednessEvent, Results
 from langchain_groundedness._context import CHECK_TAG, apart
 from langchain_groundedness._draft import Draft, can_draft
-from langchain_groundedness._recording import Pending, Recorder, Run, unaudited
+from langchain_groundedness._recording import Pending, Recorder, Run, log_of, unaudited
 from langchain_groundedness._report import Report, without_check
 from langchain_groundedness._run_trees import Root
 from langchain_groundedness.audit import AuditLog
@@ -78,8 +78,8 @@ class Checks:
             langsmith_client: Has `create_feedback`, if there is one.
             audit_log: Gets a record of each decision, if there is one.
         """
-        own = getattr(checker, "audit_log", None)
-        self._recorder = Recorder(own if audit_log is None else audit_log, "handler", checker)
+        log = log_of(checker) if audit_log is None else audit_log
+        self._recorder = Recorder(log, "handler", checker)
         checker = unaudited(checker)
         self._extractor = None
         self._policy = DecisionPolicy()

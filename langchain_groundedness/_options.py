@@ -96,8 +96,9 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:
             yield from (fault._replace(path=(*path, *fault.path)) for fault in inner.faults)
             continue
         unknown = detail["type"] == "extra_forbidden"
-        problem = detail["msg"].removeprefix("Value error, ") + _given(detail["input"])
-        yield Fault(path, f"{problem}; options are: {accepted}" if unknown else problem, unknown)
+        problem = detail["msg"].removeprefix("Value error, ")
+        told = f"; options are: {accepted}" if unknown else _given(detail["input"])
+        yield Fault(path, f"{problem}{told}", unknown)
 
 
 def _joined(path: tuple[str | int, ...]) -> str:

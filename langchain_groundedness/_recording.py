@@ -16,7 +16,15 @@ from langchain_groundedness.verifiers import EmbeddedVerifier
 from langchain_groundedness.verifiers._model_files import model_folder, read_model_json
 from langchain_groundedness.verifiers.embedded_cross_encoder import EmbeddedCrossEncoder
 
-__all__ = ["Pending", "Recorder", "Run", "encoder_checksum", "thread_of", "unaudited"]
+__all__ = [
+    "Pending",
+    "Recorder",
+    "Run",
+    "encoder_checksum",
+    "log_of",
+    "thread_of",
+    "unaudited",
+]
 
 _T = TypeVar("_T")
 _MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
@@ -68,9 +76,15 @@ class Recorder:
         )
         return Pending(self, found)
 
+    def policy_version(self) -> str | None:
+        """Say which rules decide."""
+        policy = getattr(_check_of(self.checker), "policy", None)
+        found = getattr(policy, "version", None)
+        return None if found is None else str(found)
+
     def versions(self) -> Versions:
         """Say what makes the verdicts."""
-        verifier = _verifier_of(self.checker)
+        verifier = getattr(_check_of(self.checker), "verifier", None)
         parts = list(_parts(verifier, _DEEPEST))
         embedded = any(isinstance(part, EmbeddedVerifier | EmbeddedCrossEncoder) for part in parts)
         models = (_model_name(part) for part in (*parts, self.checker))
@@ -132,11 +146,25 @@ class Pending:
             "parent_run_id": self._run.parent_run_id,
             "root_run_id": self._run.root_run_id,
             "thread_id": self._run.thread_id,
-            "policy_version": _policy_version(self._recorder.checker),
+            "policy_version": self._recorder.policy_version(),
             "versions": self._recorder.versions(),
             "timings": {"check": round(1000 * (perf_counter() - self._began), 3)},
         }
         return AuditRecord.from_result(result, **{**known, **fields})
+
+
+def log_of(checker: object) -> AuditLog | None:
+    """Give the log of a checker.
+
+    Args:
+        checker: Any checker.
+
+    Returns:
+        Its log; `None` for one that has none, or that only wraps one which has.
+    """
+    has_option = "audit_log" in getattr(type(checker), "model_fields", {})
+    log: AuditLog | None = getattr(checker, "audit_log", None) if has_option else None
+    return log
 
 
 def unaudited(checker: _T) -> _T:
@@ -148,7 +176,7 @@ def unaudited(checker: _T) -> _T:
     Returns:
         The same, if it records nothing anyway.
     """
-    if getattr(checker, "audit_log", None) is None:
+    if log_of(checker) is None:
         return checker
     same: Any = checker
     copied = same.model_copy(update={"audit_log": None})
@@ -184,14 +212,8 @@ def _root(run: Any) -> UUID | None:
     return None
 
 
-def _policy_version(checker: object) -> str | None:
-    found = getattr(getattr(checker, "policy", None), "version", None)
-    return None if found is None else str(found)
-
-
-def _verifier_of(checker: object) -> object | None:
-    check = getattr(checker, "check", None)
-    return getattr(check, "verifier", None)
+def _check_of(checker: object) -> object:
+    return getattr(checker, "check", None)
 
 
 def _parts(verifier: object, depth: int) -> Iterator[object]:

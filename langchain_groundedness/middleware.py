@@ -19,7 +19,8 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from langchain_groundedness._agent_gate import LIVE_KEY, Gate
+from langchain_groundedness._agent_audit import AuditedGate
+from langchain_groundedness._agent_gate import LIVE_KEY
 from langchain_groundedness._agent_messages import without_annotations
 from langchain_groundedness._agent_record import plain_result
 from langchain_groundedness._agent_settle import AfterRetries, OnUngrounded
@@ -129,7 +130,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             ConfigurationError: An option has a value that cannot work.
         """
         super().__init__()
-        self._gate = Gate(
+        self._audited = AuditedGate(
             checker,
             context_extractor,
             on_ungrounded=on_ungrounded,
@@ -138,6 +139,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             blocked_message=blocked_message,
             audit_log=audit_log,
         )
+        self._gate = self._audited.gate
         self._hold = hold_stream
         self._live = live or hold_stream
         if self._live and not isinstance(self._gate.checker, GroundednessRunnable):
@@ -158,7 +160,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         Returns:
             The update of the state.
         """
-        return self._gate.settle(state)
+        return self._audited.settle(state)
 
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -171,7 +173,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         Returns:
             The update of the state.
         """
-        return await self._gate.asettle(state)
+        return await self._audited.asettle(state)
 
     def wrap_model_call(
         self,
@@ -256,7 +258,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         >>> update["groundedness"]["verdict"]
         'grounded'
     """
-    gate = Gate(
+    gate = AuditedGate(
         checker,
         context_extractor,
         on_ungrounded=on_ungrounded,

@@ -101,6 +101,61 @@ def test_lower_trust_threshold_lets_an_unverifiable_claim_pass(check: Check) -> 
     assert check(*options, "--trust-threshold", "0.5").code == 0
 
 
+POLICY = """\
+rules:
+  - when: {risk_tier: high}
+    action: review
+    reason: a person has a look
+  - when: {query_class: harmful}
+    action: block
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "action"),
+    [
+        ((), 0, "pass"),
+        (("--risk-tier", "high"), 1, "review"),
+        (("--query-class", "harmful", "--risk-tier", "high"), 1, "block"),
+    ],
+)
+def test_a_policy_file_decides(
+    check: Check, folder: Path, question: tuple[str, ...], code: int, action: str
+) -> None:
+    (folder / "policy.yaml").write_text(POLICY, encoding="utf-8")
+    options = ("--documents", "report.md", "--policy", "policy.yaml", "--json")
+    outcome = check("--answer", TRUE, *options, *question)
+    assert outcome.code == code
+    decision = json.loads(outcome.out)["decision"]
+    assert decision["action"] == action
+    assert ("a person has a look" in decision["reasons"]) == ("high" in question)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        (
+            "policy.yaml",
+            "rules:\n  - when: {}\n",
+            "policy.yaml, line 2, column 5: rules[0].action:",
+        ),
+        (
+            "policy.json",
+            '{\n "blocks": 1}',
+            "policy.json, line 2, column 2: blocks: there is no such",
+        ),
+        ("policy.yaml", None, "policy.yaml: No such file or directory"),
+        ("policy", "{}", "policy: a policy is in a file whose name ends in .yaml, .yml, .json"),
+    ],
+)
+def test_a_policy_file_that_is_none_is_one_line_and_no_traceback(
+    check: Check, folder: Path, name: str, text: str | None, error: str
+) -> None:
+    if text is not None:
+        (folder / name).write_text(text, encoding="utf-8")
+    assert error in failure(check("--answer", TRUE, "--documents", "report.md", "--policy", name))
+
+
 def test_json_is_the_whole_result_in_ascii(check: Check, folder: Path) -> None:
     (folder / "notes.txt").write_text("Umsatz: 2,1 Mrd. € \x9b31m", encoding="utf-8")
     outcome = check("--answer", FALSE, "--documents", "report.md", "notes.txt", "--json")

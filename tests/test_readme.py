@@ -11,7 +11,7 @@ import langchain.chat_models
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_groundedness import GroundednessResult, GroundednessRunnable
+from langchain_groundedness import GroundednessResult, GroundednessRunnable, SQLAuditLog
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedRequest, ScriptedServer
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
@@ -29,7 +29,9 @@ STREAMING = snippet_below("While the answer is written")
 UNCHANGED = snippet_below("On a chain that nobody changed")
 AGENT = snippet_below("In an agent")
 BEFORE = snippet_below("Before the answer")
+AUDIT = snippet_below("Audit log")
 PARTS = snippet_below("Where LangChain expects a model")
+DECIDED = snippet_below("What is decided")
 
 SNIPPET_MODEL = "anthropic:claude-haiku-4-5"
 
@@ -97,6 +99,16 @@ def test_snippet_without_a_model_prints_what_it_says(
     assert capsys.readouterr().out.splitlines() == promised(snippet) != []
 
 
+def test_audit_snippet_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = run(AUDIT)["log"]
+    assert isinstance(log, SQLAuditLog)
+    log.close()
+    assert capsys.readouterr().out.splitlines() == promised(AUDIT) != []
+
+
 @pytest.mark.enable_socket
 def test_openai_snippet_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -157,6 +169,11 @@ def test_agent_snippet_prints_what_it_says(
     monkeypatch.setattr(langchain.agents.factory, "init_chat_model", {SNIPPET_MODEL: model}.get)
     run(AGENT)
     assert capsys.readouterr().out.splitlines() == promised(AGENT) != []
+
+
+def test_policy_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    run(DECIDED)
+    assert capsys.readouterr().out.splitlines() == promised(DECIDED) != []
 
 
 def table(heading: str) -> list[str]:

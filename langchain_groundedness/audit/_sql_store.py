@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ __all__ = ["Place", "Store", "conditions", "place_of", "reported"]
 
 _BUSY_MS = 10_000
 _CONNECT_WITHIN = 5
+_LONGEST = 600
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 _CHANGES = ("revision", "review_status", "review_action", "reviewer", "reviewed_at", "review")
 _rows = records.c
@@ -132,7 +134,7 @@ class Store:
         self._engine.dispose(close=False)
 
     def insert(self, entries: Sequence[AuditEntry]) -> None:
-        """Write records; of those that are there, only the review may change.
+        """Write records; those that are there change only if a higher revision comes.
 
         Args:
             entries: The records.
@@ -254,7 +256,7 @@ def conditions(
     if unknown := sorted(set(equal) - set(known)):
         msg = f"there is no filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
-    found = [_rows[name] == value for name, value in equal.items() if value is not None]
+    found = [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
     found += [] if since is None else [_rows.time >= since]
     found += [] if until is None else [_rows.time < until]
     if run_id is not None:
@@ -277,7 +279,7 @@ def reported(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (SQLAlchemyError, OSError) as exc:
+    except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
         origin = getattr(exc, "orig", None) or exc
         state = getattr(origin, "sqlstate", None)
         why = type(origin).__name__ + (f", SQLSTATE {state}" if state else "")
@@ -364,7 +366,11 @@ def _id(value: object) -> str | None:
 
 
 def _clean(text: str | None) -> str | None:
-    """Drop what databases cannot hold in a text: the character 0, and halves of characters."""
+    """Give what databases can hold and index of a text to search by; the record has all of it.
+
+    That is without the character 0 and halves of characters, and no longer than PostgreSQL's
+    indexes take (2,704 bytes).
+    """
     if text is None:
         return None
-    return text.replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()
+    return text[:_LONGEST].replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from typing_extensions import override
 
@@ -18,6 +18,7 @@ from langchain_groundedness.audit._files import (
     write_all,
 )
 from langchain_groundedness.audit._lines import Damage, as_lines, read_lines
+from langchain_groundedness.audit._log_options import require_positive
 from langchain_groundedness.audit.log import AuditLog
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content, new_id
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
@@ -89,7 +90,8 @@ class JsonlAuditLog(AuditLog):
         self._lock_path = _beside(self._path, ".lock")
         refuse_symlink(self._path, "path")
         refuse_symlink(self._lock_path, "the lock beside path")
-        _require_positive(rotate_bytes=rotate_bytes, keep=keep)
+        limits = {"rotate_bytes": rotate_bytes, "keep": keep}
+        require_positive(**{name: value for name, value in limits.items() if value is not None})
         if not isinstance(fsync, bool):
             msg = f"fsync must be True or False, got {type(fsync).__name__}"
             raise ConfigurationError(msg)
@@ -291,12 +293,3 @@ def _beside(path: Path, suffix: str) -> Path:
 
 def _escaped(name: str) -> str:
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
-
-
-def _require_positive(**options: Any) -> None:
-    for name, value in options.items():
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            msg = f"{name} must be a whole number of at least 1, or None, got {value!r}"
-            raise ConfigurationError(msg)

@@ -12,9 +12,12 @@ from langchain_core.runnables.config import run_in_executor
 
 from langchain_groundedness.audit import _process
 from langchain_groundedness.audit._content import Keeping, Redact
-from langchain_groundedness.audit._files import need_locks, refuse_symlink
+from langchain_groundedness.audit._log_options import (
+    require_one_of,
+    require_positive,
+    spill_folder_of,
+)
 from langchain_groundedness.audit._outbox import Outbox
-from langchain_groundedness.audit._spill import SpillFolder
 from langchain_groundedness.audit._writer import Writer
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, GroundednessError
@@ -35,7 +38,8 @@ class AuditLog(ABC):
     end of the process what is left is written. A process that is killed loses what it had not
     flushed, and nothing else.
 
-    A log may be used from any thread and event loop, and in the children of a fork.
+    A log may be used from any thread and event loop, and in the children of a fork. Make it before
+    the event loop runs: that looks at files.
 
     For a store of your own, subclass this and give it `write`.
 
@@ -84,7 +88,8 @@ class AuditLog(ABC):
             spill_folder: A folder for this log alone, made for its owner only.
             max_pending: How many records may wait for the thread.
             on_full: What happens beyond that. `wait`: `record` waits, in a thread; `arecord` waits
-                without holding up the event loop. `spill`: the record goes to the spill folder.
+                without holding up the event loop; after 5 seconds the record is taken all the same,
+                and the log says so. `spill`: it goes to the spill folder.
             retry_after: Seconds until a store that is down is tried again; doubled each time, up
                 to 30.
 
@@ -92,11 +97,9 @@ class AuditLog(ABC):
             ConfigurationError: An option has a value that cannot work.
         """
         self._keeping = Keeping(content=content, redact=redact, hash_key=hash_key)
-        _one_of("on_store_down", on_store_down, ("spill", "raise"))
-        _one_of("on_full", on_full, ("wait", "spill"))
-        if isinstance(max_pending, bool) or not isinstance(max_pending, int) or max_pending < 1:
-            msg = f"max_pending must be a whole number of at least 1, got {max_pending!r}"
-            raise ConfigurationError(msg)
+        require_one_of("on_store_down", on_store_down, ("spill", "raise"))
+        require_one_of("on_full", on_full, ("wait", "spill"))
+        require_positive(max_pending=max_pending)
         if not isinstance(retry_after, int | float) or not retry_after > 0:
             msg = f"retry_after must be a number of seconds above 0, got {retry_after!r}"
             raise ConfigurationError(msg)
@@ -106,7 +109,7 @@ class AuditLog(ABC):
         self._retry_after = float(retry_after)
         self._spill = None
         if not self._raises or self._spills_when_full:
-            self._spill = _spill_folder(spill_folder)
+            self._spill = spill_folder_of(spill_folder)
         self._closed = False
         self._begin()
         _process.watch(self)
@@ -372,25 +375,6 @@ def _bare(record: AuditRecord, why: str) -> AuditRecord:
         content="none",
         notes=(f"the record could not be written whole ({why})",),
     )
-
-
-def _spill_folder(folder: str | Path | None) -> SpillFolder:
-    if not isinstance(folder, str | Path) or not str(folder):
-        msg = (
-            "spill_folder is needed: a folder for records that wait while the store is down; or "
-            'set on_store_down="raise" and on_full="wait"'
-        )
-        raise ConfigurationError(msg)
-    need_locks('records that wait on disk need locks (without: on_store_down="raise")')
-    refuse_symlink(Path(folder), "spill_folder")
-    return SpillFolder(Path(folder))
-
-
-def _one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
-    if value not in accepted:
-        shown = value if isinstance(value, str) else type(value).__name__
-        msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown!r}"
-        raise ConfigurationError(msg)
 
 
 def _in_loop() -> bool:

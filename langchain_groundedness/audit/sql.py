@@ -377,5 +377,7 @@ def _default_spill(place: Any) -> Path:
     if place.path is not None:
         return Path(f"{place.path}.spill")
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    digest = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    url = place.url
+    parts = (url.username, url.host, url.port, url.database, url.query.get("host"))
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     return Path(state) / "langchain-groundedness" / f"spill-{digest}"

@@ -400,6 +400,7 @@ def ends_without_flush(path: str) -> None:
     JsonlAuditLog(path).record(record("child"))
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_of_multiprocessing_that_ends_writes_what_it_has_not_flushed(
@@ -411,7 +412,7 @@ def test_a_child_of_multiprocessing_that_ends_writes_what_it_has_not_flushed(
     context = multiprocessing.get_context(method)
     process = context.Process(target=ends_without_flush, args=(str(path),))  # type: ignore[attr-defined]  # every context has it
     process.start()
-    process.join(50)
+    process.join(150)
     assert process.exitcode == 0
     assert [kept.id for kept in JsonlAuditLog(path).records()] == ["child"]
 

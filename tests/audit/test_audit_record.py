@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from pydantic import ValidationError
@@ -26,6 +26,8 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.audit._content import Keeping
 from langchain_groundedness.audit.record import new_id
+
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 CITED = Document("Revenue was $2.1B in Q3.", id="d1", metadata={"source": "report.pdf", "page": 3})
 OTHER = Document("Costs fell.", id="d2", metadata={"at": datetime(2026, 1, 1, tzinfo=UTC)})
@@ -84,6 +86,7 @@ def test_of_documents_that_are_cited_the_text_is_kept_of_others_id_digest_and_le
 
 
 @given(records())
+@PATIENT
 def test_what_is_kept_of_any_record_can_be_written_in_ascii_and_read_back(
     record: AuditRecord,
 ) -> None:
@@ -95,6 +98,7 @@ def test_what_is_kept_of_any_record_can_be_written_in_ascii_and_read_back(
 
 
 @given(records(), st.sampled_from(["hash", "none"]))
+@PATIENT
 def test_no_text_is_left_in_a_record_whose_texts_are_not_kept(
     record: AuditRecord, content: str
 ) -> None:
@@ -106,6 +110,7 @@ def test_no_text_is_left_in_a_record_whose_texts_are_not_kept(
 
 
 @given(TEXTS)
+@PATIENT
 def test_a_digest_keeps_the_length_and_says_which_texts_are_the_same(text: str) -> None:
     digest = Keeping(content="hash").text(text)
     assert digest == Keeping(content="hash").text(text)
@@ -184,6 +189,7 @@ def test_records_cannot_be_changed() -> None:
 
 
 @given(st.integers(0, 2**40), st.integers(1, 10**6))
+@PATIENT
 def test_ids_are_uuids_that_sort_by_time(moment: int, later: int) -> None:
     before, after = new_id(moment), new_id(moment + later)
     assert before < after

@@ -1,0 +1,476 @@
+"""The audit log in SQLite and in PostgreSQL."""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import inspect
+
+from audit.postgres_cluster import Cluster
+from audit.stores import names, record
+from audit.strategies import records
+from langchain_groundedness import (
+    AuditError,
+    AuditRecord,
+    ConfigurationError,
+    Decision,
+    MissingDependencyError,
+    Review,
+    ReviewConflictError,
+    SQLAuditLog,
+    Versions,
+)
+from langchain_groundedness.audit import _sql_schema
+from langchain_groundedness.audit._content import Keeping
+from langchain_groundedness.audit._sql_store import place_of
+
+SECRET = "hunter2"  # noqa: S105  (made up)
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def log(request: pytest.FixtureRequest, tmp_path: Path, sqlite_url: str) -> Iterator[SQLAuditLog]:
+    url = sqlite_url
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres").url
+    with SQLAuditLog(url, spill_folder=tmp_path / "spill") as opened:
+        opened._store.delete([])
+        yield opened
+
+
+def filled(log: SQLAuditLog, *given_records: AuditRecord) -> None:
+    for each in given_records:
+        log.record(each)
+    assert log.flush()
+
+
+def ids(found: Any) -> list[str]:
+    return [kept.id for kept in found]
+
+
+@given(st.lists(records(), min_size=1, max_size=3, unique_by=lambda kept: kept.id))
+@settings(
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_any_records_come_back_as_they_were_kept(
+    log: SQLAuditLog, given_records: list[AuditRecord]
+) -> None:
+    filled(log, *given_records)
+    for each in given_records:
+        assert log.get(each.id) == Keeping().record(each)
+
+
+def test_a_record_is_kept_once_however_often_it_comes(log: SQLAuditLog) -> None:
+    filled(log, record("a"), record("a", question="other"), record("b"))
+    filled(log, record("a"))
+    assert ids(log.records()) == ["a", "b"]
+    first = log.get("a")
+    assert first is not None
+    assert first.question is None
+
+
+def test_records_are_read_page_by_page_in_order_of_time(log: SQLAuditLog) -> None:
+    moments = [NOW + timedelta(seconds=n // 3) for n in range(10)]  # three at a time
+    filled(log, *(record(n, time=t) for n, t in zip(names(10), moments, strict=True)))
+    pages, after = [], None
+    while True:
+        page = log.query(limit=4, after=after)
+        pages.append(ids(page.records))
+        if (after := page.next) is None:
+            break
+    assert pages == [names(4), names(4, 4), names(2, 8)]
+    assert ids(log.records(limit=3, newest_first=True)) == names(10)[::-1]
+
+
+def test_a_page_goes_on_where_the_one_before_ended_though_its_last_record_is_gone(
+    log: SQLAuditLog,
+) -> None:
+    filled(log, *(record(name, time=NOW) for name in names(4)))
+    page = log.query(limit=2)
+    log._store.delete(log._sql.conditions(until=NOW + timedelta(1))[:0] or [])
+    filled(log, *(record(name, time=NOW) for name in names(2, start=2)))
+    assert ids(log.query(after=page.next).records) == names(2, start=2)
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"since": NOW + timedelta(hours=1)}, ["b", "c"]),
+        ({"until": NOW + timedelta(hours=1)}, ["a"]),
+        ({"decision": "review"}, ["b"]),
+        ({"status": "waiting"}, ["b"]),
+        ({"query_class": "sensitive"}, ["c"]),
+        ({"risk_tier": "high"}, ["b", "c"]),
+        ({"model": "gpt-x"}, ["a"]),
+        ({"model": "EmbeddedVerifier"}, ["c"]),
+        ({"thread_id": "t\x00"}, ["c"]),
+        ({"decision": "pass", "risk_tier": "high"}, ["c"]),
+    ],
+)
+def test_records_are_found_by_what_stands_in_them(
+    log: SQLAuditLog, filters: dict[str, Any], found: list[str]
+) -> None:
+    filled(
+        log,
+        record("a", time=NOW, versions=Versions(model="gpt-x", verifier="LLMVerifier")),
+        record(
+            "b",
+            time=NOW + timedelta(hours=1),
+            decision=Decision(action="review"),
+            review=Review(status="waiting"),
+            risk_tier="high",
+        ),
+        record(
+            "c",
+            time=NOW + timedelta(hours=2),
+            query_class="sensitive",
+            risk_tier="high",
+            versions=Versions(verifier="EmbeddedVerifier"),
+            thread_id="t\x00",
+        ),
+    )
+    assert ids(log.query(**filters).records) == found
+    assert log.count(**filters) == len(found)
+
+
+def test_texts_of_any_length_can_be_searched_by(log: SQLAuditLog) -> None:
+    thread = "\U0001f600" * 5000  # more than PostgreSQL's indexes take
+    filled(log, record("a", thread_id=thread))
+    assert ids(log.query(thread_id=thread).records) == ["a"]
+    kept = log.get("a")
+    assert kept is not None
+    assert kept.thread_id == thread
+
+
+def test_records_of_a_run_are_found_by_it_and_by_the_outermost_run(log: SQLAuditLog) -> None:
+    run, root = uuid4(), uuid4()
+    filled(log, record("a", run_id=run, root_run_id=root), record("b", run_id=uuid4()))
+    assert ids(log.query(run_id=run).records) == ids(log.query(run_id=str(root)).records) == ["a"]
+
+
+def test_a_record_that_waits_is_decided_once(log: SQLAuditLog) -> None:
+    filled(log, record("a", review=Review(status="waiting"), time=NOW), record("b"))
+    [waits] = log.waiting().records
+    assert waits.id == "a"
+    decided = log.decide(
+        "a", revision=0, reviewer="ada", action="edit", answer="better \x00 \ud800", note="why"
+    )
+    assert decided == log.get("a")
+    assert (decided.revision, decided.review.status) == (1, "decided")
+    assert (decided.review.reviewer, decided.review.answer) == ("ada", "better \x00 \ud800")
+    assert decided.review.time is not None
+    assert log.waiting().records == ()
+    assert log.count(status="decided") == 1
+    for revision in (0, 1):
+        with pytest.raises(ReviewConflictError, match="decided already") as caught:
+            log.decide("a", revision=revision, reviewer="bob", action="approve")
+        assert (caught.value.record_id, caught.value.reviewer) == ("a", "ada")
+        assert caught.value.revision == 1
+    assert log.get("a") == decided
+
+
+def test_a_record_that_does_not_wait_can_be_overruled(log: SQLAuditLog) -> None:
+    filled(log, record("a"))
+    assert log.decide("a", revision=0, reviewer="ada", action="reject").review.action == "reject"
+
+
+def test_a_review_of_an_older_revision_is_a_conflict(log: SQLAuditLog) -> None:
+    filled(log, record("a", revision=3))
+    with pytest.raises(ReviewConflictError, match=r"has changed.*revision 3") as caught:
+        log.decide("a", revision=2, reviewer="ada", action="approve")
+    assert caught.value.reviewer is None
+
+
+def test_of_many_reviewers_at_once_one_is_first(log: SQLAuditLog) -> None:
+    filled(log, record("a", review=Review(status="waiting")))
+    outcomes: list[str] = []
+    begin = threading.Barrier(8)
+
+    def decide(name: str) -> None:
+        begin.wait()
+        try:
+            log.decide("a", revision=0, reviewer=name, action="approve")
+        except ReviewConflictError as conflict:
+            outcomes.append(f"after {conflict.reviewer}")
+        else:
+            outcomes.append(name)
+
+    threads = [threading.Thread(target=decide, args=(f"r{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    [first] = [outcome for outcome in outcomes if not outcome.startswith("after")]
+    assert outcomes.count(f"after {first}") == 7
+
+
+def test_a_review_that_comes_with_a_record_counts_unless_a_reviewer_was_first(
+    log: SQLAuditLog,
+) -> None:
+    waits = record("a", review=Review(status="waiting"), question="q")
+    resumed = waits.model_copy(
+        update={"revision": 1, "review": Review(status="decided", action="reject")}
+    )
+    filled(log, waits, waits.model_copy(update={"id": "b"}))
+    log.decide("a", revision=0, reviewer="ada", action="approve")
+    filled(log, resumed, resumed.model_copy(update={"id": "b"}))
+    first, second = log.get("a"), log.get("b")
+    assert first is not None
+    assert second is not None
+    assert (first.review.action, second.review.action) == ("approve", "reject")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"reviewer": " ", "action": "approve"}, "reviewer"),
+        ({"reviewer": "a", "action": "ignore"}, "action"),
+        ({"reviewer": "a", "action": "edit"}, "answer"),
+        ({"reviewer": "a", "action": "approve", "answer": "x"}, "answer"),
+    ],
+)
+def test_a_decision_that_cannot_be_is_refused(
+    sqlite_url: str, arguments: dict[str, Any], named: str
+) -> None:
+    with SQLAuditLog(sqlite_url) as log, pytest.raises(ConfigurationError, match=named):
+        log.decide("a", revision=0, **arguments)
+
+
+def test_what_is_not_there_cannot_be_decided(log: SQLAuditLog) -> None:
+    assert log.get("a") is None
+    with pytest.raises(AuditError, match="no record"):
+        log.decide("a", revision=0, reviewer="ada", action="approve")
+
+
+def test_what_reviewers_write_is_redacted_as_other_texts_are(sqlite_url: str) -> None:
+    with SQLAuditLog(sqlite_url, redact=lambda text: text.replace("Ann", "[name]")) as log:
+        filled(log, record("a", question="Ann?"))
+        kept = log.decide(
+            "a", revision=0, reviewer="ada", action="edit", answer="Ann!", note="by Ann"
+        )
+    assert (kept.question, kept.review.answer) == ("[name]?", "[name]!")
+    assert kept.review.note == "by [name]"
+
+
+def test_old_records_are_deleted_but_not_those_that_wait_unless_asked(log: SQLAuditLog) -> None:
+    old = datetime.now(UTC) - timedelta(days=40)
+    waiting = Review(status="waiting")
+    filled(log, record("a", time=old), record("b", time=old, review=waiting), record("c"))
+    assert log.prune(older_than=timedelta(days=30)) == 1
+    assert ids(log.records()) == ["b", "c"]
+    assert log.prune(older_than=timedelta(days=30), waiting=True) == 1
+    assert ids(log.records()) == ["c"]
+    with pytest.raises(ConfigurationError, match="older_than"):
+        log.prune(older_than=timedelta(days=-1))
+
+
+def test_records_are_exported_with_their_reviews(log: SQLAuditLog, tmp_path: Path) -> None:
+    filled(log, record("a", time=NOW), record("b", time=NOW))
+    log.decide("b", revision=0, reviewer="ada", action="approve")
+    path = tmp_path / "export.jsonl"
+    assert log.export(path) == 2
+    assert path.stat().st_mode & 0o777 == 0o600
+    read = [AuditRecord.from_json(line) for line in path.read_text().splitlines()]
+    assert read == list(log.records())
+    with pytest.raises(AuditError, match="FileExistsError"):
+        log.export(path)
+    assert log.export(tmp_path / "reviewed.jsonl", status="decided") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"limit": 0}, "limit"),
+        ({"limit": True}, "limit"),
+        ({"since": datetime(2026, 1, 1)}, "since"),  # noqa: DTZ001  (wrong on purpose)
+        ({"after": "x"}, "after"),
+    ],
+)
+def test_a_question_that_cannot_be_is_refused(
+    sqlite_url: str, arguments: dict[str, Any], named: str
+) -> None:
+    with SQLAuditLog(sqlite_url) as log, pytest.raises(ConfigurationError, match=named):
+        log.query(**arguments)
+
+
+def test_an_unknown_filter_is_refused(sqlite_url: str) -> None:
+    with SQLAuditLog(sqlite_url) as log, pytest.raises(ConfigurationError, match="colour"):
+        log.count(colour="red")
+
+
+def test_sqlite_runs_in_wal_mode_in_files_for_their_owner_only(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with SQLAuditLog(sqlite_url) as log:
+        filled(log, record("a"))
+        with sqlite3.connect(tmp_path / "audit.db") as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        connection.close()
+        modes = {path.stat().st_mode & 0o777 for path in tmp_path.glob("audit.db*")}
+    assert modes == {0o600}
+
+
+def test_tables_of_version_one_are_brought_to_version_two_with_their_records(
+    postgres: Cluster, sqlite_url: str, tmp_path: Path
+) -> None:
+    for url in (postgres.url, sqlite_url):
+        with SQLAuditLog(url, spill_folder=tmp_path / "spill") as log:
+            for table in ("groundedness_audit", "groundedness_audit_schema"):
+                with log._store._engine.begin() as connection:
+                    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
+            _sql_schema.upgrade(log._store._engine, to=1)
+            assert version_of(log) == 1
+            log._store._ready = True  # as a process of the older version
+            filled(log, record("a"))
+        with SQLAuditLog(url, spill_folder=tmp_path / "spill") as log:
+            log.upgrade()
+            assert version_of(log) == _sql_schema.LATEST == 2
+            assert ids(log.records()) == ["a"]
+            found = inspect(log._store.engine).get_indexes("groundedness_audit")
+            assert "groundedness_audit_review" in {index["name"] for index in found}
+
+
+def version_of(log: SQLAuditLog) -> int:
+    with log._store._engine.connect() as connection:
+        return _sql_schema._version(connection)
+
+
+def test_processes_that_make_the_tables_at_once_do_not_disturb_each_other(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    logs = [SQLAuditLog(sqlite_url, spill_folder=tmp_path / "s") for _ in range(6)]
+    errors: list[Exception] = []
+
+    def upgrade(log: SQLAuditLog) -> None:
+        try:
+            log.upgrade()
+        except AuditError as exc:
+            errors.append(exc)
+
+    threads = [threading.Thread(target=upgrade, args=(log,)) for log in logs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    for log in logs:
+        log.close()
+
+
+def test_tables_of_a_newer_version_are_refused_with_advice(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SQLAuditLog(sqlite_url) as log:
+        log.upgrade()
+        with log._store._engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE groundedness_audit_schema SET version = 99")
+    with SQLAuditLog(sqlite_url, retry_after=60) as log:
+        with pytest.raises(AuditError, match=r"version 99.*upgrade it"):
+            log.upgrade()
+        with caplog.at_level(logging.WARNING):
+            log.record(record("a"))
+            assert log.flush()
+        assert log.spilled == 1
+        assert "version 99" in caplog.text
+
+
+def test_while_the_server_is_down_records_wait_on_disk_and_readers_are_told(
+    postgres: Cluster, tmp_path: Path
+) -> None:
+    with SQLAuditLog(postgres.url, spill_folder=tmp_path / "spill", retry_after=60) as log:
+        log._store.delete([])
+        filled(log, record("a"))
+        postgres.stop()
+        try:
+            filled(log, record("b"))
+            assert log.spilled == 1
+            with pytest.raises(AuditError, match="cannot be read"):
+                log.get("a")
+        finally:
+            postgres.start()
+        filled(log, record("c"))
+        assert sorted(ids(log.records())) == ["a", "b", "c"]
+
+
+def test_no_secret_of_the_url_is_ever_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"postgresql://user:{SECRET}@/none?host={tmp_path}&options=-c%20x={SECRET}"
+    with caplog.at_level(logging.DEBUG):
+        log = SQLAuditLog(url, spill_folder=tmp_path / "spill", retry_after=60)
+        log.record(record("a"))
+        assert log.flush()
+        with pytest.raises(AuditError) as caught:
+            log.get("a")
+    log.close()
+    for said in (caplog.text, str(caught.value), repr(caught.value), repr(log), f"{log}"):
+        assert SECRET not in said
+    assert caught.value.__cause__ is None
+    assert "none" in repr(log)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"{SECRET}",
+        f"mysql://u:{SECRET}@host/db",
+        "sqlite://",
+        "sqlite:///:memory:",
+        f"sqlite+aiosqlite:///{SECRET}.db",
+        f"postgresql://u:{SECRET}@host:port/db",
+        3,
+    ],
+)
+def test_urls_that_cannot_work_are_refused_without_quoting_them(url: Any) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        SQLAuditLog(url)
+    assert SECRET not in str(caught.value)
+
+
+def test_postgresql_is_reached_by_psycopg_unless_the_url_says_otherwise() -> None:
+    assert place_of("postgresql://h/d").url.drivername == "postgresql+psycopg"
+    assert place_of("postgres://h/d").url.drivername == "postgresql+psycopg"
+
+
+def test_a_link_in_the_place_of_the_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "audit.db").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match="symbolic link"):
+        SQLAuditLog(f"sqlite:///{tmp_path / 'audit.db'}")
+
+
+def test_without_sqlalchemy_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sqlalchemy", None)
+    with pytest.raises(MissingDependencyError, match=r"langchain-groundedness\[sql\]"):
+        SQLAuditLog()
+
+
+def test_the_spill_folder_is_the_same_for_all_processes_of_a_database(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folders = []
+    for password in ("a", "b"):
+        log = SQLAuditLog(f"postgresql://u:{password}@host/db")
+        assert log._spill is not None
+        folders.append(log._spill._folder)
+        log.close()
+    assert folders[0] == folders[1]
+    assert folders[0].parent == tmp_path / "langchain-groundedness"
+
+
+async def test_on_an_event_loop_nothing_blocks(log: SQLAuditLog) -> None:
+    for name in names(20):
+        await log.arecord(record(name))
+    log.record(record("last"))
+    assert await log.aflush()
+    await log.aclose()
