@@ -185,7 +185,7 @@ def _given(data: Mapping[str, Any], unit: str) -> Iterator[ScoredClaim]:
                 return
             msg = "claims: each needs a verdict or a support_probability"
             raise ValueError(msg)
-        likely = "supported" if (probability or 0.0) >= _LIKELY else "unverifiable"
+        likely: VerdictLabel = "supported" if (probability or 0.0) >= _LIKELY else "unverifiable"
         yield ScoredClaim(verdict or likely, probability, str(each.get("verifier") or _GIVEN))
 
 

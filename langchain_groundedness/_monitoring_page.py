@@ -73,7 +73,8 @@ def _table(name: str, rows: Sequence[Row]) -> str:
     heads = (name, "answers", "claims", "supported", *ACTIONS, "reviewed", "overruled")
     head = "".join(f'<th scope="col">{escape(word)}</th>' for word in (*heads, "p50 ms", "p95 ms"))
     body = "".join(_line(row) for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide">{table}</div>'
 
 
 def _line(row: Row) -> str:

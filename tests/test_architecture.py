@@ -48,6 +48,7 @@ OPTIONAL = (
     "langchain_openai",
     "langgraph",
     "llama_cpp",
+    "opentelemetry",
     "psycopg",
     "rich",
     "sklearn",

@@ -7,11 +7,12 @@ is not; 2 it could not be checked (bad input included); 130 interrupted.
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
+from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli._errors import CannotCheckError, one_line
 from langchain_groundedness.cli._models import load_model
 from langchain_groundedness.cli._sources import (
@@ -19,6 +20,7 @@ from langchain_groundedness.cli._sources import (
     read_documents,
     read_standard_input_once,
 )
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.terminal import printable, render
@@ -84,8 +86,18 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         int | None, typer.Option(help="Check this many claims; the others are unchecked.")
     ] = None,
     trust_threshold: Annotated[
-        float, typer.Option(help="Share of claims that must be supported, 0 to 1.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="Share of claims that must be supported, 0 to 1; by default 1, or what the "
+            "calibration says."
+        ),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Thresholds that `calibrate` has written; not with --model."
+        ),
+    ] = None,
     policy: Annotated[
         Path | None,
         typer.Option(
@@ -108,14 +120,16 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         read_standard_input_once(answer, *documents)
         text = read_answer(answer)
         sources = read_documents(documents)
-        checker = GroundednessRunnable(
-            model=load_model(model, base_url),
-            on_contradicted=on_contradicted,
-            on_unverifiable=on_unverifiable,
-            max_claims=max_claims,
-            trust_threshold=trust_threshold,
-            policy=DecisionPolicy() if policy is None else DecisionPolicy.load(policy),
-        )
+        options: dict[str, Any] = {
+            "model": load_model(model, base_url),
+            "on_contradicted": on_contradicted,
+            "on_unverifiable": on_unverifiable,
+            "max_claims": max_claims,
+            "policy": DecisionPolicy() if policy is None else DecisionPolicy.load(policy),
+        }
+        if trust_threshold is not None:
+            options["trust_threshold"] = trust_threshold
+        checker = _checker(options, calibration)
         given = {"question": question, "query_class": query_class, "risk_tier": risk_tier}
         with Console(stderr=True).status("checking…"):
             result = checker.invoke({**given, "answer": text, "documents": sources})
@@ -128,11 +142,24 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     raise typer.Exit(_exit_code(result))
 
 
-def _check_ranges(max_claims: int | None, trust_threshold: float) -> None:
+def _checker(options: dict[str, Any], calibration: Path | None) -> GroundednessRunnable:
+    if calibration is None:
+        return GroundednessRunnable(**options)
+    try:
+        return Calibration.load(calibration).checker(**options)
+    except ConfigurationError as error:
+        named = str(error).startswith(str(calibration))
+        if named:
+            raise
+        msg = f"{calibration}: {error}"
+        raise CannotCheckError(msg) from error
+
+
+def _check_ranges(max_claims: int | None, trust_threshold: float | None) -> None:
     if max_claims is not None and max_claims < 1:
         msg = f"--max-claims must be 1 or more, got {max_claims}"
         raise CannotCheckError(msg)
-    if not 0 <= trust_threshold <= 1:
+    if trust_threshold is not None and not 0 <= trust_threshold <= 1:
         msg = f"--trust-threshold must be from 0 to 1, got {trust_threshold:g}"
         raise CannotCheckError(msg)
 

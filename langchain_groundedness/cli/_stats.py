@@ -93,7 +93,7 @@ def _render(found: AuditSummary) -> RenderableType:
 
 def _table(name: str, groups: Sequence[GroupFigures], total: GroupFigures) -> Table:
     table = Table(box=box.ROUNDED, header_style="bold", show_footer=True)
-    for head, foot in zip(_heads(name), ("all", *_cells(total)), strict=True):
+    for head, foot in zip(_heads(name), (Text("all"), *_cells(total)), strict=True):
         table.add_column(
             head, foot, justify="left" if head == name else "right", no_wrap=head != name
         )
