@@ -71,8 +71,10 @@ class Runs:
         configs, counters = zip(*map(counted, config), strict=True)
         pipeline = self._check.pipeline(self._read)
         with checking() as check:
-            outcomes = pipeline.batch(values, list(configs), return_exceptions=True)
-            results = self._results(exceptions_at_most(outcomes), counters, check)
+            states = exceptions_at_most(
+                pipeline.batch(values, list(configs), return_exceptions=True)
+            )
+            results = self._results(states, counters, check)
         for result, each, record in zip(results, configs, pending, strict=True):
             if not isinstance(result, Exception):
                 record.end(result)
@@ -100,7 +102,8 @@ class Runs:
         if self._check.judges_together:
             pipeline = self._check.pipeline(self._read)
             outcomes = await pipeline.abatch(values, configs, return_exceptions=True)
-            return exceptions_at_most(outcomes)
+            exceptions_at_most(outcomes)
+            return outcomes
         # Each answer goes through its steps at its own pace; what is bounded is how many
         # of the steps of all answers wait for a model.
         limit = asyncio.Semaphore(most or len(values))

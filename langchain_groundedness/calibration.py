@@ -21,7 +21,7 @@ from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._policy_files import parsed
 from langchain_groundedness._recording import encoder_checksum
 from langchain_groundedness._threshold_choice import Target
-from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.policy import Conditions, DecisionPolicy, DecisionRule, Range
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.verifiers import EmbeddedVerifier
@@ -117,8 +117,9 @@ class Calibration(CheckedOptions):
         Raises:
             ConfigurationError: It cannot be written.
         """
+        text = self.model_dump_json(indent=2, exclude_none=True)
         try:
-            Path(path).write_text(f"{self.model_dump_json(indent=2)}\n", encoding="utf-8")
+            Path(path).write_text(f"{text}\n", encoding="utf-8")
         except OSError as exc:
             msg = f"{path}: {exc.strerror or type(exc).__name__}"
             raise ConfigurationError(msg) from exc
@@ -176,8 +177,8 @@ class Calibration(CheckedOptions):
     def _of_this_version(cls, **fields: Any) -> Self:
         version = fields.get("version")
         if isinstance(version, int) and version > _VERSION:
-            msg = f"version {version} was written by a newer version of langchain-groundedness"
-            raise ConfigurationError(msg)
+            msg = f"{version} is of a newer version of langchain-groundedness; upgrade it"
+            raise ConfigurationError(msg, faults=[Fault(("version",), msg)])
         return cls(**fields)
 
     def _verifier(self, options: dict[str, Any]) -> EmbeddedVerifier:
