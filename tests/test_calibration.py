@@ -30,7 +30,7 @@ from langchain_groundedness import (
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import VerdictLabel
 
-FEW = {"resamples": 50}
+FEW: dict[str, Any] = {"resamples": 50}
 
 
 def claim(
