@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from langchain_groundedness._calibration_knobs import KNOBS, Knob, Row, ThresholdName, Unit
 from langchain_groundedness._calibration_samples import CalibrationSample
-from langchain_groundedness._calibration_values import Bin, Choice, Figures, Reliability
+from langchain_groundedness._calibration_values import (
+    Reliability,
+    ReliabilityBin,
+    ThresholdChoice,
+    ThresholdFigures,
+)
 from langchain_groundedness._threshold_choice import (
     Scored,
     Target,
@@ -46,7 +51,7 @@ class Calibrating:
     folds: int
     seed: int
 
-    def outcome(self) -> tuple[dict[ThresholdName, Choice], dict[ThresholdName, str]]:
+    def outcome(self) -> tuple[dict[ThresholdName, ThresholdChoice], dict[ThresholdName, str]]:
         """Choose all thresholds that the samples allow.
 
         Returns:
@@ -58,7 +63,7 @@ class Calibrating:
         cuts = self._chain(units, everywhere)
         parts = parted(groups, folds=self.folds, seed=self.seed)
         passes = self._held_out(units, parts)
-        choices: dict[ThresholdName, Choice] = {}
+        choices: dict[ThresholdName, ThresholdChoice] = {}
         for knob in KNOBS:
             if knob.name not in units:
                 continue
@@ -83,7 +88,7 @@ class Calibrating:
                 passing=(before, now, expected),
                 cut=cut,
             )
-        return choices, refused
+        return _in_order(choices), refused
 
     def _units(self) -> tuple[dict[ThresholdName, Unit], dict[ThresholdName, str]]:
         """Say on what each threshold is chosen, or why it cannot be."""
@@ -151,7 +156,7 @@ class Calibrating:
         groups: NDArray[np.int64],
         passing: tuple[Flags, Flags, Flags],
         cut: float,
-    ) -> Choice:
+    ) -> ThresholdChoice:
         scored = _scored(table)._replace(groups=_renumbered(groups))
         drawing: Any = {"times": self.resamples, "seed": self.seed}
         interval, missed = resampled(scored, self.target, **drawing)
@@ -159,7 +164,7 @@ class Calibrating:
             low, high = sorted(map(knob.threshold, interval))
             interval = (low, high)
         before, fitted, expected = (_figures(passes, scored, **drawing) for passes in passing)
-        return Choice(
+        return ThresholdChoice(
             threshold=knob.threshold(cut),
             interval=interval,
             missed=missed,
@@ -192,6 +197,17 @@ def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> R
     return None
 
 
+def _in_order(
+    choices: dict[ThresholdName, ThresholdChoice],
+) -> dict[ThresholdName, ThresholdChoice]:
+    """Keep the band of a stage in order, where a verifier has more than one threshold."""
+    low, high = choices.get("settle_unsupported"), choices.get("settle_supported")
+    if low is None or high is None or low.threshold <= high.threshold:
+        return choices
+    lowered = low.model_copy(update={"threshold": high.threshold})
+    return {**choices, "settle_unsupported": lowered}
+
+
 def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
     bins = []
     for place in range(_BINS):
@@ -199,7 +215,7 @@ def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
         if inside:
             right = sum(good for _, good in inside)
             bins.append(
-                Bin(
+                ReliabilityBin(
                     low=place / _BINS,
                     high=(place + 1) / _BINS,
                     count=len(inside),
@@ -265,9 +281,9 @@ def _renumbered(groups: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def _figures(passes: Flags, scored: Scored, **drawing: int) -> Figures:
+def _figures(passes: Flags, scored: Scored, **drawing: int) -> ThresholdFigures:
     precision, recall = shares(passes, scored.good, scored.groups, **drawing)
-    return Figures(
+    return ThresholdFigures(
         samples=len(passes),
         passed=int(passes.sum()),
         precision=precision[0],

@@ -14,6 +14,7 @@ ThresholdName: TypeAlias = Literal[
 Unit: TypeAlias = Literal["claim", "answer"]
 Chosen: TypeAlias = Mapping[ThresholdName, float]
 _NEVER = float("-inf")
+_DIGITS = 12
 _FLIPPED: frozenset[ThresholdName] = frozenset({"settle_unsupported"})
 
 
@@ -56,7 +57,7 @@ class Knob:
 
     def threshold(self, cut: float) -> float:
         """Turn a cut of the scores into the threshold, as options name it."""
-        return 1 - cut if self.name in _FLIPPED else cut
+        return round(1 - cut, _DIGITS) if self.name in _FLIPPED else cut
 
 
 def main_verifier(samples: Sequence[CalibrationSample]) -> str | None:

@@ -1,6 +1,6 @@
 """The plots of a calibration: how reliable probabilities are, and what each threshold would do."""
 
-from langchain_groundedness._calibration_values import Choice, Reliability
+from langchain_groundedness._calibration_values import Reliability, ThresholdChoice
 from langchain_groundedness._svg import Plot, document
 
 __all__ = ["calibration_plot"]
@@ -8,7 +8,7 @@ __all__ = ["calibration_plot"]
 _TICKS = [(n / 5, f"{n / 5:g}") for n in range(6)]
 
 
-def calibration_plot(reliability: Reliability, support: Choice | None) -> str:
+def calibration_plot(reliability: Reliability, support: ThresholdChoice | None) -> str:
     """Draw how probabilities compare to shares.
 
     Args:

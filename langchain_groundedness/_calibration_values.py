@@ -7,7 +7,13 @@ from pydantic import ConfigDict, Field
 from langchain_groundedness._calibration_knobs import Unit
 from langchain_groundedness._options import CheckedOptions
 
-__all__ = ["Bin", "CalibrationTarget", "Choice", "Figures", "Reliability"]
+__all__ = [
+    "CalibrationTarget",
+    "Reliability",
+    "ReliabilityBin",
+    "ThresholdChoice",
+    "ThresholdFigures",
+]
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Interval = tuple[Share, Share]
@@ -27,7 +33,7 @@ class CalibrationTarget(_Part):
     value: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
 
 
-class Figures(_Part):
+class ThresholdFigures(_Part):
     """What a threshold does on some samples, each share with its 95 % interval."""
 
     samples: Whole
@@ -40,7 +46,7 @@ class Figures(_Part):
     recall_interval: Interval | None = None
 
 
-class Choice(_Part):
+class ThresholdChoice(_Part):
     """A threshold, what it was chosen on, and what it does there."""
 
     threshold: Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
@@ -55,15 +61,15 @@ class Choice(_Part):
     """How many of them should pass."""
     groups: Whole
     """How many are independent of each other."""
-    before: Figures
+    before: ThresholdFigures
     """With the thresholds that were in force when the samples were checked."""
-    fitted: Figures
+    fitted: ThresholdFigures
     """On the samples that the threshold was chosen on: too good."""
-    expected: Figures
+    expected: ThresholdFigures
     """Cross-validated: on samples that the threshold was not chosen on."""
 
 
-class Bin(_Part):
+class ReliabilityBin(_Part):
     """Samples with similar probabilities."""
 
     low: Share
@@ -86,4 +92,4 @@ class Reliability(_Part):
     error: Share
     """Mean difference between the two columns of the bins, weighted by their counts: the expected
     calibration error (Naeini et al. 2015)."""
-    bins: tuple[Bin, ...]
+    bins: tuple[ReliabilityBin, ...]

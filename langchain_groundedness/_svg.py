@@ -18,10 +18,10 @@ STYLE = """
 .plot .a { fill: #2da44e; stroke: #2da44e; } .plot .b { fill: #bf8700; stroke: #bf8700; }
 .plot .c { fill: #8250df; stroke: #8250df; } .plot .d { fill: #cf222e; stroke: #cf222e; }
 .plot .e { fill: #0969da; stroke: #0969da; }
-.plot polyline { fill: none; stroke-width: 2; } .plot .whisker { fill: none; stroke-width: 1.5; }
-.plot rect { stroke: none; } .plot .mark { stroke-dasharray: 2 3; stroke-width: 1.5; }
+.plot polyline.open { fill: none; stroke-width: 2; } .plot .whisker { stroke-width: 1.5; }
+.plot .page { fill: #fff; } .plot .mark { stroke-dasharray: 2 3; stroke-width: 1.5; }
 @media (prefers-color-scheme: dark) {
-.plot { color: #e6edf3; background: #0d1117; }
+.plot { color: #e6edf3; background: #0d1117; } .plot .page { fill: #0d1117; }
 .plot .a { fill: #3fb950; stroke: #3fb950; } .plot .b { fill: #d29922; stroke: #d29922; }
 .plot .c { fill: #a371f7; stroke: #a371f7; } .plot .d { fill: #f85149; stroke: #f85149; }
 .plot .e { fill: #58a6ff; stroke: #58a6ff; } }
@@ -79,7 +79,7 @@ class Plot:
             self.dot(*points[0], kind, "")
             return
         path = " ".join(f"{self._x(x):.1f},{self._y(y):.1f}" for x, y in points)
-        self._body.append(f'<polyline class="{kind}" points="{path}"/>')
+        self._body.append(f'<polyline class="{kind} open" points="{path}"/>')
 
     def dot(self, x: float, y: float, kind: str, told: str) -> None:
         """Draw a dot.
@@ -165,7 +165,7 @@ class Plot:
             f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
             f'width="{self.width}" height="{self.height}">'
             f"{f'<style>{style}</style>' if style else ''}"
-            f'{frame} style="stroke: currentColor; stroke-opacity: .35"/>'
+            f"{frame}/>"
             f'{turned} text-anchor="middle">{escape(self.y_label)}</text>'
             f"{''.join(self._body)}</svg>"
         )
@@ -207,6 +207,6 @@ def document(plots: Sequence[Plot]) -> str:
     return (
         f'<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}"><style>{STYLE}</style>'
-        f'<rect width="{width}" height="{height}" style="fill: var(--page, Canvas)"/>'
+        f'<rect class="page" width="{width}" height="{height}"/>'
         f"{''.join(parts)}</svg>\n"
     )

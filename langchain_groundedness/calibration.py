@@ -11,11 +11,11 @@ from langchain_groundedness._calibrating import Calibrating, reliability
 from langchain_groundedness._calibration_knobs import ThresholdName, main_verifier
 from langchain_groundedness._calibration_samples import CalibrationSample, ScoredClaim
 from langchain_groundedness._calibration_values import (
-    Bin,
     CalibrationTarget,
-    Choice,
-    Figures,
     Reliability,
+    ReliabilityBin,
+    ThresholdChoice,
+    ThresholdFigures,
 )
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._policy_files import parsed
@@ -27,14 +27,14 @@ from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.verifiers import EmbeddedVerifier
 
 __all__ = [
-    "Bin",
     "Calibration",
     "CalibrationSample",
     "CalibrationTarget",
-    "Choice",
-    "Figures",
     "Reliability",
+    "ReliabilityBin",
     "ScoredClaim",
+    "ThresholdChoice",
+    "ThresholdFigures",
     "calibrate",
 ]
 
@@ -74,7 +74,7 @@ class Calibration(CheckedOptions):
     """Whose probabilities the samples have; the embedded verifier is called `embedded`."""
     encoder: str | None = None
     """SHA-256 of the encoder that the embedded verifier has read with."""
-    chosen: dict[ThresholdName, Choice]
+    chosen: dict[ThresholdName, ThresholdChoice]
     """`support`: the probability from which the verifier calls a claim supported. `trust`: the
     share of supported claims from which an answer is trusted. `review`: the probability of a
     supported claim below which an answer goes to a person. `gate`: the least similarity of a

@@ -14,17 +14,17 @@ from langchain_groundedness import (
     AuditRecord,
     Calibration,
     CalibrationSample,
-    Choice,
     Claim,
     ClaimVerdict,
     ConfigurationError,
     Decision,
     DecisionPolicy,
     EmbeddedVerifier,
-    Figures,
     GroundednessRunnable,
     Review,
     ScoredClaim,
+    ThresholdChoice,
+    ThresholdFigures,
     calibrate,
 )
 from langchain_groundedness.testing import ScriptedChatModel
@@ -54,9 +54,9 @@ def noisy(number: int, *, seed: int = 0) -> list[CalibrationSample]:
     return [claim(p, is_right=chance.random() < p) for p in drawn]
 
 
-def choice(threshold: float) -> Choice:
-    figures = Figures(samples=40, passed=20)
-    return Choice(
+def choice(threshold: float) -> ThresholdChoice:
+    figures = ThresholdFigures(samples=40, passed=20)
+    return ThresholdChoice(
         threshold=threshold,
         unit="claim",
         samples=40,

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from langchain_groundedness.calibration import Calibration, Choice, Figures
+from langchain_groundedness.calibration import Calibration, ThresholdChoice, ThresholdFigures
 from langchain_groundedness.terminal import printable
 
 __all__ = ["render_calibration"]
@@ -43,14 +43,14 @@ def _table(found: Calibration) -> Table:
     return table
 
 
-def _threshold(choice: Choice) -> str:
+def _threshold(choice: ThresholdChoice) -> str:
     if choice.interval is None:
         return f"{choice.threshold:.3f}"
     low, high = choice.interval
     return f"{choice.threshold:.3f}\n({low:.3f} to {high:.3f})"
 
 
-def _columns(*figures: Figures) -> tuple[str, str, str]:
+def _columns(*figures: ThresholdFigures) -> tuple[str, str, str]:
     return (
         "\n".join(f"{each.passed} of {each.samples}" for each in figures),
         "\n".join(_share(each.precision, each.precision_interval) for each in figures),
