@@ -138,9 +138,8 @@ def shares(
         is nothing to take a share of.
     """
     hits = (passes & good).astype(np.float64)
-    drawn = [
-        (float(hits @ w), float(passes @ w), float(good @ w)) for w in _draws(groups, times, seed)
-    ]
+    columns = np.array([np.bincount(groups, weights=each) for each in (hits, passes, good)])
+    drawn = [(columns @ counts).tolist() for counts in _draws(groups, times, seed)]
     precision = [hit / all_passing for hit, all_passing, _ in drawn if all_passing]
     recall = [hit / all_good for hit, _, all_good in drawn if all_good]
     right = int(hits.sum())

@@ -90,10 +90,14 @@ async def test_check_in_an_event_loop_is_told_alike(seen: Seen) -> None:
     assert seen.spans["groundedness.verify_claims"].parent.span_id == check.context.span_id
 
 
-async def test_answers_of_a_batch_are_counted_one_by_one(seen: Seen) -> None:
+def test_answers_of_a_batch_are_counted_one_by_one(seen: Seen) -> None:
     checker().batch([GIVEN] * 3)
+    assert seen.counts("groundedness.answers") == {("flag", "partially_grounded"): 3}
+
+
+async def test_answers_of_a_batch_in_an_event_loop_are_counted_one_by_one(seen: Seen) -> None:
     await checker().abatch([GIVEN] * 2)
-    assert seen.counts("groundedness.answers") == {("flag", "partially_grounded"): 5}
+    assert seen.counts("groundedness.answers") == {("flag", "partially_grounded"): 2}
 
 
 def test_streamed_check_is_counted_once(seen: Seen) -> None:

@@ -161,3 +161,15 @@ def test_share_of_nothing_is_not_known() -> None:
 
 def test_wilson_interval_is_the_textbook_one() -> None:
     assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+
+
+def test_intervals_of_shares_are_drawn_by_group() -> None:
+    passes = np.ones(200, dtype=np.bool_)
+    good = np.array([n // 20 % 2 == 0 for n in range(200)])
+    (_, alone), _ = shares(passes, good, numbered([""] * 200), times=300, seed=0)
+    (_, together), _ = shares(
+        passes, good, numbered([str(n // 20) for n in range(200)]), times=300, seed=0
+    )
+    assert alone is not None
+    assert together is not None
+    assert together[1] - together[0] > 2 * (alone[1] - alone[0])
