@@ -3,10 +3,10 @@
 import json
 import stat
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -353,9 +353,9 @@ def test_export_does_not_write_over_a_file(run: Run, log_file: Path, tmp_path: P
     assert (tmp_path / "mine.jsonl").read_text(encoding="utf-8") == "mine"
 
 
-def write_rows(path: Path, rows: list[dict[str, object]]) -> None:
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
-def read_rows(path: Path) -> list[dict[str, object | list[dict[str, object]]]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]

@@ -42,7 +42,7 @@ def test_overruled_is_who_has_decided_otherwise(
 
 
 def test_unchecked_claims_do_not_count_into_the_supported_rate() -> None:
-    claims = tuple(map(verdict, ("supported", "unverifiable", "unchecked")))
+    claims = (verdict("supported"), verdict("unverifiable"), verdict("unchecked"))
     total = summarize([record(claims=claims)]).total
     assert total.supported_rate == 0.5
     assert total.claims == {"supported": 1, "unverifiable": 1, "unchecked": 1}

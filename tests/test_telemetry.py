@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -114,10 +115,11 @@ def test_guard_and_handler_count_an_answer_once(seen: Seen) -> None:
 
 
 def test_handler_counts_an_answer_once(seen: Seen) -> None:
-    from langchain_core.runnables import RunnableLambda  # noqa: PLC0415  (used here alone)
+    def answer(_: str) -> dict[str, Any]:
+        return dict(GIVEN)
 
     handler = GroundednessCallbackHandler(checker())
-    RunnableLambda(lambda _: dict(GIVEN)).invoke("?", config={"callbacks": [handler]})
+    RunnableLambda(answer).invoke("?", config={"callbacks": [handler]})
     assert len(handler.results) == 1
     expect_one_answer(seen)
 
