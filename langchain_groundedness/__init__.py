@@ -17,6 +17,17 @@ from langchain_groundedness.audit import (
     SQLAuditLog,
     Versions,
 )
+from langchain_groundedness.calibration import (
+    Calibration,
+    CalibrationSample,
+    CalibrationTarget,
+    Reliability,
+    ReliabilityBin,
+    ScoredClaim,
+    ThresholdChoice,
+    ThresholdFigures,
+    calibrate,
+)
 from langchain_groundedness.callbacks import (
     AsyncGroundednessCallbackHandler,
     GroundednessCallbackHandler,
@@ -43,7 +54,9 @@ from langchain_groundedness.exceptions import (
     VerificationError,
     require,
 )
+from langchain_groundedness.feedback import ReviewExport
 from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.monitoring import AuditSummary, GroupFigures, summarize
 from langchain_groundedness.policy import DecisionPolicy, DecisionRule
 from langchain_groundedness.query import (
     QUERY_CLASSES,
@@ -116,7 +129,11 @@ __all__ = [
     "AuditLog",
     "AuditPage",
     "AuditRecord",
+    "AuditSummary",
     "AuditedDocument",
+    "Calibration",
+    "CalibrationSample",
+    "CalibrationTarget",
     "CascadeVerifier",
     "CheckInput",
     "Citation",
@@ -152,6 +169,7 @@ __all__ = [
     "GroundednessResultChunk",
     "GroundednessRunnable",
     "GroundednessState",
+    "GroupFigures",
     "HashedNgramEmbeddings",
     "InputFormatError",
     "JsonlAuditLog",
@@ -170,14 +188,20 @@ __all__ = [
     "QueryReport",
     "QuerySample",
     "QueryWeights",
+    "Reliability",
+    "ReliabilityBin",
     "RetrievalGate",
     "RetrievalStrength",
     "Review",
     "ReviewConflictError",
+    "ReviewExport",
     "RunnableQueryClassifier",
     "SQLAuditLog",
+    "ScoredClaim",
     "SentenceClaimExtractor",
     "Stage",
+    "ThresholdChoice",
+    "ThresholdFigures",
     "Usage",
     "VerdictLabel",
     "VerificationError",
@@ -185,12 +209,14 @@ __all__ = [
     "Verifier",
     "Versions",
     "aresume_reviewed",
+    "calibrate",
     "collect_groundedness",
     "groundedness_node",
     "load_arguments",
     "read_input",
     "resume_reviewed",
     "resume_value",
+    "summarize",
 ]
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")

@@ -15,6 +15,7 @@ from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._edits import apply_edits, tail_end, without_overlaps
 from langchain_groundedness._statements import Sentence, StatementReader
 from langchain_groundedness._steps import CheckState
+from langchain_groundedness._telemetry import Checking
 from langchain_groundedness._upstream import Upstream
 from langchain_groundedness.claims import SentenceClaimExtractor
 from langchain_groundedness.correction import Corrector
@@ -92,6 +93,7 @@ class LiveCheck:
         self.edits_by_sentence = not check.edits_answers or type(check.corrector) is Corrector
         """Whether every edit is known as soon as its sentence is checked."""
         self._check = check
+        self._checking = Checking(streamed=True)
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
         self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
@@ -217,6 +219,7 @@ class LiveCheck:
         if labels is not None:
             state = replace(state, source=state.source.model_copy(update=dict(labels)))
         result = self._check.result(state, usage)
+        self._checking.end(result)
         self._chunks.append(self._maker.close(result))
         return result
 

@@ -16,7 +16,15 @@ from langchain_groundedness.verifiers import EmbeddedVerifier
 from langchain_groundedness.verifiers._model_files import model_folder, read_model_json
 from langchain_groundedness.verifiers.embedded_cross_encoder import EmbeddedCrossEncoder
 
-__all__ = ["Pending", "Recorder", "Run", "log_of", "thread_of", "unaudited"]
+__all__ = [
+    "Pending",
+    "Recorder",
+    "Run",
+    "encoder_checksum",
+    "log_of",
+    "thread_of",
+    "unaudited",
+]
 
 _T = TypeVar("_T")
 _MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
@@ -83,7 +91,7 @@ class Recorder:
         return Versions(
             package=_package_version(),
             verifier=None if verifier is None else type(verifier).__name__,
-            encoder=_encoder_checksum() if embedded else None,
+            encoder=encoder_checksum() if embedded else None,
             model=next((name for name in models if name), None),
         )
 
@@ -235,7 +243,8 @@ def _package_version() -> str | None:
 
 
 @cache
-def _encoder_checksum() -> str | None:
+def encoder_checksum() -> str | None:
+    """Give the SHA-256 of the encoder that the embedded verifier reads with, as its files say."""
     sums = read_model_json(model_folder(), "encoder.json").get("sha256") or {}
     found = sums.get("encoder.onnx")
     return None if found is None else str(found)
@@ -243,9 +252,9 @@ def _encoder_checksum() -> str | None:
 
 def _known() -> bool:
     """Tell whether what stands in files was read already."""
-    return bool(_package_version.cache_info().currsize and _encoder_checksum.cache_info().currsize)
+    return bool(_package_version.cache_info().currsize and encoder_checksum.cache_info().currsize)
 
 
 def _learn() -> None:
     _package_version()
-    _encoder_checksum()
+    encoder_checksum()

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from langchain_groundedness._channel import GroundednessEvent
 from langchain_groundedness._holds import Situation
+from langchain_groundedness._telemetry import count
 from langchain_groundedness.claims import SentenceClaimExtractor
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs import CheckInput
@@ -125,7 +126,7 @@ def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> Gr
         claims = [Claim(id="c1", text=source.answer, start=0, end=len(source.answer))]
     verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
     given = Situation.after_failure(reason, verdicts, source.answer, **source.labels)
-    return GroundednessResult(
+    result = GroundednessResult(
         question=source.question,
         answer=source.answer,
         original_answer=source.answer,
@@ -137,3 +138,5 @@ def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> Gr
         decision=policy.judge(given),
         **source.labels,
     )
+    count(result)
+    return result

@@ -16,6 +16,7 @@ from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._live_drivers import arun_live, run_live
 from langchain_groundedness._recording import Pending, Recorder
 from langchain_groundedness._steps import CheckState
+from langchain_groundedness._telemetry import Checking, checking
 from langchain_groundedness._usage import UsageCounter, counted
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
@@ -42,8 +43,10 @@ class Runs:
         """Check one input."""
         pending = self._recorder.begin(run, config)
         config, counter = counted(config)
-        state = self._check.pipeline(self._read).invoke(value, config)
-        result = self._check.result(state, counter.usage)
+        with checking() as check:
+            state = self._check.pipeline(self._read).invoke(value, config)
+            result = self._check.result(state, counter.usage)
+            check.told(result)
         pending.end(result)
         EventStream(config).publish(ChunkMaker().close(result))
         return result
@@ -52,8 +55,10 @@ class Runs:
         """Check one input."""
         pending = self._recorder.begin(run, config)
         config, counter = counted(config)
-        state = await self._check.pipeline(self._read).ainvoke(value, config)
-        result = self._check.result(state, counter.usage)
+        with checking() as check:
+            state = await self._check.pipeline(self._read).ainvoke(value, config)
+            result = self._check.result(state, counter.usage)
+            check.told(result)
         await pending.aend(result)
         await EventStream(config).apublish(ChunkMaker().close(result))
         return result
@@ -65,8 +70,11 @@ class Runs:
         pending = list(map(self._recorder.begin, runs, config))
         configs, counters = zip(*map(counted, config), strict=True)
         pipeline = self._check.pipeline(self._read)
-        states = exceptions_at_most(pipeline.batch(values, list(configs), return_exceptions=True))
-        results = self._results(states, counters)
+        with checking() as check:
+            states = exceptions_at_most(
+                pipeline.batch(values, list(configs), return_exceptions=True)
+            )
+            results = self._results(states, counters, check)
         for result, each, record in zip(results, configs, pending, strict=True):
             if not isinstance(result, Exception):
                 record.end(result)
@@ -79,35 +87,47 @@ class Runs:
         """Check many inputs at once; an error is the outcome of its input."""
         pending = list(map(self._recorder.begin, runs, config))
         configs, counters = zip(*map(counted, config), strict=True)
-        states: Sequence[CheckState | Exception]
-        if self._check.judges_together:
-            pipeline = self._check.pipeline(self._read)
-            outcomes = await pipeline.abatch(values, list(configs), return_exceptions=True)
-            exceptions_at_most(outcomes)
-            states = outcomes
-        else:
-            # Each answer goes through its steps at its own pace; what is bounded is how many
-            # of the steps of all answers wait for a model.
-            limit = asyncio.Semaphore(config[0].get("max_concurrency") or len(values))
-            pipeline = self._check.pipeline(self._read, limit=limit)
-            async with asyncio.TaskGroup() as group:
-                work = map(partial(_outcome, pipeline), values, configs)
-                tasks = list(map(group.create_task, work))
-            states = [task.result() for task in tasks]
-        results = self._results(states, counters)
+        with checking() as check:
+            states = await self._states(values, list(configs), config[0].get("max_concurrency"))
+            results = self._results(states, counters, check)
         for result, each, record in zip(results, configs, pending, strict=True):
             if not isinstance(result, Exception):
                 await record.aend(result)
                 await EventStream(each).apublish(ChunkMaker().close(result))
         return results
 
+    async def _states(
+        self, values: list[Any], configs: list[RunnableConfig], most: int | None
+    ) -> Sequence[CheckState | Exception]:
+        if self._check.judges_together:
+            pipeline = self._check.pipeline(self._read)
+            outcomes = await pipeline.abatch(values, configs, return_exceptions=True)
+            exceptions_at_most(outcomes)
+            return outcomes
+        # Each answer goes through its steps at its own pace; what is bounded is how many
+        # of the steps of all answers wait for a model.
+        limit = asyncio.Semaphore(most or len(values))
+        pipeline = self._check.pipeline(self._read, limit=limit)
+        async with asyncio.TaskGroup() as group:
+            work = map(partial(_outcome, pipeline), values, configs)
+            tasks = list(map(group.create_task, work))
+        return [task.result() for task in tasks]
+
     def _results(
-        self, states: Sequence[CheckState | Exception], counters: Sequence[UsageCounter]
+        self,
+        states: Sequence[CheckState | Exception],
+        counters: Sequence[UsageCounter],
+        check: Checking,
     ) -> list[Exception | GroundednessResult]:
-        return [
-            state if isinstance(state, Exception) else self._check.result(state, counter.usage)
-            for state, counter in zip(states, counters, strict=True)
-        ]
+        results: list[Exception | GroundednessResult] = []
+        for state, counter in zip(states, counters, strict=True):
+            if isinstance(state, Exception):
+                results.append(state)
+            else:
+                result = self._check.result(state, counter.usage)
+                results.append(result)
+                check.told(result)
+        return results
 
 
 def run_pieces(

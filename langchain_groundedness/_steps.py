@@ -16,6 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
 from langchain_groundedness._interruptions import exceptions_at_most
+from langchain_groundedness._telemetry import aside, step
 from langchain_groundedness.exceptions import VerificationError
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer
@@ -104,7 +105,7 @@ class Step(Runnable[CheckState, CheckState]):
             recover: From the state and an error of `bound` to the new state; may raise.
             limit: Entered while `bound` works, such as a semaphore that several checks share.
         """
-        self.name = name
+        self.name = self._title = name
         self.bound = bound
         self._prepare = prepare
         self._absorb = absorb
@@ -182,7 +183,8 @@ class Step(Runnable[CheckState, CheckState]):
         if asks:
             configs = [config[ask.index] for ask in asks]
             requests = [ask.request for ask in asks]
-            replies = self.bound.batch(requests, configs, return_exceptions=True)
+            with step(self._title):
+                replies = self.bound.batch(requests, configs, return_exceptions=True)
             self._conclude_all(grown, asks, exceptions_at_most(replies))
         return grown
 
@@ -197,7 +199,8 @@ class Step(Runnable[CheckState, CheckState]):
             configs = [config[ask.index] for ask in asks]
             requests = [ask.request for ask in asks]
             async with self._limit:
-                replies = await self.bound.abatch(requests, configs, return_exceptions=True)
+                with step(self._title):
+                    replies = await self.bound.abatch(requests, configs, return_exceptions=True)
             self._conclude_all(grown, asks, exceptions_at_most(replies))
         return grown
 
@@ -258,8 +261,9 @@ class Step(Runnable[CheckState, CheckState]):
             request = self._prepare(state)
             if request is None:
                 return
-            for part in self.bound.stream(request, config):
-                yield self._absorb(state, parts.add(part), complete=False)
+            with aside(self._title):
+                for part in self.bound.stream(request, config):
+                    yield self._absorb(state, parts.add(part), complete=False)
         except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
             parts.error = exc
         yield self._finish(state, parts)
@@ -280,8 +284,9 @@ class Step(Runnable[CheckState, CheckState]):
             request = self._prepare(state)
             if request is None:
                 return
-            async for part in self.bound.astream(request, config):
-                yield self._absorb(state, parts.add(part), complete=False)
+            with aside(self._title):
+                async for part in self.bound.astream(request, config):
+                    yield self._absorb(state, parts.add(part), complete=False)
         except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
             parts.error = exc
         yield self._finish(state, parts)

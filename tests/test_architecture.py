@@ -30,6 +30,9 @@ LAYERS = (
         "middleware",
         "audit",
         "resume",
+        "calibration",
+        "feedback",
+        "monitoring",
         "report",
         "evals",
     ),
@@ -46,6 +49,7 @@ OPTIONAL = (
     "langchain_openai",
     "langgraph",
     "llama_cpp",
+    "opentelemetry",
     "psycopg",
     "rich",
     "sklearn",
@@ -60,7 +64,14 @@ OPTIONAL = (
 
 AGENTS = {"langchain", "langgraph"}
 EDGE_FILES = {
-    "cli": {"typer", "rich"},
+    "cli": {"typer"},
+    "cli._calibrate": {"typer", "rich"},
+    "cli._calibration_table": {"rich"},
+    "cli._check": {"typer", "rich"},
+    "cli._errors": {"typer"},
+    "cli._export_reviews": {"typer"},
+    "cli._records": {"typer"},
+    "cli._stats": {"typer", "rich"},
     "terminal": {"rich"},
     "middleware": AGENTS,
     "_agent_doors": AGENTS,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from langchain_groundedness import cli
 from langchain_groundedness.__main__ import main
-from langchain_groundedness.cli import spread
+from langchain_groundedness.cli import _check, _models, spread
 from langchain_groundedness.testing import ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import GroundednessResult
 
@@ -277,7 +277,7 @@ def test_model_without_langchain_works_for_openai_alone(
     check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain", None)
-    monkeypatch.setattr(cli, "find_spec", lambda name: None if name == "langchain" else name)
+    monkeypatch.setattr(_models, "find_spec", lambda name: None if name == "langchain" else name)
     options = ("--answer", TRUE, "--documents", "report.md", "--model")
     assert "OPENAI_API_KEY" in failure(check(*options, "openai:gpt-4o-mini"))
     assert "langchain-groundedness[agents]" in failure(check(*options, "anthropic:any"))
@@ -322,7 +322,7 @@ def test_interrupt_exits_with_130(check: Check, monkeypatch: pytest.MonkeyPatch)
     def interrupt(**_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "GroundednessRunnable", interrupt)
+    monkeypatch.setattr(_check, "GroundednessRunnable", interrupt)
     outcome = check("--answer", TRUE, "--documents", "report.md")
     assert outcome.code == 130
     assert "Traceback" not in outcome.err
@@ -333,7 +333,7 @@ def test_crash_never_reads_as_a_verdict(check: Check, monkeypatch: pytest.Monkey
         msg = "first line\nsecond line"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr(cli, "GroundednessRunnable", crash)
+    monkeypatch.setattr(_check, "GroundednessRunnable", crash)
     outcome = check("--answer", TRUE, "--documents", "report.md")
     assert failure(outcome) == "cannot check: RuntimeError: first line\n"
 
@@ -397,7 +397,7 @@ def test_module_runs_as_a_program(folder: Path) -> None:
         [sys.executable, "-m", "langchain_groundedness", "check",
          "--answer", "-", "--documents", "report.md"],
         input=FALSE, capture_output=True, text=True, check=False, timeout=50, cwd=folder,
-        env={"PYTHONPATH": str(Path(cli.__file__).parents[1]), "PYTHONIOENCODING": "ascii"},
+        env={"PYTHONPATH": str(Path(cli.__file__).parents[2]), "PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     assert "contradicted" in done.stdout

@@ -31,6 +31,7 @@ AGENT = snippet_below("In an agent")
 BEFORE = snippet_below("Before the answer")
 AUDIT = snippet_below("Audit log")
 REVIEW = snippet_below("Human review")
+FEEDBACK = snippet_below("Feedback and monitoring")
 PARTS = snippet_below("Where LangChain expects a model")
 DECIDED = snippet_below("What is decided")
 
@@ -108,6 +109,14 @@ def test_audit_snippet_prints_what_it_says(
     assert isinstance(log, SQLAuditLog)
     log.close()
     assert capsys.readouterr().out.splitlines() == promised(AUDIT) != []
+
+
+def test_calibration_snippet_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(FEEDBACK)
+    assert capsys.readouterr().out.splitlines() == promised(FEEDBACK) != []
 
 
 @pytest.mark.enable_socket

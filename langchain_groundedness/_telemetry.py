@@ -1,0 +1,181 @@
+"""Metrics and spans for OpenTelemetry, where `opentelemetry-api` is installed; else nothing.
+
+No text of an answer, a question or a document is in any of them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from langchain_groundedness.types import GroundednessResult
+
+__all__ = ["Checking", "aside", "checking", "count", "step"]
+
+_SCOPE = "langchain_groundedness"
+_CHECK = "groundedness.check"
+
+
+class _Instruments(NamedTuple):
+    trace: Any
+    tracer: Any
+    answers: Any
+    claims: Any
+    duration: Any
+
+
+class Checking:
+    """A check that is under way: its span, and its clock."""
+
+    def __init__(self, *, streamed: bool) -> None:
+        """Begin.
+
+        Args:
+            streamed: Whether the answer is read while it is written, so that the time of the check
+                holds that of the model.
+        """
+        self._streamed = streamed
+        self._began = perf_counter()
+        self._known = _instruments()
+        self.span = None if self._known is None else self._known.tracer.start_span(_CHECK)
+
+    def told(self, result: GroundednessResult) -> None:
+        """Count a result; several, if several answers are checked together.
+
+        Args:
+            result: The result.
+        """
+        if self._known is None or self.span is None:
+            return
+        count(result)
+        seconds = perf_counter() - self._began
+        self._known.duration.record(seconds, {"groundedness.streamed": self._streamed})
+        attributes = {**_decided(result), "groundedness.claims": len(result.claims)}
+        self.span.set_attributes(attributes)
+
+    def end(self, result: GroundednessResult) -> None:
+        """Count a result, and end the span.
+
+        Args:
+            result: The result.
+        """
+        self.told(result)
+        if self.span is not None:
+            self.span.end()
+
+
+def count(result: GroundednessResult) -> None:
+    """Count an answer and its claims.
+
+    Args:
+        result: What was found out about it, even if that is nothing.
+    """
+    known = _instruments()
+    if known is None:
+        return
+    known.answers.add(1, _decided(result))
+    for found in result.claims:
+        known.claims.add(1, {"groundedness.verdict": found.verdict})
+
+
+@contextmanager
+def checking() -> Iterator[Checking]:
+    """Check within a span.
+
+    Yields:
+        What is told the results.
+    """
+    known = _instruments()
+    check = Checking(streamed=False)
+    if known is None or check.span is None:
+        yield check
+        return
+    with _current(known, check.span):
+        yield check
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    """Do a step of a check within a span.
+
+    Args:
+        name: Its name, behind `groundedness.`.
+
+    Yields:
+        Nothing.
+    """
+    known = _instruments()
+    if known is None:
+        yield
+        return
+    with _current(known, known.tracer.start_span(f"groundedness.{name}")):
+        yield
+
+
+@contextmanager
+def aside(name: str) -> Iterator[None]:
+    """Do a step of a check beside a span that is never the current one.
+
+    For what gives its results one by one: who takes them has spans of its own meanwhile.
+
+    Args:
+        name: As for `step`.
+
+    Yields:
+        Nothing.
+    """
+    known = _instruments()
+    span = None if known is None else known.tracer.start_span(f"groundedness.{name}")
+    try:
+        yield
+    finally:
+        if span is not None:
+            span.end()
+
+
+@contextmanager
+def _current(known: _Instruments, span: Any) -> Iterator[None]:
+    """Let spans that begin meanwhile stand below this one; end it, and say what has failed.
+
+    Of an error only the type is told: its text may hold what was checked.
+    """
+    options = {"record_exception": False, "set_status_on_exception": False}
+    with known.trace.use_span(span, end_on_exit=True, **options):
+        try:
+            yield
+        except BaseException as exc:
+            span.set_attribute("error.type", type(exc).__qualname__)
+            span.set_status(known.trace.StatusCode.ERROR)
+            raise
+
+
+def _decided(result: GroundednessResult) -> dict[str, str]:
+    return {
+        "groundedness.decision": result.decision.action,
+        "groundedness.verdict": result.verdict,
+    }
+
+
+@cache
+def _instruments() -> _Instruments | None:
+    """Make the instruments once; those of a provider that is set later take their place."""
+    try:
+        metrics, trace = map(import_module, ("opentelemetry.metrics", "opentelemetry.trace"))
+    except ImportError:
+        return None
+    meter: Any = metrics.get_meter(_SCOPE)
+    return _Instruments(
+        trace=trace,
+        tracer=trace.get_tracer(_SCOPE),
+        answers=meter.create_counter(
+            "groundedness.answers", unit="{answer}", description="Answers that were checked."
+        ),
+        claims=meter.create_counter(
+            "groundedness.claims", unit="{claim}", description="Claims, by what was found."
+        ),
+        duration=meter.create_histogram(
+            "groundedness.check.duration", unit="s", description="How long checks take."
+        ),
+    )

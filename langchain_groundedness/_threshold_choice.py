@@ -1,0 +1,246 @@
+"""Chooses a threshold on scored samples, and says what to expect of it on others; pure."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Scored",
+    "Target",
+    "between",
+    "choose",
+    "numbered",
+    "parted",
+    "resampled",
+    "shares",
+    "wilson",
+]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Share = tuple[float | None, tuple[float, float] | None]
+
+_Z = 1.959963984540054
+"""Of the normal distribution, for 95 %."""
+_TAILS = (2.5, 97.5)
+_MOST_DIGITS = 12
+
+
+class Target(NamedTuple):
+    """What a threshold shall reach."""
+
+    kind: Literal["precision", "recall"]
+    value: float
+    """Least share, above 0, at most 1."""
+
+
+class Scored(NamedTuple):
+    """Samples as far as one threshold is concerned; a sample passes at or above it."""
+
+    scores: Floats
+    """One per sample; minus infinity for one that no threshold lets through."""
+    good: Flags
+    """Whether each should pass."""
+    groups: NDArray[np.int64]
+    """Samples of one group, such as the claims on one document, are no independent evidence."""
+
+
+def numbered(names: Sequence[str]) -> NDArray[np.int64]:
+    """Number groups in the order in which they come.
+
+    Args:
+        names: The group of each sample; an empty one is a group of its own.
+
+    Returns:
+        The number of each, from 0.
+    """
+    numbers: dict[object, int] = {}
+    keys = ((name or (place,)) for place, name in enumerate(names))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def choose(found: Scored, target: Target) -> float | None:
+    """Choose the threshold that reaches a target and costs least.
+
+    For a precision that is the lowest one at which enough of what passes is good; for a recall,
+    the highest one that lets enough of the good ones pass.
+
+    Args:
+        found: The samples.
+        target: The precision or recall.
+
+    Returns:
+        The threshold, as round as it can be between two scores; `None` if none reaches the target.
+    """
+    return _Sorted(found).choose(np.ones(len(found.scores)), target)
+
+
+def resampled(
+    found: Scored, target: Target, *, times: int, seed: int
+) -> tuple[tuple[float, float] | None, float]:
+    """Find out how much a threshold depends on the samples, by drawing groups with replacement.
+
+    Args:
+        found: The samples.
+        target: The precision or recall.
+        times: How often to draw.
+        seed: Of the draws.
+
+    Returns:
+        The 2.5th and 97.5th percentile of the threshold (`None` if no draw has one), and the share
+        of draws in which no threshold reaches the target. Bootstrap by groups, percentile method
+        (Efron and Tibshirani 1993, chapter 13).
+    """
+    lined_up = _Sorted(found)
+    draws = _draws(found.groups, times, seed)
+    drawn = [lined_up.choose(counts[found.groups], target) for counts in draws]
+    reached = [threshold for threshold in drawn if threshold is not None]
+    missed = 1 - len(reached) / max(len(drawn), 1)
+    return (_interval(reached) if reached else None), missed
+
+
+def parted(groups: NDArray[np.int64], *, folds: int, seed: int) -> NDArray[np.int64]:
+    """Part samples for cross-validation, so that those of one group stay together.
+
+    Args:
+        groups: The group of each, numbered from 0.
+        folds: How many parts.
+        seed: Of the parting.
+
+    Returns:
+        The part of each sample, numbered from 0.
+    """
+    order = np.random.default_rng(seed).permutation(int(groups.max(initial=-1)) + 1)
+    fold_of = np.empty(len(order), dtype=np.int64)
+    fold_of[order] = np.arange(len(order)) % folds
+    found: NDArray[np.int64] = fold_of[groups]
+    return found
+
+
+def shares(
+    passes: Flags, good: Flags, groups: NDArray[np.int64], *, times: int, seed: int
+) -> tuple[Share, Share]:
+    """Give precision and recall with their intervals.
+
+    Args:
+        passes: Whether each sample passes.
+        good: Whether it should.
+        groups: Its group.
+        times: How often to draw groups.
+        seed: Of the draws.
+
+    Returns:
+        For each, the share and its 95 % interval: the wider, on either side, of that by drawing
+        groups and Wilson's, since drawing sees no doubt where no sample fails. `None` where there
+        is nothing to take a share of.
+    """
+    hits = (passes & good).astype(np.float64)
+    columns = np.array([np.bincount(groups, weights=each) for each in (hits, passes, good)])
+    drawn = [(columns @ counts).tolist() for counts in _draws(groups, times, seed)]
+    precision = [hit / all_passing for hit, all_passing, _ in drawn if all_passing]
+    recall = [hit / all_good for hit, _, all_good in drawn if all_good]
+    right = int(hits.sum())
+    return _share(right, int(passes.sum()), precision), _share(right, int(good.sum()), recall)
+
+
+def wilson(hits: int, of: int) -> tuple[float, float]:
+    """Give the 95 % score interval of a share (Wilson 1927).
+
+    Args:
+        hits: How many are counted.
+        of: Of how many; at least 1.
+
+    Returns:
+        Its ends, 0 to 1.
+
+    Example:
+        >>> [round(end, 2) for end in wilson(20, 20)]
+        [0.84, 1.0]
+    """
+    share, square = hits / of, _Z * _Z
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    wide = _Z * math.sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
+    return max(middle - wide, 0.0), min(middle + wide, 1.0)
+
+
+class _Sorted:
+    """Samples in descending order of score, to choose by any weights."""
+
+    def __init__(self, found: Scored) -> None:
+        order = np.argsort(-found.scores, kind="stable")
+        self._order = order[np.isfinite(found.scores[order])]
+        self._scores = found.scores[self._order]
+        self._good = found.good
+        # The last place of each score: all samples of one score pass together.
+        self._ends = np.flatnonzero(np.append(np.diff(self._scores) != 0, True))
+        if not len(self._scores):
+            self._ends = self._ends[:0]
+
+    def choose(self, weights: Floats, target: Target) -> float | None:
+        good = float(weights @ self._good)
+        if not len(self._ends) or not good:
+            return None
+        here = weights[self._order]
+        hits = np.cumsum(here * self._good[self._order])[self._ends]
+        passing = np.cumsum(here)[self._ends]
+        if target.kind == "recall":
+            enough = np.flatnonzero(hits >= target.value * good - _SLACK)
+            place = int(enough[0]) if len(enough) else None
+        else:
+            enough = np.flatnonzero((hits >= target.value * passing - _SLACK) & (passing > 0))
+            place = int(enough[-1]) if len(enough) else None
+        return None if place is None else self._threshold(place)
+
+    def _threshold(self, place: int) -> float:
+        level = float(self._scores[self._ends[place]])
+        last = place + 1 == len(self._ends)
+        return level if last else between(float(self._scores[self._ends[place + 1]]), level)
+
+
+_SLACK = 1e-9
+"""0.95 * 20 is more than 19 to a computer."""
+
+
+def between(low: float, high: float) -> float:
+    """Give the number with the fewest digits above one number and not above another.
+
+    Args:
+        low: What it is above.
+        high: What it is at most.
+
+    Returns:
+        The number; of those with as few digits, one near the middle.
+    """
+    middle = (low + high) / 2
+    for digits in range(2, _MOST_DIGITS):
+        rounded = round(middle, digits)
+        if low < rounded <= high:
+            return rounded
+    return middle if low < middle <= high else high
+
+
+def _draws(groups: NDArray[np.int64], times: int, seed: int) -> Iterator[Floats]:
+    """Draw groups with replacement; tell how often each has come."""
+    chance = np.random.default_rng(seed)
+    number = int(groups.max(initial=-1)) + 1
+    for _ in range(times if number else 0):
+        drawn = chance.integers(number, size=number)
+        yield np.bincount(drawn, minlength=number).astype(np.float64)
+
+
+def _share(hits: int, of: int, drawn: Sequence[float]) -> Share:
+    if not of:
+        return None, None
+    low, high = wilson(hits, of)
+    if drawn:
+        ends = _interval(drawn)
+        low, high = min(low, ends[0]), max(high, ends[1])
+    return hits / of, (low, high)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    low, high = np.percentile(np.array(values), _TAILS).tolist()
+    return float(low), float(high)

@@ -1,0 +1,131 @@
+"""The command `langchain-groundedness calibrate`.
+
+Exit codes: 0 the calibration is written, 2 it could not be made, 130 interrupted.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+
+from langchain_groundedness._calibration_plot import calibration_plot
+from langchain_groundedness._labelled import read_labelled, samples_of
+from langchain_groundedness._recording import encoder_checksum
+from langchain_groundedness.calibration import Calibration, CalibrationSample, calibrate
+from langchain_groundedness.cli._calibration_table import render_calibration
+from langchain_groundedness.cli._errors import ending
+from langchain_groundedness.cli._files import write_text
+from langchain_groundedness.cli._records import Db, Log, read_records, require_one
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.runnable import GroundednessRunnable
+
+__all__ = ["HELP", "calibrate_command"]
+
+HELP = """Choose thresholds on labelled data, for the precision or recall that you want.
+
+\b
+Examples:
+  langchain-groundedness calibrate --db sqlite:///audit.db --precision 0.95
+  langchain-groundedness calibrate --labels claims.jsonl --recall 0.9 --plot calibration.svg
+
+\b
+--db and --log take the answers that reviewers have approved (right), edited or rejected
+(wrong). --labels takes one JSON object per line:
+  {"claim": "Rome is old.", "documents": ["Rome is an old city."], "label": "supported"}
+  {"answer": "...", "documents": ["..."], "question": "...", "label": false}
+20 right and 20 wrong ones are needed at least. The file is loaded with
+Calibration.load("calibration.json").checker().
+"""
+
+
+_OF_REVIEWED = (
+    "the samples are answers that went to reviewers; where only doubtful ones do, the figures "
+    "hold for those"
+)
+
+
+class _Given(NamedTuple):
+    samples: list[CalibrationSample]
+    encoder: str | None
+    notes: tuple[str, ...]
+
+
+def calibrate_command(  # noqa: PLR0913  (each is an option of the command)
+    *,
+    db: Db = None,
+    log: Log = None,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Claims or answers with labels.")
+    ] = None,
+    precision: Annotated[
+        float | None, typer.Option(help="Share of what passes that shall be right, 0 to 1.")
+    ] = None,
+    recall: Annotated[
+        float | None, typer.Option(help="Share of what is right that shall pass, 0 to 1.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE.json", help="Where the thresholds are written.")
+    ] = Path("calibration.json"),
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Where a reliability plot is drawn.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the calibration as JSON, for a program.")
+    ] = False,
+) -> None:
+    """Calibrate; `HELP` tells the user the rest."""
+    with ending("cannot calibrate"):
+        require_one(db=db, log=log, labels=labels)
+        if (precision is None) == (recall is None):
+            msg = "give either --precision or --recall"
+            raise ConfigurationError(msg)
+        with Console(stderr=True).status("calibrating…"):
+            given = _labelled(labels) if labels is not None else _reviewed(db, log)
+            found = calibrate(
+                given.samples, precision=precision, recall=recall, encoder=given.encoder
+            )
+        found.save(out)
+        drawn = plot is not None and _draw(found, plot)
+        if as_json:
+            typer.echo(found.model_dump_json(indent=2))
+            return
+        Console().print(render_calibration(found, notes=given.notes))
+        typer.echo(f"written to {out}" + (f", drawn in {plot}" if drawn else ""))
+
+
+def _labelled(path: Path) -> _Given:
+    checker = GroundednessRunnable()
+    rows = list(read_labelled(path))  # a fault in the last line costs no check of the others
+    return _Given(list(samples_of(rows, checker)), encoder_checksum(), ())
+
+
+def _reviewed(db: str | None, log: Path | None) -> _Given:
+    """Read what reviewers have said, as far as it was judged with one encoder."""
+    found = list(_samples(db, log))
+    encoders = Counter(encoder for encoder, _ in found if encoder is not None)
+    own = encoder_checksum()
+    encoder = own if own in encoders else next(iter(dict(encoders.most_common(1))), None)
+    samples = [sample for made_with, sample in found if made_with in (None, encoder)]
+    notes = [_OF_REVIEWED]
+    if len(samples) < len(found):
+        left_out = len(found) - len(samples)
+        notes.append(f"{left_out} answers judged with another encoder are left out")
+    return _Given(samples, encoder, tuple(notes))
+
+
+def _samples(db: str | None, log: Path | None) -> Iterator[tuple[str | None, CalibrationSample]]:
+    for record in read_records(db, log, status="decided"):
+        sample = CalibrationSample.of_record(record)
+        if sample is not None:
+            yield record.versions.encoder, sample
+
+
+def _draw(found: Calibration, path: Path) -> bool:
+    if found.reliability is None:
+        return False
+    drawing = calibration_plot(found.reliability, found.chosen.get("support"))
+    write_text(path, drawing)
+    return True

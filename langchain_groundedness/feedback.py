@@ -1,0 +1,149 @@
+"""What reviewers have decided, as evaluation data."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import ClaimVerdict
+
+__all__ = ["ReviewExport"]
+
+Unit = Literal["answer", "claim"]
+_RIGHT, _WRONG = "supported", "unsupported"
+
+
+class ReviewExport:
+    """Turns reviewed records into rows that evaluators and `calibrate` read; counts what it skips.
+
+    An answer that was approved is labelled `supported`; one that was edited or rejected,
+    `unsupported`. A reviewer judges an answer, not its claims, so a claim is labelled only where
+    that follows: all claims of an approved answer are `supported`; of an edited one, those whose
+    words the edited text still holds, while the others are `unsupported`; so is the only claim of
+    a rejected one. Documents are those whose texts the log has kept, which are those that a claim
+    cites.
+
+    Example:
+        >>> from langchain_groundedness.testing import ScriptedVerifier
+        >>> from langchain_groundedness import AuditRecord, GroundednessRunnable, Review
+        >>> judge = ScriptedVerifier({"Rome is big.": "supported"})
+        >>> result = GroundednessRunnable(verifier=judge).invoke(
+        ...     {"answer": "Rome is big.", "documents": ["Rome is big."]}
+        ... )
+        >>> review = Review(status="decided", reviewer="ada", action="approve")
+        >>> export = ReviewExport(unit="claim")
+        >>> [row] = export.rows([AuditRecord.from_result(result, review=review)])
+        >>> row["claim"], row["documents"], row["label"], row["action"]
+        ('Rome is big.', ['Rome is big.'], 'supported', 'approve')
+    """
+
+    def __init__(self, *, unit: Unit = "answer") -> None:
+        """Say what a row is.
+
+        Args:
+            unit: `answer`: a row per answer, with its claims in it; or `claim`: a row per claim
+                whose label is known. Few wrong claims have a known label: thresholds that are
+                chosen on claims alone would come out too low.
+
+        Raises:
+            ConfigurationError: It is neither.
+        """
+        if unit not in ("answer", "claim"):
+            msg = f"unit must be 'answer' or 'claim', got {unit!r}"
+            raise ConfigurationError(msg)
+        self._unit = unit
+        self.skipped: dict[str, int] = {}
+        """Why records gave no row, and how many; complete when the rows are."""
+
+    def rows(self, records: Iterable[AuditRecord]) -> Iterator[dict[str, Any]]:
+        """Turn records into rows.
+
+        Args:
+            records: The records; those that nobody has decided give no row and are not counted.
+
+        Yields:
+            Mappings that JSON can hold.
+        """
+        for record in records:
+            if record.review.status != "decided" or record.review.action is None:
+                continue
+            if (why := _unusable(record)) is not None:
+                self._skip(why)
+            elif self._unit == "answer":
+                yield _answer_row(record)
+            else:
+                yield from self._claim_rows(record)
+
+    def _claim_rows(self, record: AuditRecord) -> Iterator[dict[str, Any]]:
+        known = 0
+        for verdict in record.claims:
+            label = _label(record, verdict)
+            if label is not None:
+                known += 1
+                yield {**_judged(verdict), "label": label, **_common(record)}
+        if not known:
+            self._skip("no label follows for a claim")
+
+    def _skip(self, why: str) -> None:
+        self.skipped[why] = self.skipped.get(why, 0) + 1
+
+
+def _unusable(record: AuditRecord) -> str | None:
+    if record.content != "full":
+        return f"texts are not kept (content={record.content!r})"
+    if record.original_answer is None:
+        return "the answer is not kept"
+    if not any((document.content or "").strip() for document in record.documents):
+        return "no text of a document is kept"
+    return None
+
+
+def _answer_row(record: AuditRecord) -> dict[str, Any]:
+    claims = [{**_judged(claim), "label": _label(record, claim)} for claim in record.claims]
+    right = record.review.action == "approve"
+    row = {"answer": record.original_answer, "label": _RIGHT if right else _WRONG}
+    if record.review.action == "edit":
+        row["corrected_answer"] = record.review.answer
+    return {**row, "claims": claims, **_common(record)}
+
+
+def _judged(found: ClaimVerdict) -> dict[str, Any]:
+    return {
+        "claim": found.claim.text,
+        "verdict": found.verdict,
+        "support_probability": found.support_probability,
+        "verifier": found.verifier,
+    }
+
+
+def _common(record: AuditRecord) -> dict[str, Any]:
+    texts = [document.content for document in record.documents if document.content is not None]
+    return {
+        "question": record.question,
+        "documents": texts,
+        "documents_left_out": len(record.documents) - len(texts),
+        "action": record.review.action,
+        "note": record.review.note,
+        "query_class": record.query_class,
+        "retrieval_score": record.retrieval_score,
+        "redacted": record.redacted,
+        "group": record.thread_id or record.id,
+        "record": record.id,
+    }
+
+
+def _label(record: AuditRecord, found: ClaimVerdict) -> str | None:
+    """Say what a reviewer's word on an answer says about a claim of it, if it does."""
+    review, claim = record.review, found.claim
+    if review.action == "approve":
+        return _RIGHT
+    if review.action == "reject":
+        return _WRONG if len(record.claims) == 1 else None
+    answer, edited = record.original_answer or "", review.answer or ""
+    if claim.start is None or claim.end is None or record.redacted:
+        return None
+    return _RIGHT if _folded(answer[claim.start : claim.end]) in _folded(edited) else _WRONG
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())

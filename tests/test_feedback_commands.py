@@ -1,0 +1,361 @@
+"""From a log to thresholds, figures and evaluation data, by the commands that users run."""
+
+import json
+import stat
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from langchain_groundedness import (
+    AuditedDocument,
+    AuditRecord,
+    Calibration,
+    Citation,
+    Claim,
+    ClaimVerdict,
+    Decision,
+    JsonlAuditLog,
+    Review,
+    SQLAuditLog,
+    cli,
+)
+from langchain_groundedness.audit.record import ReviewAction
+from langchain_groundedness.types import Action
+
+TEXT = "Rome is old. It rains in Bergen."
+EDITED = "Rome is old. It rains a lot in Bergen."
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GROUNDEDNESS_AUDIT_DB", raising=False)
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def go(*arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as stopped:
+            cli.run(arguments)
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Outcome(stopped.value.code, captured.out, captured.err)
+
+    return go
+
+
+def reviewed(
+    number: int, action: ReviewAction | None, probability: float, *, decision: Action = "review"
+) -> AuditRecord:
+    cited = Citation(document=0, start=0, end=12, quote=TEXT[:12])
+    verdicts = (
+        ClaimVerdict(
+            claim=Claim(id="c1", text=TEXT[:12], start=0, end=12),
+            verdict="supported",
+            support_probability=0.99,
+            citations=(cited,),
+            verifier="embedded",
+        ),
+        ClaimVerdict(
+            claim=Claim(id="c2", text=TEXT[13:], start=13, end=len(TEXT)),
+            verdict="supported",
+            support_probability=probability,
+            citations=(cited,),
+            verifier="embedded",
+        ),
+    )
+    waiting = Review(status="waiting") if decision == "review" else Review()
+    decided = Review(
+        status="decided",
+        reviewer="ada",
+        action=action,
+        answer=EDITED if action == "edit" else None,
+        note="seen",
+        time=datetime.now(UTC),
+    )
+    return AuditRecord(
+        time=datetime(2026, 3, 1, tzinfo=UTC) + timedelta(days=number % 3),
+        question="How is Rome?",
+        original_answer=TEXT,
+        shown_answer=TEXT,
+        verdict="grounded",
+        trust_score=1.0,
+        claims=verdicts,
+        documents=(
+            AuditedDocument(index=0, length=40, content="Rome is old. Bergen is wet."),
+            AuditedDocument(index=1, length=40),
+        ),
+        decision=Decision(action=decision),
+        query_class="<b>travel</b>" if number % 2 else None,
+        timings={"check": 10.0 + number},
+        review=waiting if action is None else decided,
+    )
+
+
+def history() -> Iterator[AuditRecord]:
+    """Approved answers are surer than rejected ones, and some wait."""
+    for number in range(30):
+        yield reviewed(number, "approve", 0.7 + number / 200)
+        yield reviewed(number, "reject" if number % 2 else "edit", 0.4 + number / 200)
+    for number in range(5):
+        yield reviewed(number, None, 0.5)
+
+
+@pytest.fixture
+def log_file(tmp_path: Path) -> Path:
+    path = tmp_path / "audit.jsonl"
+    with JsonlAuditLog(path, fsync=False) as log:
+        for record in history():
+            log.record(record)
+    return path
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path}/audit.db"
+    with SQLAuditLog(url) as log:
+        for record in history():
+            log.record(record)
+    return url
+
+
+def failure(outcome: Outcome) -> str:
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.count("\n") == 1
+    return outcome.err
+
+
+def test_reviewed_answers_give_thresholds_that_a_checker_loads(
+    run: Run, database: str, tmp_path: Path
+) -> None:
+    outcome = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.svg")
+    assert outcome.code == 0, outcome.err
+    assert "in-sample" in outcome.out
+    assert "cross-validated" in outcome.out
+    assert "answers that went to reviewers" in outcome.out
+    found = Calibration.load(tmp_path / "calibration.json")
+    assert 0.5 < found.threshold("support") <= 0.7
+    assert found.chosen["support"].samples == 60
+    drawing = ET.fromstring((tmp_path / "c.svg").read_text(encoding="utf-8"))  # noqa: S314  (ours)
+    assert drawing.tag.endswith("svg")
+
+
+def test_file_and_database_give_the_same_thresholds(
+    run: Run, database: str, log_file: Path, tmp_path: Path
+) -> None:
+    assert run("calibrate", "--db", database, "--recall", "0.9", "--out", "a.json").code == 0
+    assert run("calibrate", "--log", str(log_file), "--recall", "0.9", "--out", "b.json").code == 0
+    one, other = (Calibration.load(tmp_path / name) for name in ("a.json", "b.json"))
+    assert one.chosen["support"].threshold == other.chosen["support"].threshold
+
+
+def test_labelled_claims_with_probabilities_need_no_check(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"claim": f"c{n}", "support_probability": n / 60, "label": n > 30, "verifier": "mine"}
+        for n in range(60)
+    ]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    outcome = run("calibrate", "--labels", "rows.jsonl", "--precision", "0.95", "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert found["verifier"] == "mine"
+    assert 0.48 < found["chosen"]["support"]["threshold"] <= 31 / 60
+
+
+def test_labelled_claims_are_judged_by_the_embedded_verifier(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {
+            "claim": f"The {n}th house is {'green' if right else 'blue'}.",
+            "documents": [f"The {n}th house is green."],
+            "label": "supported" if right else "contradicted",
+        }
+        for n in range(1, 23)
+        for right in (True, False)
+    ]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    outcome = run("calibrate", "--labels", "rows.jsonl", "--recall", "0.9", "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert found["verifier"] == "embedded"
+    assert found["chosen"]["support"]["groups"] == 22
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2: no JSON"),
+        ("[1]", "line 2: a JSON object is needed, got list"),
+        ('{"claim": "x", "documents": ["y"], "label": "perhaps"}', "line 2: label: not known"),
+        ('{"claim": "x", "documents": ["y"]}', "line 2: label: needed"),
+        ('{"claim": "x", "answer": "x", "documents": ["y"], "label": 1}', "claim or answer"),
+        ('{"claim": "x", "documents": [" "], "label": 1}', "line 2: documents: needed"),
+        ('{"claim": "x", "documents": [1], "label": 1}', "line 2: documents: texts are needed"),
+        ('{"claim": " ", "documents": ["y"], "label": 1}', "line 2: claim: a text is needed"),
+        ('{"claim": "x", "support_probability": 2, "label": 1}', "from 0 to 1 is needed, got 2"),
+        ('{"claim": "x", "verdict": "so", "label": 1}', "line 2: verdict: not known"),
+        ('{"answer": "x", "claims": [{}], "label": 1}', "line 2: claims: each needs a verdict"),
+    ],
+)
+def test_line_that_cannot_be_read_is_named_and_not_shown(
+    run: Run, tmp_path: Path, line: str, said: str
+) -> None:
+    good = '{"claim": "secret", "support_probability": 0.5, "label": true}'
+    (tmp_path / "rows.jsonl").write_text(f"{good}\n{line}\n", encoding="utf-8")
+    err = failure(run("calibrate", "--labels", "rows.jsonl", "--precision", "0.9"))
+    assert "rows.jsonl" in err
+    assert said in err
+    assert "secret" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("calibrate", "--precision", "0.9"), "give one of --db, --log, --labels; got 0"),
+        (("calibrate", "--log", "no.jsonl", "--recall", "0.9"), "no audit log at no.jsonl"),
+        (("calibrate", "--db", "sqlite:///no.db", "--recall", "0.9"), "no audit log at"),
+        (("calibrate", "--labels", "no.jsonl", "--recall", "0.9"), "no.jsonl: No such file"),
+        (("calibrate", "--labels", "x"), "give either --precision or --recall"),
+        (("stats",), "give one of --db, --log; got 0 of them"),
+        (("stats", "--log", "no.jsonl"), "no audit log at no.jsonl"),
+        (("export-reviews", "--db", "sqlite:///no.db", "--out", "o"), "no audit log at"),
+    ],
+)
+def test_command_that_cannot_run_says_so_in_one_line(
+    run: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    assert said in failure(run(*arguments))
+
+
+def test_too_few_reviews_are_refused_with_what_is_missing(run: Run, tmp_path: Path) -> None:
+    with JsonlAuditLog(tmp_path / "few.jsonl", fsync=False) as log:
+        log.record(reviewed(1, "approve", 0.9))
+    err = failure(run("calibrate", "--log", "few.jsonl", "--precision", "0.9"))
+    assert "1 answers are right and 0 wrong" in err
+    assert "19 more answers that are right and 20 more answers that are wrong" in err
+    assert not (tmp_path / "calibration.json").exists()
+
+
+def test_check_takes_a_calibration(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "doc.txt").write_text("Rome is old.", encoding="utf-8")
+    (tmp_path / "bad.json").write_text("{}", encoding="utf-8")
+    err = failure(
+        run("check", "--answer", "Rome is old.", "--documents", "doc.txt",
+            "--calibration", "bad.json")
+    )  # fmt: skip
+    assert "bad.json" in err
+
+
+def test_stats_count_by_day_model_and_class(run: Run, database: str) -> None:
+    outcome = run("stats", "--db", database, "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert found["total"]["answers"] == 65
+    assert found["total"]["waiting"] == 5
+    assert found["total"]["approved"] == 30
+    assert found["total"]["overruled"] == 0
+    assert [day["name"] for day in found["days"]] == ["2026-03-01", "2026-03-02", "2026-03-03"]
+    assert sum(day["answers"] for day in found["days"]) == 65
+    assert {group["name"] for group in found["query_classes"]} == {"(unknown)", "<b>travel</b>"}
+
+
+def test_stats_page_escapes_what_comes_from_outside_and_runs_nothing(
+    run: Run, log_file: Path, tmp_path: Path
+) -> None:
+    outcome = run("stats", "--log", str(log_file), "--html", "stats.html")
+    assert outcome.code == 0, outcome.err
+    assert "Query class" in outcome.out
+    page = (tmp_path / "stats.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;travel&lt;/b&gt;" in page
+    assert "<b>travel" not in page
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+    assert "src=" not in page
+    assert "href=" not in page
+    assert page.count("<svg") == 3
+
+
+def test_stats_can_be_narrowed_to_days(run: Run, log_file: Path) -> None:
+    outcome = run(
+        "stats", "--log", str(log_file), "--since", "2026-03-02", "--until", "2026-03-03", "--json"
+    )
+    assert [day["name"] for day in json.loads(outcome.out)["days"]] == ["2026-03-02"]
+
+
+def test_empty_log_is_said_to_be_empty(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "audit.jsonl").touch()
+    assert "holds no records" in run("stats", "--log", "audit.jsonl").out
+
+
+def test_export_holds_what_reviewers_said_and_calibrate_reads_it(
+    run: Run, database: str, tmp_path: Path
+) -> None:
+    outcome = run("export-reviews", "--db", database, "--out", "out.jsonl")
+    assert outcome.code == 0, outcome.err
+    assert "60 rows written" in outcome.out
+    assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
+    rows = read_rows(tmp_path / "out.jsonl")
+    assert rows[0]["documents"] == ["Rome is old. Bergen is wet."]
+    assert rows[0]["documents_left_out"] == 1
+    assert rows[0]["note"] == "seen"
+    by_action = {row["action"]: row for row in rows}
+    assert by_action["approve"]["label"] == "supported"
+    assert by_action["edit"]["corrected_answer"] == EDITED
+    labels = {name: [c["label"] for c in row["claims"]] for name, row in by_action.items()}
+    assert labels == {
+        "approve": ["supported", "supported"],
+        "edit": ["supported", "unsupported"],
+        "reject": [None, None],
+    }
+    assert run("calibrate", "--labels", "out.jsonl", "--precision", "0.9").code == 0
+    exported = Calibration.load(tmp_path / "calibration.json").threshold("support")
+    assert 0.5 < exported <= 0.7
+
+
+def test_export_by_claim_leaves_out_claims_without_a_label(
+    run: Run, database: str, tmp_path: Path
+) -> None:
+    outcome = run("export-reviews", "--db", database, "--out", "out.jsonl", "--unit", "claim")
+    rows = read_rows(tmp_path / "out.jsonl")
+    assert len(rows) == 30 * 2 + 15 * 2
+    assert {row["claim"] for row in rows} == {"Rome is old.", "It rains in Bergen."}
+    assert "15 records left out: no label follows for a claim" in outcome.err
+
+
+@pytest.mark.parametrize("content", ["hash", "none"])
+def test_records_without_texts_are_left_out_and_counted(
+    run: Run, tmp_path: Path, content: str
+) -> None:
+    kept = "hash" if content == "hash" else "none"
+    with JsonlAuditLog(tmp_path / "a.jsonl", content=kept, fsync=False) as log:  # type: ignore[arg-type]  # one of them
+        log.record(reviewed(1, "approve", 0.9))
+    outcome = run("export-reviews", "--log", "a.jsonl", "--out", "out.jsonl")
+    assert outcome.code == 0
+    assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == ""
+    assert f"1 records left out: texts are not kept (content='{content}')" in outcome.err
+
+
+def test_export_does_not_write_over_a_file(run: Run, log_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text("mine", encoding="utf-8")
+    err = failure(run("export-reviews", "--log", str(log_file), "--out", "mine.jsonl"))
+    assert "there is a file of this name already" in err
+    assert (tmp_path / "mine.jsonl").read_text(encoding="utf-8") == "mine"
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]

@@ -1,0 +1,154 @@
+"""What OpenTelemetry is told of checks, read from its in-memory exporters."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from langchain_groundedness import (
+    GroundednessCallbackHandler,
+    GroundednessGuard,
+    GroundednessRunnable,
+    _telemetry,
+)
+from langchain_groundedness.testing import ScriptedVerifier
+
+TOLD = "The code is 4711."
+GIVEN = {"question": "The code?", "answer": f"{TOLD} It rains.", "documents": [TOLD]}
+
+
+class Seen:
+    def __init__(self, reader: InMemoryMetricReader, exporter: InMemorySpanExporter) -> None:
+        self._reader = reader
+        self._exporter = exporter
+
+    def points(self, name: str) -> list[Any]:
+        data = self._reader.get_metrics_data()
+        scopes = [s for r in data.resource_metrics for s in r.scope_metrics] if data else []
+        found = [m for scope in scopes for m in scope.metrics if m.name == name]
+        return [point for metric in found for point in metric.data.data_points]
+
+    def counts(self, name: str) -> dict[tuple[Any, ...], int]:
+        return {tuple(p.attributes.values()): p.value for p in self.points(name)}
+
+    @property
+    def spans(self) -> dict[str, Any]:
+        return {span.name: span for span in self._exporter.get_finished_spans()}
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
+    reader, exporter = InMemoryMetricReader(), InMemorySpanExporter()
+    tracing = TracerProvider()
+    tracing.add_span_processor(SimpleSpanProcessor(exporter))
+    measuring = MeterProvider([reader])
+    monkeypatch.setattr(trace, "get_tracer", tracing.get_tracer)
+    monkeypatch.setattr(metrics, "get_meter", measuring.get_meter)
+    _telemetry._instruments.cache_clear()
+    yield Seen(reader, exporter)
+    _telemetry._instruments.cache_clear()
+    measuring.shutdown()
+    tracing.shutdown()
+
+
+def checker() -> GroundednessRunnable:
+    return GroundednessRunnable(
+        verifier=ScriptedVerifier({TOLD: "supported", "It rains.": "unverifiable"})
+    )
+
+
+def expect_one_answer(seen: Seen) -> None:
+    assert seen.counts("groundedness.answers") == {("flag", "partially_grounded"): 1}
+    assert seen.counts("groundedness.claims") == {("supported",): 1, ("unverifiable",): 1}
+    [duration] = seen.points("groundedness.check.duration")
+    assert duration.count == 1
+
+
+def test_check_is_counted_and_its_steps_are_spans_below_it(seen: Seen) -> None:
+    checker().invoke(GIVEN)
+    expect_one_answer(seen)
+    spans = seen.spans
+    check = spans["groundedness.check"]
+    assert check.attributes["groundedness.decision"] == "flag"
+    assert check.attributes["groundedness.claims"] == 2
+    for step in ("extract_claims", "verify_claims"):
+        assert spans[f"groundedness.{step}"].parent.span_id == check.context.span_id
+
+
+async def test_check_in_an_event_loop_is_told_alike(seen: Seen) -> None:
+    await checker().ainvoke(GIVEN)
+    expect_one_answer(seen)
+    check = seen.spans["groundedness.check"]
+    assert seen.spans["groundedness.verify_claims"].parent.span_id == check.context.span_id
+
+
+def test_answers_of_a_batch_are_counted_one_by_one(seen: Seen) -> None:
+    checker().batch([GIVEN] * 3)
+    assert seen.counts("groundedness.answers") == {("flag", "partially_grounded"): 3}
+
+
+async def test_answers_of_a_batch_in_an_event_loop_are_counted_one_by_one(seen: Seen) -> None:
+    await checker().abatch([GIVEN] * 2)
+    assert seen.counts("groundedness.answers") == {("flag", "partially_grounded"): 2}
+
+
+def test_streamed_check_is_counted_once(seen: Seen) -> None:
+    list(checker().stream(GIVEN))
+    expect_one_answer(seen)
+    assert "groundedness.verify_claims" in seen.spans
+    [duration] = seen.points("groundedness.check.duration")
+    assert duration.attributes == {"groundedness.streamed": True}
+
+
+def test_guard_and_handler_count_an_answer_once(seen: Seen) -> None:
+    GroundednessGuard(checker()).invoke(GIVEN)
+    expect_one_answer(seen)
+
+
+def test_handler_counts_an_answer_once(seen: Seen) -> None:
+    def answer(_: str) -> dict[str, Any]:
+        return dict(GIVEN)
+
+    handler = GroundednessCallbackHandler(checker())
+    RunnableLambda(answer).invoke("?", config={"callbacks": [handler]})
+    assert len(handler.results) == 1
+    expect_one_answer(seen)
+
+
+def test_failure_is_told_by_its_type_and_no_text_is(seen: Seen) -> None:
+    failing = GroundednessRunnable(
+        verifier=ScriptedVerifier({TOLD: RuntimeError(TOLD)}), raise_on_failure=True
+    )
+    with pytest.raises(Exception, match="verification failed"):
+        failing.invoke(GIVEN)
+    check = seen.spans["groundedness.check"]
+    assert check.attributes["error.type"] == "VerificationError"
+    told = "".join(span.to_json() for span in seen.spans.values())
+    assert "4711" not in told
+
+
+def test_nothing_of_opentelemetry_is_imported_before_the_first_check_or_needed_for_it() -> None:
+    code = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "opentelemetry":
+            raise ModuleNotFoundError(f"blocked: {name}", name=name)
+import langchain_groundedness as package
+assert not [name for name in sys.modules if name.startswith("opentelemetry")]
+sys.meta_path.insert(0, Blocked())
+from langchain_groundedness.testing import ScriptedVerifier
+checker = package.GroundednessRunnable(verifier=ScriptedVerifier({"It rains.": "unverifiable"}))
+print(checker.invoke({"answer": "It rains.", "documents": ["Rome."]}).verdict)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "ungrounded\n", done.stderr
