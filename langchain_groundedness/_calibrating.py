@@ -31,7 +31,7 @@ __all__ = ["FEWEST", "Calibrating", "reliability"]
 
 FEWEST = 20
 """Samples of each kind, right and wrong, below which no threshold is chosen."""
-_FEWEST_GROUPS = 10
+_FEWEST_GROUPS = _FEWEST_PASSING = 10
 _AT_A_HUNDRED_PERCENT = 100
 _BINS = 10
 
@@ -88,7 +88,8 @@ class Calibrating:
                 passing=(before, now, expected),
                 cut=cut,
             )
-        return _in_order(choices), refused
+        told = {knob.name: refused[knob.name] for knob in KNOBS if knob.name in refused}
+        return _in_order(choices), told
 
     def _units(self) -> tuple[dict[ThresholdName, Unit], dict[ThresholdName, str]]:
         """Say on what each threshold is chosen, or why it cannot be."""
@@ -114,7 +115,8 @@ class Calibrating:
             if knob.name in units:
                 table = [row for _, row in self._rows(knob, units, cuts, within)]
                 cut = choose(_scored(table), self.target)
-                if cut is not None:
+                passing = 0 if cut is None else sum(row.score >= cut for row in table)
+                if cut is not None and passing >= _fewest_passing(self.target):
                     cuts[knob.name] = cut
         return cuts
 
@@ -265,7 +267,14 @@ def _one_in(share: float) -> int:
 
 
 def _unreached(target: Target) -> str:
-    return f"no threshold reaches a {target.kind} of {target.value:g} on these samples"
+    fewest = _fewest_passing(target)
+    enough = f" with {fewest} or more of them above it" if fewest > 1 else ""
+    return f"no threshold reaches a {target.kind} of {target.value:g} on these samples{enough}"
+
+
+def _fewest_passing(target: Target) -> int:
+    """Say how many have to pass before a precision among them means anything."""
+    return 1 if target.kind == "recall" else max(_FEWEST_PASSING, _one_in(target.value))
 
 
 def _scored(table: Sequence[Row]) -> Scored:

@@ -141,9 +141,9 @@ class Plot:
         x = float(_LEFT)
         for kind, word in words:
             self._body.append(
-                f'<rect class="{kind}" x="{x:.0f}" y="{_TOP - 14}" width="10" height="10"/>'
+                f'<rect class="{kind}" x="{x:.0f}" y="{_TOP - 20}" width="10" height="10"/>'
             )
-            self._write(x + 14, _TOP - 5, word, "start")
+            self._write(x + 14, _TOP - 11, word, "start")
             x += 24 + _LETTER * len(word)
 
     def drawn(self, *, style: str = "") -> str:

@@ -88,9 +88,14 @@ def test_threshold_reaches_the_target_on_its_samples_or_says_that_none_does(
 ) -> None:
     samples = noisy(150, seed=seed)
     wanted: dict[str, Any] = {kind: share, "resamples": 5}
-    found = calibrate(samples, **wanted)
-    if "support" not in found.chosen:
-        assert found.not_chosen["support"].startswith(f"no threshold reaches a {kind} of {share:g}")
+    none = f"support: no threshold reaches a {kind} of {share:g}"
+    try:
+        found = calibrate(samples, **wanted)
+    except ConfigurationError as error:
+        refused = str(error)
+    else:
+        refused = f"support: {found.not_chosen.get('support')}"
+    if none in refused:
         return
     threshold = found.threshold("support")
     passing = [s for s in samples if s.score is not None and s.score >= threshold]
@@ -131,6 +136,13 @@ def test_too_few_samples_are_refused_with_the_number_that_is_missing() -> None:
         calibrate(samples, precision=0.9)
     assert "12 claims are right and 25 wrong" in str(caught.value)
     assert "label 8 more claims that are right" in str(caught.value)
+
+
+def test_no_threshold_is_chosen_that_hardly_anything_passes() -> None:
+    surest = [claim(0.99, is_right=True) for _ in range(5)]
+    rest = [claim(n / 200, is_right=n % 2 == 0) for n in range(100)]
+    with pytest.raises(ConfigurationError, match="with 10 or more of them above it"):
+        calibrate([*surest, *rest], precision=0.9)
 
 
 def test_a_finer_target_needs_more_samples() -> None:

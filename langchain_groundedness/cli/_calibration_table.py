@@ -13,6 +13,9 @@ from langchain_groundedness.terminal import printable
 __all__ = ["render_calibration"]
 
 
+_WHEN = ("before", "in-sample", "expected")
+
+
 def render_calibration(found: Calibration, *, notes: Sequence[str] = ()) -> RenderableType:
     """Lay out a calibration for `rich.console.Console.print`.
 
@@ -29,39 +32,38 @@ def render_calibration(found: Calibration, *, notes: Sequence[str] = ()) -> Rend
 
 def _table(found: Calibration) -> Table:
     target = f"{found.target.kind} {found.target.value:g}"
-    table = Table(box=box.ROUNDED, show_lines=True, header_style="bold", title=f"wanted: {target}")
-    for head in ("Threshold", "Chosen on", "", "Passed", "Precision", "Recall"):
-        table.add_column(head, no_wrap=head in ("Passed", ""))
+    table = Table(box=box.ROUNDED, header_style="bold", title=f"wanted: {target}")
+    for head in ("Threshold", "", "Passed", "Precision", "Recall"):
+        table.add_column(head)
     for name, choice in found.chosen.items():
-        given = f"{choice.samples} {choice.unit}s\n{choice.good} should pass"
-        table.add_row(
-            Text(f"{name}\n{_threshold(choice)}", style="bold"),
-            f"{given}\n{choice.groups} groups",
-            "before\nin-sample\nexpected",
-            *_columns(choice.before, choice.fitted, choice.expected),
-        )
+        about = _about(name, choice)
+        figures = (choice.before, choice.fitted, choice.expected)
+        for words, when, each in zip(about, _WHEN, figures, strict=True):
+            table.add_row(words, when, *_columns(each), end_section=when == _WHEN[-1])
     return table
 
 
-def _threshold(choice: ThresholdChoice) -> str:
-    if choice.interval is None:
-        return f"{choice.threshold:.3f}"
-    low, high = choice.interval
-    return f"{choice.threshold:.3f}\n({low:.3f} to {high:.3f})"
-
-
-def _columns(*figures: ThresholdFigures) -> tuple[str, str, str]:
+def _about(name: str, choice: ThresholdChoice) -> tuple[Text, Text, Text]:
+    low, high = choice.interval or (choice.threshold, choice.threshold)
     return (
-        "\n".join(f"{each.passed} of {each.samples}" for each in figures),
-        "\n".join(_share(each.precision, each.precision_interval) for each in figures),
-        "\n".join(_share(each.recall, each.recall_interval) for each in figures),
+        Text(f"{name} {choice.threshold:.3f}", style="bold"),
+        Text(f"({low:.3f} to {high:.3f})"),
+        Text(f"{choice.good} of {choice.samples} {choice.unit}s, {choice.groups} groups"),
+    )
+
+
+def _columns(each: ThresholdFigures) -> tuple[str, str, str]:
+    return (
+        f"{each.passed} of {each.samples}",
+        _share(each.precision, each.precision_interval),
+        _share(each.recall, each.recall_interval),
     )
 
 
 def _share(share: float | None, interval: tuple[float, float] | None) -> str:
     if share is None or interval is None:
         return "-"
-    return f"{share:.3f} ({interval[0]:.2f} to {interval[1]:.2f})"
+    return f"{share:.2f} ({interval[0]:.2f}-{interval[1]:.2f})"
 
 
 def _lines(found: Calibration, notes: Sequence[str]) -> Iterator[Text]:
@@ -77,8 +79,8 @@ def _lines(found: Calibration, notes: Sequence[str]) -> Iterator[Text]:
                 style="yellow",
             )
     yield Text(
-        "in-sample: on the samples that a threshold was chosen on, so too good; expected: "
-        "cross-validated; in brackets 95 % intervals",
+        "below a threshold, what it was chosen on, and how many of those should pass; in-sample: "
+        "on these very samples, so too good; expected: cross-validated; in brackets 95 % intervals",
         style="dim",
     )
     for note in notes:
