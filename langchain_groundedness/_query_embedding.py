@@ -22,12 +22,6 @@ from langchain_groundedness._query_values import (
     read_query,
     read_samples,
 )
-from langchain_groundedness._query_vectors import (
-    Vectors,
-    VectorsError,
-    embedding_of_documents,
-    unit_rows,
-)
 from langchain_groundedness._query_weights import (
     EmbeddingsDescription,
     QueryWeights,
@@ -35,6 +29,12 @@ from langchain_groundedness._query_weights import (
     fitted_weights,
     read_classifier,
     write_classifier,
+)
+from langchain_groundedness._vectors import (
+    Vectors,
+    VectorsError,
+    embedding_of_documents,
+    unit_rows,
 )
 from langchain_groundedness.exceptions import (
     ConfigurationError,

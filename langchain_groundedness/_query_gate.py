@@ -13,7 +13,7 @@ from typing_extensions import override
 from langchain_groundedness._causes import cause
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._query_thresholds import highest_with_recall, lowest_with_precision
-from langchain_groundedness._query_vectors import (
+from langchain_groundedness._vectors import (
     Vectors,
     VectorsError,
     embedding_of_documents,

@@ -14,7 +14,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
-from langchain_groundedness._query_vectors import Vectors
+from langchain_groundedness._vectors import Vectors
 from langchain_groundedness.exceptions import ConfigurationError, require
 
 __all__ = [

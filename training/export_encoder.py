@@ -146,7 +146,7 @@ def _with_fixed_scales(
             for name, value in zip(node.output[1:], values, strict=True):
                 model.graph.initializer.append(numpy_helper.from_array(np.array(value), name))
             inputs = [node.input[0], node.output[1], node.output[2]]
-            node = helper.make_node("QuantizeLinear", inputs, [node.output[0]], node.name)  # noqa: PLW2901
+            node = helper.make_node("QuantizeLinear", inputs, [node.output[0]], node.name)  # noqa: PLW2901  (takes its place)
         nodes.append(node)
     del model.graph.node[:]
     model.graph.node.extend(nodes)

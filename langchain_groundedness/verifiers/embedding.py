@@ -1,6 +1,5 @@
 """A cheap first gate: how close a claim lies to the passages, by any LangChain embeddings."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 from typing_extensions import override
 
+from langchain_groundedness._vectors import VectorsError, unit_rows
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
 from langchain_groundedness.verifiers._encoder_windows import (
@@ -92,7 +92,7 @@ class EmbeddingVerifier(PooledVerifier):
         for first in range(0, len(texts), self.batch_size):
             chunk = texts[first : first + self.batch_size]
             try:
-                embedded = _vectors((yield chunk), len(chunk))
+                embedded = _directions((yield chunk), len(chunk))
             except Exception as exc:  # noqa: BLE001  (a service may fail in any way)
                 embedded = [_cause(exc)] * len(chunk)
             vectors.update(zip(chunk, embedded, strict=True))
@@ -181,27 +181,17 @@ class EmbeddingVerifier(PooledVerifier):
         return ClaimVerdict.unchecked(claim, reason, verifier=self.get_name())
 
 
-class _VectorError(ValueError):
-    """The embeddings are not one vector per text."""
-
-
 def _cause(error: Exception) -> str:
-    if isinstance(error, _VectorError):
+    if isinstance(error, VectorsError):
         return str(error)
     return f"the embeddings failed with {type(error).__name__}"
 
 
-def _vectors(reply: Any, texts: int) -> list[Vector | str]:
+def _directions(reply: Any, texts: int) -> list[Vector | str]:
     """Scale the embeddings to length one; in place of one without direction, say so."""
-    rows = np.asarray(reply, dtype=np.float64)
-    if rows.ndim != 2 or len(rows) != texts or not rows.shape[1]:  # noqa: PLR2004  (a table)
-        msg = f"the embeddings of {texts} texts have the shape {rows.shape}"
-        raise _VectorError(msg)
     return [
-        row / length
-        if math.isfinite(length := float(np.linalg.norm(row))) and length > 0
-        else "an embedding is zero or not a number"
-        for row in rows
+        "an embedding is zero or not a number" if np.isnan(row).any() else row
+        for row in unit_rows(reply, texts=texts)
     ]
 
 

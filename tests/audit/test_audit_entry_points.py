@@ -258,7 +258,7 @@ async def test_recording_does_not_block_the_event_loop(log: JsonlAuditLog) -> No
 
 def test_versions_say_which_verifier_encoder_and_model_have_judged(log: JsonlAuditLog) -> None:
     from langchain_groundedness._recording import Recorder  # noqa: PLC0415  (the seam itself)
-    from langchain_groundedness.testing import ScriptedChatModel  # noqa: PLC0415
+    from langchain_groundedness.testing import ScriptedChatModel  # noqa: PLC0415  (used here alone)
 
     class Named(ScriptedChatModel):
         model_name: str = "judge-1"
