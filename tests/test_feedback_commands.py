@@ -270,6 +270,17 @@ def test_stats_count_by_day_model_and_class(run: Run, database: str) -> None:
     assert {group["name"] for group in found["query_classes"]} == {"(unknown)", "<b>travel</b>"}
 
 
+def test_stats_are_whole_in_a_terminal_of_80_columns(
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = run("stats", "--db", database).out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+    assert "2026-03-02" in out
+    heads = ["answers", "supported", "pass", "flag", "review", "block", "overruled", "p50 ms"]
+    assert all(head in out for head in heads)
+
+
 def test_stats_page_escapes_what_comes_from_outside_and_runs_nothing(
     run: Run, log_file: Path, tmp_path: Path
 ) -> None:

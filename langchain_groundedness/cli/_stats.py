@@ -76,6 +76,10 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
             typer.echo(f"written to {html}")
 
 
+_NAME_WIDTH = 10
+"""Of a day; longer names are broken where the terminal is narrow."""
+
+
 def _render(found: AuditSummary) -> RenderableType:
     if found.first is None or found.last is None:
         return Text("the audit log holds no records", style="yellow")
@@ -92,10 +96,22 @@ def _render(found: AuditSummary) -> RenderableType:
 
 
 def _table(name: str, groups: Sequence[GroupFigures], total: GroupFigures) -> Table:
-    table = Table(box=box.ROUNDED, header_style="bold", show_footer=True)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        header_style="bold",
+        show_footer=True,
+        padding=0,
+        pad_edge=False,
+    )
     for head, foot in zip(_heads(name), (Text("all"), *_cells(total)), strict=True):
+        is_name = head == name
         table.add_column(
-            head, foot, justify="left" if head == name else "right", no_wrap=head != name
+            head,
+            foot,
+            justify="left" if is_name else "right",
+            no_wrap=not is_name,
+            min_width=_NAME_WIDTH if is_name else None,
+            overflow="fold" if is_name else "ellipsis",
         )
     for group in groups:
         table.add_row(Text(printable(group.name)), *_cells(group))
