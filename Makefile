@@ -36,16 +36,14 @@ type: $(VENV)/.typing ## check types, strictly
 test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles it once, about 10 minutes)
 	$(BIN)/python -m pytest tests/integration -m llm --timeout=600 $(ARGS)
 
+BENCHMARKS = overhead guard streaming throughput languages queries minimal_pairs \
+	"evidence_recall --data $(DATA)" "accuracy --data $(DATA)"
+
 bench: $(VENV)/.test $(VENV)/.training ## print accuracy beside baselines on the claim sets under DATA=, and the overhead
-	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/guard.py
-	$(BIN)/python benchmarks/streaming.py
-	$(BIN)/python benchmarks/throughput.py
-	$(BIN)/python benchmarks/languages.py
-	$(BIN)/python benchmarks/queries.py
-	$(BIN)/python benchmarks/minimal_pairs.py
-	$(BIN)/python benchmarks/evidence_recall.py --data $(DATA)
-	$(BIN)/python benchmarks/accuracy.py --data $(DATA)
+	@missed=; for job in $(BENCHMARKS); do \
+		set -- $$job; script=benchmarks/$$1.py; shift; \
+		echo; echo "$$script $$*"; $(BIN)/python "$$script" "$$@" || missed="$$missed $$script"; \
+	done; test -z "$$missed" || { echo "failed, or missed a target:$$missed" >&2; exit 1; }
 
 train: $(VENV)/.encoder ## train the embedded verifier anew on DATA=, between files in WORK= (hours; goes on after a cut)
 	@test -n "$(WORK)" || { echo "say where to work: make train WORK=path/to/folder" >&2; exit 2; }

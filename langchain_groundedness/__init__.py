@@ -3,37 +3,10 @@
 Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_groundedness import verifiers
-from langchain_groundedness.audit import (
-    AuditedDocument,
-    AuditEntry,
-    AuditLog,
-    AuditPage,
-    AuditRecord,
-    JsonlAuditLog,
-    Review,
-    SQLAuditLog,
-    Versions,
-)
-from langchain_groundedness.calibration import (
-    Calibration,
-    CalibrationSample,
-    CalibrationTarget,
-    Reliability,
-    ReliabilityBin,
-    ScoredClaim,
-    ThresholdChoice,
-    ThresholdFigures,
-    calibrate,
-)
-from langchain_groundedness.callbacks import (
-    AsyncGroundednessCallbackHandler,
-    GroundednessCallbackHandler,
-    GroundednessEvent,
-    collect_groundedness,
-)
 from langchain_groundedness.claims import (
     ClaimExtractor,
     ExtractionExample,
@@ -54,28 +27,8 @@ from langchain_groundedness.exceptions import (
     VerificationError,
     require,
 )
-from langchain_groundedness.feedback import ReviewExport
 from langchain_groundedness.inputs import CheckInput, read_input
-from langchain_groundedness.monitoring import AuditSummary, GroupFigures, summarize
 from langchain_groundedness.policy import DecisionPolicy, DecisionRule
-from langchain_groundedness.query import (
-    QUERY_CLASSES,
-    ClassFigures,
-    EmbeddingQueryClassifier,
-    GateCalibration,
-    HashedNgramEmbeddings,
-    LLMQueryClassifier,
-    QueryClass,
-    QueryClassifier,
-    QueryLabel,
-    QueryReport,
-    QuerySample,
-    QueryWeights,
-    RetrievalGate,
-    RetrievalStrength,
-    RunnableQueryClassifier,
-)
-from langchain_groundedness.resume import aresume_reviewed, resume_reviewed, resume_value
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.streaming import GroundednessGuard
@@ -112,11 +65,59 @@ from langchain_groundedness.verifiers import (
 )
 
 if TYPE_CHECKING:
+    from langchain_groundedness.audit import (
+        AuditedDocument,
+        AuditEntry,
+        AuditLog,
+        AuditPage,
+        AuditRecord,
+        JsonlAuditLog,
+        Review,
+        SQLAuditLog,
+        Versions,
+    )
+    from langchain_groundedness.calibration import (
+        Calibration,
+        CalibrationSample,
+        CalibrationTarget,
+        Reliability,
+        ReliabilityBin,
+        ScoredClaim,
+        ThresholdChoice,
+        ThresholdFigures,
+        calibrate,
+    )
+    from langchain_groundedness.callbacks import (
+        AsyncGroundednessCallbackHandler,
+        GroundednessCallbackHandler,
+        GroundednessEvent,
+        collect_groundedness,
+    )
+    from langchain_groundedness.feedback import ReviewExport
     from langchain_groundedness.middleware import (
         GroundednessMiddleware,
         GroundednessState,
         groundedness_node,
     )
+    from langchain_groundedness.monitoring import AuditSummary, GroupFigures, summarize
+    from langchain_groundedness.query import (
+        QUERY_CLASSES,
+        ClassFigures,
+        EmbeddingQueryClassifier,
+        GateCalibration,
+        HashedNgramEmbeddings,
+        LLMQueryClassifier,
+        QueryClass,
+        QueryClassifier,
+        QueryLabel,
+        QueryReport,
+        QuerySample,
+        QueryWeights,
+        RetrievalGate,
+        RetrievalStrength,
+        RunnableQueryClassifier,
+    )
+    from langchain_groundedness.resume import aresume_reviewed, resume_reviewed, resume_value
     from langchain_groundedness.verifiers import EmbeddedDecisionModel
 
 __all__ = [
@@ -221,10 +222,69 @@ __all__ = [
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
+_AROUND_THE_CHECK = {
+    name: module
+    for module, names in {
+        "audit": (
+            "AuditedDocument",
+            "AuditEntry",
+            "AuditLog",
+            "AuditPage",
+            "AuditRecord",
+            "JsonlAuditLog",
+            "Review",
+            "SQLAuditLog",
+            "Versions",
+        ),
+        "calibration": (
+            "Calibration",
+            "CalibrationSample",
+            "CalibrationTarget",
+            "Reliability",
+            "ReliabilityBin",
+            "ScoredClaim",
+            "ThresholdChoice",
+            "ThresholdFigures",
+            "calibrate",
+        ),
+        "callbacks": (
+            "AsyncGroundednessCallbackHandler",
+            "GroundednessCallbackHandler",
+            "GroundednessEvent",
+            "collect_groundedness",
+        ),
+        "feedback": ("ReviewExport",),
+        "monitoring": ("AuditSummary", "GroupFigures", "summarize"),
+        "query": (
+            "QUERY_CLASSES",
+            "ClassFigures",
+            "EmbeddingQueryClassifier",
+            "GateCalibration",
+            "HashedNgramEmbeddings",
+            "LLMQueryClassifier",
+            "QueryClass",
+            "QueryClassifier",
+            "QueryLabel",
+            "QueryReport",
+            "QuerySample",
+            "QueryWeights",
+            "RetrievalGate",
+            "RetrievalStrength",
+            "RunnableQueryClassifier",
+        ),
+        "resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
+    }.items()
+    for name in names
+}
+"""Names that a check alone does not need, by the module that has them: loaded when asked for."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs an extra, or langchain-core 1.8, when it is asked for."""
+    """Load what is around the check, needs an extra, or langchain-core 1.8, when asked for it."""
+    if name in _AROUND_THE_CHECK:
+        found = getattr(import_module(f"{__name__}.{_AROUND_THE_CHECK[name]}"), name)
+        globals()[name] = found
+        return found
     if name in _WITH_NEWER_CORE:
         return getattr(verifiers, name)
     if name not in _WITH_EXTRA_AGENTS:
@@ -236,4 +296,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Name what is loaded when it is asked for, too."""
-    return sorted({*globals(), *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})
+    return sorted({*globals(), *_AROUND_THE_CHECK, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})

@@ -12,12 +12,12 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness._causes import cause
 from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
-from langchain_groundedness._holds import Situation
 from langchain_groundedness._steps import CheckState, Step, UnexpectedReplyError, replies_of
 from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import NO_DOCUMENTS, CheckInput, no_documents
 from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.policy._holds import Situation
 from langchain_groundedness.scoring import answer_verdict, reconcile, trust_score
 from langchain_groundedness.types import (
     Claim,

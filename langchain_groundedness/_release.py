@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from langchain_groundedness._check import Check
 from langchain_groundedness._checkable import may_be_skipped
 from langchain_groundedness._edits import apply_edits, head_start, removal, without_overlaps
-from langchain_groundedness._holds import Holds
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._statements import StatementReader, sentence_claims
 from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.policy._holds import Holds
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
 __all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]

@@ -6,14 +6,14 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from langchain_groundedness._cli_review import HELP as REVIEW_HELP
-from langchain_groundedness._cli_review import review
 from langchain_groundedness.cli._calibrate import HELP as CALIBRATE_HELP
 from langchain_groundedness.cli._calibrate import calibrate_command
 from langchain_groundedness.cli._check import HELP as CHECK_HELP
 from langchain_groundedness.cli._check import check
 from langchain_groundedness.cli._export_reviews import HELP as EXPORT_HELP
 from langchain_groundedness.cli._export_reviews import export_reviews
+from langchain_groundedness.cli._review import HELP as REVIEW_HELP
+from langchain_groundedness.cli._review import review
 from langchain_groundedness.cli._stats import HELP as STATS_HELP
 from langchain_groundedness.cli._stats import stats
 

@@ -11,10 +11,10 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
-from langchain_groundedness._calibration_plot import calibration_plot
-from langchain_groundedness._labelled import read_labelled, samples_of
 from langchain_groundedness._recording import encoder_checksum
 from langchain_groundedness.calibration import Calibration, CalibrationSample, calibrate
+from langchain_groundedness.calibration._labelled import read_labelled, samples_of
+from langchain_groundedness.calibration._plot import calibration_plot
 from langchain_groundedness.cli._calibration_table import render_calibration
 from langchain_groundedness.cli._errors import ending
 from langchain_groundedness.cli._files import write_text

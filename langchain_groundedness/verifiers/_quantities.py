@@ -2,7 +2,7 @@
 
 import math
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple, cast
 
 __all__ = ["Quantity", "comparable", "compatible", "find_quantities", "same_quantity"]
@@ -175,8 +175,7 @@ _CURRENCY = r"us\$|[$€£¥₹]|(?:usd|eur|gbp)\b"
 _MAGNITUDE = r"hundred|thousand|millions?|billions?|trillion|mio|mn|bn|tn|[kmbt]"
 _AFTER = "|".join(sorted((*_UNITS, *_CURRENCIES), key=len, reverse=True)).replace("$", r"\$")
 
-_PATTERN = re.compile(
-    rf"""(?<![\w.,])(?:
+_QUANTITY = rf"""(?<![\w.,])(?:
       (?P<iso>(?P<y1>{_YEAR})[-/](?P<m1>0?[1-9]|1[0-2])[-/](?P<d1>3[01]|[12]\d|0?[1-9]))(?!\w)
     | (?P<slash>(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>{_YEAR}))(?!\w)
     | (?P<dmy>(?P<d3>{_DAY})\ (?:of\ )?(?P<m3>{_MONTH})(?:,?\ (?P<y3>{_YEAR})\b)?)
@@ -191,9 +190,7 @@ _PATTERN = re.compile(
         (?:[-\ \u00a0]?(?P<mag>{_MAGNITUDE})(?!\w))?
         (?:[-\ \u00a0]?(?P<unit>%|per\ cent\b|(?:{_AFTER})(?!\w)))?
       )(?!\w)
-    )""",
-    re.IGNORECASE | re.VERBOSE,
-)
+    )"""
 
 
 def find_quantities(text: str) -> list[Quantity]:
@@ -215,12 +212,20 @@ def find_quantities(text: str) -> list[Quantity]:
 
 
 def _quantities(text: str) -> tuple[Quantity, ...]:
-    found = (quantity for m in _PATTERN.finditer(text) if (quantity := _read(m)) is not None)
+    found = (quantity for m in _pattern().finditer(text) if (quantity := _read(m)) is not None)
     return tuple(q._replace(bound=_bound(text, q)) if q.kind == "number" else q for q in found)
 
 
 _SENTENCE = 600
 """Characters: a claim and its best sentences are read many times in a row, whole documents once."""
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """Compile the pattern when it is first needed: that is a fifth of the package's import."""
+    return re.compile(_QUANTITY, re.IGNORECASE | re.VERBOSE)
+
+
 _recent_quantities = lru_cache(maxsize=256)(_quantities)
 
 

@@ -37,7 +37,7 @@ from langchain_groundedness import (
     LLMVerifier,
     SentenceClaimExtractor,
 )
-from langchain_groundedness.callbacks import _text
+from langchain_groundedness.callbacks.handlers import _text
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 
 HANDLERS = pytest.mark.parametrize(

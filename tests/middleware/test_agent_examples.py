@@ -2,10 +2,10 @@
 
 import doctest
 
-from langchain_groundedness import middleware
+from langchain_groundedness.middleware import agent
 
 
 def test_examples_of_the_middleware_run() -> None:
-    found = doctest.testmod(middleware)
+    found = doctest.testmod(agent)
     assert found.attempted >= 6
     assert found.failed == 0

@@ -10,10 +10,10 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from langchain_groundedness import Claim, ClaimVerdict, Decision, Edit, GroundednessResult
-from langchain_groundedness._agent_correction import mended
-from langchain_groundedness._agent_messages import annotated, moved, without_annotations
-from langchain_groundedness._agent_structured import as_arguments, edited_fields, in_paragraphs
 from langchain_groundedness._edits import apply_edits
+from langchain_groundedness.middleware._correction import mended
+from langchain_groundedness.middleware._messages import annotated, moved, without_annotations
+from langchain_groundedness.middleware._structured import as_arguments, edited_fields, in_paragraphs
 
 LABELS = st.sampled_from(["supported", "contradicted", "unverifiable"])
 

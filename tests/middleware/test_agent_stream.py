@@ -27,8 +27,8 @@ from langchain_groundedness import (
     GroundednessRunnable,
     VerificationTask,
 )
-from langchain_groundedness._held_model import Listening, held_model
 from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.middleware._held_model import Listening, held_model
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from middleware.agent_scripts import (
     FALSE,

@@ -1,0 +1,324 @@
+"""Callback handlers that check the answers of chains and agents which nobody changed.
+
+Attach `GroundednessCallbackHandler` (or `AsyncGroundednessCallbackHandler` where the chain is
+awaited) by `config={"callbacks": [handler]}`, by `with_config`, in a constructor, or for a block
+of code with `collect_groundedness()`. It gathers question, documents and answer of each root run,
+checks, and hands out verdicts one by one.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from uuid import UUID
+
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
+from langchain_core.runnables import Runnable, run_in_executor
+from langchain_core.tracers.context import register_configure_hook
+from typing_extensions import override
+
+from langchain_groundedness._boundaries import is_loaded, load
+from langchain_groundedness.callbacks._context import collecting
+from langchain_groundedness.callbacks._handler import Handler
+from langchain_groundedness.types import GroundednessResult
+
+if TYPE_CHECKING:
+    from contextvars import Token
+
+__all__ = [
+    "AsyncGroundednessCallbackHandler",
+    "GroundednessCallbackHandler",
+    "collect_groundedness",
+]
+
+
+_Chunk: TypeAlias = GenerationChunk | ChatGenerationChunk
+_H = TypeVar("_H", bound=Handler)
+
+
+class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
+    """Checks the answers of a chain or an agent that stays as it is.
+
+    One handler serves any number of runs at once, in threads and on event loops; a run is checked
+    when its root ends, by default before the chain returns. It observes: the chain's answer stays
+    as it is, and nothing that goes wrong in a check reaches the chain. To change or hold back
+    answers use `GroundednessRunnable` or the agent middleware.
+
+    Given to the constructor of a chain, it sees only what that chain itself takes and returns;
+    LangChain hands it on to inner runs only from a config.
+
+    A chain without documents, an output that cannot be read or a check that fails gives a result
+    with the verdict `unchecked`, and a line in the log.
+
+    Example:
+        >>> from langchain_groundedness.demo import QUESTION, build_chain
+        >>> handler = GroundednessCallbackHandler()
+        >>> answer = build_chain().invoke(QUESTION, config={"callbacks": [handler]})
+        >>> [result] = handler.results.values()
+        >>> result.verdict
+        'has_contradictions'
+    """
+
+    @override
+    def on_chain_start(
+        self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
+    ) -> None:
+        self._checks.go(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
+
+    @override
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **run: Any) -> None:
+        self._checks.go(self._watch.end(run_id, outputs, **run))
+
+    @override
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
+        self._checks.go(self._watch.fail(run_id, error))
+
+    @override
+    def on_retriever_start(
+        self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
+    ) -> None:
+        self._checks.go(self._watch.start("retriever", run_id, **run))
+
+    @override
+    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **run: Any) -> None:
+        self._checks.go(self._watch.end(run_id, documents, **run))
+
+    @override
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
+        self._checks.go(self._watch.fail(run_id, error))
+
+    @override
+    def on_tool_start(
+        self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
+    ) -> None:
+        self._checks.go(self._watch.start("tool", run_id, **{**run, "inputs": None}))
+
+    @override
+    def on_tool_end(self, output: Any, *, run_id: UUID, **run: Any) -> None:
+        self._checks.go(self._watch.end(run_id, output, **run))
+
+    @override
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
+        self._checks.go(self._watch.fail(run_id, error))
+
+    @override
+    def on_llm_start(
+        self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
+    ) -> None:
+        self._checks.go(self._watch.start("model", run_id, **run))
+
+    @override
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any] | None,
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        **run: Any,
+    ) -> None:
+        self._checks.go(self._watch.start("model", run_id, **run))
+
+    @override
+    def on_llm_new_token(
+        self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
+    ) -> None:
+        self._watch.read(run_id, _text(token, chunk), source="token")
+
+    @override
+    def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
+        self._watch.read(run_id, _delta(event), source="event")
+
+    @override
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
+        self._checks.go(self._watch.end(run_id, response, **run))
+
+    @override
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
+        self._checks.go(self._watch.fail(run_id, error))
+
+
+class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
+    """Checks the answers of an awaited chain or agent that stays as it is.
+
+    As `GroundednessCallbackHandler`, with checks and functions called on the chain's own event
+    loop. Attached to a chain that is not awaited it works too, in threads.
+
+    Example:
+        >>> import asyncio
+        >>> from langchain_groundedness.demo import QUESTION, build_chain
+        >>> handler = AsyncGroundednessCallbackHandler()
+        >>> config = {"callbacks": [handler]}
+        >>> answer = asyncio.run(build_chain().ainvoke(QUESTION, config=config))
+        >>> [result.verdict for result in handler.results.values()]
+        ['has_contradictions']
+    """
+
+    @override
+    async def on_chain_start(
+        self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
+    ) -> None:
+        await self._checks.ago(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
+
+    @override
+    async def on_chain_end(self, outputs: Any, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.ago(self._watch.end(run_id, outputs, **run))
+
+    @override
+    async def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.ago(self._watch.fail(run_id, error))
+
+    @override
+    async def on_retriever_start(
+        self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
+    ) -> None:
+        await self._checks.ago(self._watch.start("retriever", run_id, **run))
+
+    @override
+    async def on_retriever_end(
+        self, documents: Sequence[Document], *, run_id: UUID, **run: Any
+    ) -> None:
+        await self._checks.ago(self._watch.end(run_id, documents, **run))
+
+    @override
+    async def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.ago(self._watch.fail(run_id, error))
+
+    @override
+    async def on_tool_start(
+        self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
+    ) -> None:
+        await self._checks.ago(self._watch.start("tool", run_id, **{**run, "inputs": None}))
+
+    @override
+    async def on_tool_end(self, output: Any, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.ago(self._watch.end(run_id, output, **run))
+
+    @override
+    async def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.ago(self._watch.fail(run_id, error))
+
+    @override
+    async def on_llm_start(
+        self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
+    ) -> None:
+        await self._checks.ago(self._watch.start("model", run_id, **run))
+
+    @override
+    async def on_chat_model_start(
+        self,
+        serialized: dict[str, Any] | None,
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        **run: Any,
+    ) -> None:
+        await self._checks.ago(self._watch.start("model", run_id, **run))
+
+    @override
+    async def on_llm_new_token(
+        self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
+    ) -> None:
+        await self._read(run_id, _text(token, chunk), "token")
+
+    @override
+    async def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
+        await self._read(run_id, _delta(event), "event")
+
+    @override
+    async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.ago(self._watch.end(run_id, response, **run))
+
+    @override
+    async def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.ago(self._watch.fail(run_id, error))
+
+    async def _read(self, run_id: UUID, text: str, source: Literal["token", "event"]) -> None:
+        if not is_loaded():
+            await run_in_executor(None, load)
+        loop = asyncio.get_running_loop()
+        self._watch.read(run_id, text, source=source, loop=loop)
+
+
+class _Collection:
+    """A block of code in which all runs are watched."""
+
+    def __init__(self, checker: Runnable[Any, GroundednessResult] | None, options: Any) -> None:
+        self._make: Callable[[Any], Any] = lambda kind: kind(checker, **options)
+        self._began: tuple[Handler, Token[Any]] | None = None
+
+    def __enter__(self) -> GroundednessCallbackHandler:
+        return self._begin(GroundednessCallbackHandler)
+
+    def __exit__(self, *exc_info: object) -> None:
+        handler = self._end()
+        try:
+            handler.flush()
+        finally:
+            handler.close()
+
+    async def __aenter__(self) -> AsyncGroundednessCallbackHandler:
+        return self._begin(AsyncGroundednessCallbackHandler)
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        handler = self._end()
+        try:
+            await handler.aflush()
+        finally:
+            handler.close()
+
+    def _begin(self, kind: type[_H]) -> _H:
+        handler: _H = self._make(kind)
+        self._began = handler, collecting.set(handler)
+        return handler
+
+    def _end(self) -> Handler:
+        assert self._began is not None  # noqa: S101  (a block ends after it has begun)
+        handler, token = self._began
+        collecting.reset(token)
+        return handler
+
+
+def collect_groundedness(
+    checker: Runnable[Any, GroundednessResult] | None = None, **options: Any
+) -> _Collection:
+    """Check the answers of all chains and agents that run in a block of code.
+
+    Runs in the block are seen wherever the context of the block goes: in tasks, and in the
+    threads of LangChain, but not in threads of a plain `ThreadPoolExecutor`. Of nested blocks the
+    inner one counts.
+
+    Args:
+        checker: As for `GroundednessCallbackHandler`.
+        **options: As for `GroundednessCallbackHandler`.
+
+    Returns:
+        A context manager that gives a `GroundednessCallbackHandler` with `with`, and an
+        `AsyncGroundednessCallbackHandler` with `async with`. At the end of the block what is in
+        the background is waited for, and the handler is closed.
+
+    Example:
+        >>> from langchain_groundedness.demo import QUESTION, build_chain
+        >>> with collect_groundedness() as collected:
+        ...     answers = build_chain().batch([QUESTION, QUESTION])
+        >>> [result.trust_score for result in collected.results.values()]
+        [0.4, 0.4]
+    """
+    return _Collection(checker, options)
+
+
+def _text(token: object, chunk: _Chunk | None) -> str:
+    """Read the text of a token, which may be a list of content blocks."""
+    if isinstance(chunk, ChatGenerationChunk):
+        return str(chunk.message.text)
+    return token if isinstance(token, str) else ""
+
+
+def _delta(event: Mapping[str, Any]) -> str:
+    """Read the text of an event of the third version of LangChain's event streams."""
+    delta = event.get("delta") if event.get("event") == "content-block-delta" else None
+    return str(delta["text"]) if delta and delta.get("type") == "text-delta" else ""
+
+
+register_configure_hook(collecting, inheritable=True)

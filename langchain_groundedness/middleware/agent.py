@@ -1,0 +1,285 @@
+"""The check inside agents: a middleware for `create_agent`, and a node for hand-written graphs.
+
+Needs the extra `agents` (langchain >= 1.4).
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
+from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
+from langchain.agents.middleware.types import (
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    OmitFromInput,
+)
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableLambda
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from langchain_groundedness.audit import AuditLog
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.middleware._audit import AuditedGate
+from langchain_groundedness.middleware._gate import LIVE_KEY
+from langchain_groundedness.middleware._held_model import Listening, held_model
+from langchain_groundedness.middleware._messages import without_annotations
+from langchain_groundedness.middleware._record import plain_result
+from langchain_groundedness.middleware._settle import AfterRetries, OnUngrounded
+from langchain_groundedness.middleware._stream import GroundednessTransformer
+from langchain_groundedness.middleware._turn import STATE_KEY, part
+from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.types import GroundednessResult
+
+__all__ = ["GroundednessMiddleware", "GroundednessState", "groundedness_node"]
+
+BLOCKED = "I cannot give an answer that the sources support."
+"""What the user reads instead of an answer that is withheld."""
+
+
+class GroundednessState(AgentState[Any]):
+    """State of an agent whose answers are checked."""
+
+    groundedness: NotRequired[Annotated[dict[str, Any] | None, OmitFromInput]]
+    """Verdicts on the last answer, as plain data: `verdict`, `trust_score`, `is_trusted`,
+    `decision`, `claims`, `edits`, `usage`, `query_class`, `risk_tier`, `retrieval_score` as in
+    `GroundednessResult`; `outcome` (what was done), `message_id`, `retries`."""
+
+
+class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
+    """Checks the final answers of an agent against what its tools have returned.
+
+    Evidence are the tool results since the last question of the user: the documents in their
+    artifacts where there are any, else their texts. Turns that call tools are not judged, and
+    neither is a tool's own result that the agent hands over as it is. The verdicts stand in the
+    state under `groundedness`, as plain data, and the supported parts of the answer get native
+    `Citation` annotations.
+
+    What happens to an answer that is not grounded, or could not be checked:
+
+    - `annotate`: it stays, with its verdicts;
+    - `correct`: contradicted claims are corrected or taken out, unverifiable ones taken out
+      (unless the checker says otherwise), under the same message id;
+    - `retry`: the model is told which claims failed, and answers again, at most `max_retries`
+      times; then `after_retries` says what happens. Refused answers do not stay in the state;
+    - `block`: `blocked_message` stands in its place;
+    - `policy`: the decision of the checker's policy is followed, also for answers that are
+      grounded: `block` and `review` as below, `pass` and `flag` as `annotate`;
+    - `review`: the run is interrupted, and resumed with `Command(resume={"type": ...})`:
+      `approve`, `edit` (with `answer`), `reject` (with `message`, or the blocked message) or
+      `respond` (`message` goes to the model, which answers again). Needs a checkpointer.
+
+    Whatever is chosen: an answer that the checker's policy blocks goes out only if a person lets
+    it, and one that it sends to review counts as not grounded. Policies read `query_class`,
+    `risk_tier` and `retrieval_score` from the state, and from the metadata of the run.
+
+    Example:
+        >>> from langchain.agents import create_agent
+        >>> from langchain_groundedness.testing import ScriptedChatModel
+        >>> model = ScriptedChatModel(replies=["Revenue was $2.4B."])
+        >>> agent = create_agent(model, middleware=[GroundednessMiddleware(on_ungrounded="block")])
+        >>> state = agent.invoke({"messages": [("user", "What was Q3 revenue?")]})
+        >>> state["messages"][-1].text
+        'I cannot give an answer that the sources support.'
+        >>> state["groundedness"]["claims"][0]["reason"]
+        'no documents to check against'
+    """
+
+    state_schema = GroundednessState
+    transformers = (InternalCallTransformer, GroundednessTransformer)
+
+    def __init__(  # noqa: PLR0913  (options by keyword)
+        self,
+        checker: Runnable[Any, GroundednessResult] | None = None,
+        *,
+        on_ungrounded: OnUngrounded = "annotate",
+        max_retries: int = 1,
+        after_retries: AfterRetries = "annotate",
+        blocked_message: str = BLOCKED,
+        context_extractor: Callable[[Any], Any] | None = None,
+        hold_stream: bool = False,
+        live: bool = False,
+        audit_log: AuditLog | None = None,
+    ) -> None:
+        """Choose how to check, and what to do.
+
+        Args:
+            checker: Checks the answers; by default the embedded verifier does, offline.
+            on_ungrounded: What happens to answers that are not grounded.
+            max_retries: How often the model is asked again in one turn, with `retry`.
+            after_retries: What happens when it may not be asked again, or when the check
+                itself failed.
+            blocked_message: What the user reads instead of an answer that is withheld.
+            context_extractor: Reads answer, documents and question from the state instead;
+                called with the state, returns anything that `read_input` accepts.
+            hold_stream: Let only verified sentences into the token stream
+                (`stream_mode="messages"`, event streams, callbacks). Sentences that failed,
+                reasoning, and structured answers stay out of it; the state holds what
+                `on_ungrounded` says. Put this middleware after others that exchange the model.
+            live: Check sentences while the answer is written, without holding them;
+                `run.extensions["groundedness"]` then tells each verdict when it is known, not
+                only after the last token. What a model writes before it calls a tool is checked,
+                too, if evidence is there. `hold_stream` implies it.
+            audit_log: Gets a record of each answer that was judged, refused ones too; by default
+                that of the checker, which records nothing by itself here. With `review`, the record
+                waits until the run is resumed, or a reviewer has decided it in the log. In a run
+                with a thread, a step that is run again writes no second record.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+        """
+        super().__init__()
+        self._audited = AuditedGate(
+            checker,
+            context_extractor,
+            on_ungrounded=on_ungrounded,
+            max_retries=max_retries,
+            after_retries=after_retries,
+            blocked_message=blocked_message,
+            audit_log=audit_log,
+        )
+        self._gate = self._audited.gate
+        self._hold = hold_stream
+        self._live = live or hold_stream
+        if self._live and not isinstance(self._gate.checker, GroundednessRunnable):
+            msg = (
+                "hold_stream and live need a GroundednessRunnable as the checker, got "
+                f"{type(self._gate.checker).__name__}: only that can check unfinished answers"
+            )
+            raise ConfigurationError(msg)
+
+    @hook_config(can_jump_to=["model"])
+    def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Check the answer and act on the verdicts.
+
+        Args:
+            state: The agent's state.
+            runtime: Not used.
+
+        Returns:
+            The update of the state.
+        """
+        return self._audited.settle(state)
+
+    @hook_config(can_jump_to=["model"])
+    async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Check the answer and act on the verdicts.
+
+        Args:
+            state: The agent's state.
+            runtime: Not used.
+
+        Returns:
+            The update of the state.
+        """
+        return await self._audited.asettle(state)
+
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """Listen to the model if that was asked for.
+
+        Args:
+            request: The call of the model.
+            handler: Calls it.
+
+        Returns:
+            Its response; the model has read its earlier answers without our annotations.
+        """
+        request, listening = self._prepared(request)
+        return _with_result(request, handler(request), listening)
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """Listen to the model if that was asked for.
+
+        Args:
+            request: The call of the model.
+            handler: Calls it.
+
+        Returns:
+            Its response; the model has read its earlier answers without our annotations.
+        """
+        request, listening = self._prepared(request)
+        return _with_result(request, await handler(request), listening)
+
+    def _prepared(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], Listening | None]:
+        request = request.override(messages=without_annotations(request.messages))
+        if not self._live:
+            return request, None
+        structured = request.response_format is not None
+        listening = self._gate.listen(request.state, hold=self._hold, structured=structured)
+        return request.override(model=held_model(request.model, listening)), listening
+
+
+def groundedness_node(  # noqa: PLR0913  (options by keyword)
+    checker: Runnable[Any, GroundednessResult] | None = None,
+    *,
+    on_ungrounded: OnUngrounded = "annotate",
+    max_retries: int = 1,
+    after_retries: AfterRetries = "annotate",
+    blocked_message: str = BLOCKED,
+    context_extractor: Callable[[Any], Any] | None = None,
+    audit_log: AuditLog | None = None,
+) -> Runnable[Any, dict[str, Any]]:
+    """Make a node for a hand-written graph that does what the middleware does.
+
+    The graph's state needs a key `groundedness` (a dict) and either `messages` (with
+    `add_messages`) or the keys of a chain (`answer`, `documents` or `context`, `question`); a
+    changed answer goes back to where it came from. With `retry`, or after the decision `respond`
+    of a review, an edge of yours must lead back to the model while
+    `state["groundedness"]["outcome"]` is `retrying` or `responded`. What the model should hear is
+    then the last message, and stands under `state["groundedness"]["feedback"]`.
+
+    Args:
+        checker: As for `GroundednessMiddleware`.
+        on_ungrounded: As for `GroundednessMiddleware`.
+        max_retries: As for `GroundednessMiddleware`.
+        after_retries: As for `GroundednessMiddleware`.
+        blocked_message: As for `GroundednessMiddleware`.
+        context_extractor: As for `GroundednessMiddleware`.
+        audit_log: As for `GroundednessMiddleware`.
+
+    Returns:
+        The node, for `add_node`.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work.
+
+    Example:
+        >>> node = groundedness_node()
+        >>> update = node.invoke({"answer": "Rome is big.", "documents": ["Rome is big."]})
+        >>> update["groundedness"]["verdict"]
+        'grounded'
+    """
+    gate = AuditedGate(
+        checker,
+        context_extractor,
+        on_ungrounded=on_ungrounded,
+        max_retries=max_retries,
+        after_retries=after_retries,
+        blocked_message=blocked_message,
+        whole_state=True,
+        audit_log=audit_log,
+    )
+
+    return RunnableLambda(gate.settle, gate.asettle, name="groundedness")
+
+
+def _with_result(
+    request: ModelRequest[Any], response: ModelResponse[Any], listening: Listening | None
+) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    """Hand what was found out to `after_agent`, through the state: another process may run it."""
+    answer = response.result[-1] if response.result else None
+    result = listening.result if listening else None
+    if result is None or not isinstance(answer, AIMessage) or answer.tool_calls:
+        return response
+    found = {"message_id": answer.id, "result": plain_result(result)}
+    record = {**(part(request.state, STATE_KEY) or {}), LIVE_KEY: found}
+    return ExtendedModelResponse(response, Command(update={STATE_KEY: record}))

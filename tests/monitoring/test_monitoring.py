@@ -1,0 +1,97 @@
+"""Figures over many records in little memory."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langchain_groundedness import AuditRecord, AuditSummary, Decision, Review, summarize
+from langchain_groundedness.audit.record import ReviewAction
+from langchain_groundedness.monitoring._latency import Latency
+from langchain_groundedness.types import Action, Claim, ClaimVerdict, VerdictLabel
+
+
+def record(action: Action = "pass", **fields: Any) -> AuditRecord:
+    return AuditRecord(**{"verdict": "grounded", "decision": Decision(action=action), **fields})
+
+
+def verdict(label: VerdictLabel) -> ClaimVerdict:
+    reason = "not reached" if label == "unchecked" else None
+    return ClaimVerdict(claim=Claim(id="c", text="x"), verdict=label, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("decided", "reviewed", "is_overruled"),
+    [
+        ("block", "approve", True),
+        ("block", "edit", True),
+        ("block", "reject", False),
+        ("pass", "reject", True),
+        ("flag", "edit", True),
+        ("flag", "approve", False),
+        ("review", "reject", False),
+    ],
+)
+def test_overruled_is_who_has_decided_otherwise(
+    decided: Action, reviewed: ReviewAction, *, is_overruled: bool
+) -> None:
+    review = Review(status="decided", reviewer="ada", action=reviewed)
+    assert summarize([record(decided, review=review)]).total.overruled == is_overruled
+
+
+def test_unchecked_claims_do_not_count_into_the_supported_rate() -> None:
+    claims = (verdict("supported"), verdict("unverifiable"), verdict("unchecked"))
+    total = summarize([record(claims=claims)]).total
+    assert total.supported_rate == 0.5
+    assert total.claims == {"supported": 1, "unverifiable": 1, "unchecked": 1}
+
+
+def test_nothing_is_known_of_no_records() -> None:
+    found = summarize([])
+    assert (found.first, found.total.supported_rate, found.total.check_ms) == (None, None, {})
+    assert "<svg" not in found.to_html()
+
+
+def test_days_are_those_of_utc() -> None:
+    late = datetime.fromisoformat("2026-03-01T23:30:00-05:00")
+    assert [day.name for day in summarize([record(time=late)]).days] == ["2026-03-02"]
+
+
+def test_names_without_end_take_no_memory_without_end() -> None:
+    found = summarize(record(query_class=str(n)) for n in range(1500))
+    assert len(found.query_classes) <= 1001
+    assert sum(group.answers for group in found.query_classes) == 1500
+    assert found.query_classes[0].name == "(others)"
+
+
+def test_summary_survives_json() -> None:
+    found = summarize([record(time=datetime.now(UTC), claims=(verdict("supported"),))])
+    assert AuditSummary.model_validate_json(found.model_dump_json()) == found
+
+
+def test_title_of_the_page_is_escaped() -> None:
+    assert "<h1>&lt;i&gt;</h1>" in summarize([record()]).to_html(title="<i>")
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99]))
+def test_percentile_is_at_most_one_percent_off(durations: list[float], share: float) -> None:
+    seen = Latency()
+    for duration in durations:
+        seen.add(duration)
+    found = seen.percentile(share)
+    assert found is not None
+    at_most = [each for each in durations if each <= found * 1.011]
+    below = [each for each in durations if each < found * 0.989]
+    assert len(at_most) >= share * len(durations) - 1e-9
+    assert len(below) <= share * len(durations) + 1e-9
+
+
+def test_durations_that_make_no_sense_do_not_stop_the_count() -> None:
+    seen = Latency()
+    for duration in (-1.0, 0.0, float("nan"), 5.0):
+        seen.add(duration)
+    assert seen.count == 4
+    assert Latency().percentile(0.5) is None

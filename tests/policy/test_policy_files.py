@@ -1,0 +1,335 @@
+"""Policies in files: read, written, and errors that say where."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_groundedness import ConfigurationError
+from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.policy._located import located_json, located_yaml
+
+YAML = """\
+# What the help desk does.
+contradicted: block
+rules:
+  - when:
+      query_class: [sensitive, null]
+      unverifiable: {at_least: 1}
+    action: review
+    reason: a person looks at what is not found
+  - when:
+      risk_tier: low
+      trust_score:
+        at_least: 0.8
+    action: pass
+    excuses: [untrusted]
+    final: true
+"""
+RULES: list[Any] = [
+    {
+        "when": {"query_class": ["sensitive", None], "unverifiable": {"at_least": 1}},
+        "action": "review",
+        "reason": "a person looks at what is not found",
+    },
+    {
+        "when": {"risk_tier": "low", "trust_score": {"at_least": 0.8}},
+        "action": "pass",
+        "excuses": ["untrusted"],
+        "final": True,
+    },
+]
+POLICY = DecisionPolicy(contradicted="block", rules=RULES)
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["policy.yaml", "policy.yml", "policy.YAML"])
+def test_a_policy_is_read_from_a_yaml_file(tmp_path: Path, name: str) -> None:
+    assert DecisionPolicy.load(written(tmp_path, name, YAML)) == POLICY
+
+
+def test_a_policy_is_read_from_a_json_file(tmp_path: Path) -> None:
+    text = json.dumps({"contradicted": "block", "rules": RULES}, indent=2)
+    assert DecisionPolicy.load(str(written(tmp_path, "policy.json", text))) == POLICY
+
+
+@pytest.mark.parametrize("name", ["policy.yaml", "policy.json"])
+def test_a_policy_that_was_saved_is_read_back(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    POLICY.save(path)
+    assert DecisionPolicy.load(path) == POLICY
+    assert path.read_text(encoding="utf-8").endswith("\n")
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    assert DecisionPolicy.load(written(tmp_path, "policy.yaml", "\ufeff" + YAML)) == POLICY
+
+
+def test_a_saved_policy_is_read_by_people_too() -> None:
+    assert POLICY.to_yaml().startswith("contradicted: block\nuntrusted: flag\n")
+    assert yaml.safe_load(POLICY.to_yaml())["rules"][1] == {
+        "when": {"trust_score": {"at_least": 0.8}, "risk_tier": ["low"]},
+        "action": "pass",
+        "excuses": ["untrusted"],
+        "final": True,
+    }
+
+
+def error_of(call: Any, *arguments: Any) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        call(*arguments)
+    assert caught.value.__cause__ is None or isinstance(caught.value.__cause__, OSError)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (
+            ("contradicted: block", "contradicted: blokc"),
+            (
+                "policy, line 2, column 1: contradicted: Input should be 'pass', 'flag', 'block' "
+                "or 'review', got 'blokc'"
+            ),
+        ),
+        (
+            ("contradicted:", "contradictions:"),
+            (
+                "policy, line 2, column 1: contradictions: there is no such key; accepted: "
+                "contradicted, untrusted, conflicting, unchecked, no_claims, nothing_checkable, "
+                "empty_answer, rules, at_most"
+            ),
+        ),
+        (
+            ("at_least: 1", "at_least: -1"),
+            (
+                "policy, line 6, column 22: rules[0].when.unverifiable.at_least: Input should be "
+                "greater than or equal to 0, got -1"
+            ),
+        ),
+        (
+            ("{at_least: 1}", "{more_than: 1}"),
+            (
+                "policy, line 6, column 22: rules[0].when.unverifiable.more_than: there is no such "
+                "key; accepted: at_least, at_most, share_at_least, share_below; "
+            ),
+        ),
+        (
+            ("{at_least: 1}", "1"),
+            "policy, line 6, column 7: rules[0].when.unverifiable: Input should be a mapping",
+        ),
+        (
+            ("{at_least: 1}", "{}"),
+            (
+                "policy, line 6, column 7: rules[0].when.unverifiable: give at_least, at_most, "
+                "share_at_least or share_below"
+            ),
+        ),
+        (
+            ("at_least: 0.8", "at_least: .nan"),
+            (
+                "policy, line 12, column 9: rules[1].when.trust_score.at_least: Input should be a "
+                "finite number, got nan"
+            ),
+        ),
+        (
+            ("at_least: 0.8", "at_least: '0.8'"),
+            (
+                "policy, line 12, column 9: rules[1].when.trust_score.at_least: Input should be a "
+                "valid number, got '0.8'"
+            ),
+        ),
+        (
+            ("risk_tier: low", "risk_tier: no"),
+            "policy, line 10, column 7: rules[1].when.risk_tier: Input should be a list, got False",
+        ),
+        (
+            ("risk_tier: low", "risk_tier:"),
+            "policy, line 10, column 7: rules[1].when.risk_tier: has no value; leave the key out",
+        ),
+        (
+            ("[untrusted]", "[untrusted, all]"),
+            "policy, line 14, column 26: rules[1].excuses[1]: Input should be 'contradicted'",
+        ),
+        (
+            ("    action: review\n", ""),
+            "policy, line 4, column 5: rules[0].action: Field required",
+        ),
+        (
+            ("[sensitive, null]", "[sensitive"),
+            "policy, line 6, column 19: while parsing a flow sequence, expected ',' or ']'",
+        ),
+        (
+            ("    action: pass", "\taction: pass"),
+            "policy, line 13, column 1: while scanning for the next token, found character",
+        ),
+        (
+            ("contradicted: block", "contradicted: block\ncontradicted: pass"),
+            "policy, line 3, column 1: 'contradicted' stands here twice",
+        ),
+        (
+            ("contradicted: block", "contradicted: &a block\nuntrusted: *a"),
+            "policy, line 3, column 12: an alias is not accepted",
+        ),
+        (
+            ("contradicted: block", "contradicted: !!python/name:os.system block"),
+            "policy, line 2, column 15: could not determine a constructor for the tag",
+        ),
+        (("contradicted: block", "3: block"), "policy, line 2, column 1: a key must be a text"),
+        (
+            ("contradicted: block", "contradicted: !!python/tuple [block]"),
+            "policy, line 2, column 15: a tag is not accepted",
+        ),
+        (
+            ("risk_tier: low", "risk_tier: 2020-13-45"),
+            "policy, line 10, column 18: this looks like a date or a number and is none",
+        ),
+        (("low", "l\x00w"), "policy, line 10, column 19: a character that no text file should"),
+    ],
+)
+def test_errors_in_yaml_name_line_column_what_came_and_what_is_accepted(
+    change: tuple[str, str], error: str
+) -> None:
+    assert YAML.count(change[0]) >= 1
+    said = error_of(DecisionPolicy.from_yaml, YAML.replace(*change, 1))
+    assert f"{said}; ".startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            '{"rules": [\n  {"when": {"trust_score": {"below": "x"}},\n   "action": "stop"}]}',
+            (
+                "policy, line 2, column 29: rules[0].when.trust_score.below: Input should be a "
+                "valid number, got 'x'; line 3, column 4: rules[0].action: Input should be "
+                "'pass', 'flag', 'block' or 'review', got 'stop'"
+            ),
+        ),
+        (
+            '{"rules": [\n  {"when": {"trust_score": {"below": NaN}}, "action": "flag"}]}',
+            (
+                "policy, line 2, column 29: rules[0].when.trust_score.below: Input should be a "
+                "finite number, got nan"
+            ),
+        ),
+        (
+            '{"rules": [{"when": {"risk_tier": "a,b:[{}]\\""}, "action": "flag"},\n3]}',
+            "policy, line 2, column 1: rules[1]: Input should be a mapping",
+        ),
+        ('{"unchecked": "pass",}', "policy, line 1, column 21: Illegal trailing comma"),
+        (
+            '{"unchecked": "pass",\n "unchecked": "block"}',
+            "policy, line 2, column 2: 'unchecked' stands here twice",
+        ),
+        ('{"reason": null}', "policy, line 1, column 2: reason: has no value"),
+        ('["pass"]', "policy, line 1, column 1: a mapping of options is needed, got a list"),
+        ("", "policy, line 1, column 1: Expecting value"),
+        ('{"at_most": ' + "9" * 5000 + "}", "policy, line 1, column 1: a number has too many"),
+        ("[" * 100_000, "policy, line 1, column 1: too many mappings and lists"),
+    ],
+)
+def test_errors_in_json_name_line_and_column_too(text: str, error: str) -> None:
+    said = error_of(DecisionPolicy.from_json, text)
+    if "trailing comma" in error and "Illegal" not in said:  # as Python before 3.13 says it
+        error = "policy, line 1, column 22: Expecting property name enclosed in double quotes"
+    assert said.startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "came"), [("", "nothing"), ("# only this", "nothing"), ("- a", "a list"), ("3", "a s")]
+)
+def test_a_file_without_a_mapping_is_no_policy(text: str, came: str) -> None:
+    error = error_of(DecisionPolicy.from_yaml, text)
+    assert error.startswith(f"policy, line 1, column 1: a mapping of options is needed, got {came}")
+    assert DecisionPolicy.from_yaml("{}") == DecisionPolicy()
+
+
+def test_deep_nesting_is_an_error_and_no_crash() -> None:
+    assert "inside each other" in error_of(DecisionPolicy.from_yaml, "[" * 5000)
+
+
+def test_errors_come_in_the_order_of_the_file_and_end_somewhere() -> None:
+    text = "\n".join(f"k{number}: 1" for number in range(8))
+    error = error_of(DecisionPolicy.from_yaml, text)
+    assert [error.index(f"line {line}, column 1: k{line - 1}") for line in (1, 2, 3, 4, 5)]
+    assert error.endswith("; and 3 more")
+
+
+def test_errors_do_not_repeat_long_values_or_those_of_unknown_keys() -> None:
+    value = "sk-0123456789"
+    assert value not in error_of(DecisionPolicy.from_yaml, f"api_key: {value}")
+    assert value not in error_of(DecisionPolicy.from_yaml, f"unchecked: {value * 5}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error"),
+    [
+        ("gone.yaml", None, "gone.yaml: No such file or directory"),
+        ("policy.toml", b"", "policy.toml: a policy is in a file whose name ends in .yaml, .yml"),
+        ("policy.json", b"\xff{}", "policy.json: not UTF-8 text (byte 0); convert it first"),
+        ("policy.yaml", b"rules: 3", "policy.yaml, line 1, column 1: rules: Input should be a lis"),
+    ],
+)
+def test_errors_name_the_file(tmp_path: Path, name: str, content: bytes | None, error: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    assert error in error_of(DecisionPolicy.load, path)
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    assert "No such file" in error_of(POLICY.save, tmp_path / "no" / "policy.yaml")
+    assert "ends in .yaml" in error_of(POLICY.save, tmp_path / "policy")
+
+
+def plain() -> st.SearchStrategy[Any]:
+    leaves = st.none() | st.booleans() | st.integers() | texts()
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts(), inner, max_size=3),
+        max_leaves=10,
+    )
+
+
+def texts() -> st.SearchStrategy[str]:
+    return st.text("ab é日😀:,[]{}\"'\\#-&*!|>%@`~0\n", max_size=6)
+
+
+@given(data=st.dictionaries(texts(), plain(), max_size=4), indent=st.sampled_from([None, 2]))
+def test_json_is_read_with_the_place_of_every_value(
+    data: dict[str, Any], indent: int | None
+) -> None:
+    text = json.dumps(data, indent=indent)
+    found = located_json(text)
+    assert found.data == data
+    lines = text.split("\n")
+    for path, (line, column) in found.places.items():
+        rest = lines[line - 1][column - 1 :]
+        last = json.dumps(path[-1] if isinstance(path[-1], str) else found.value(path))
+        assert rest[0] == last[0]
+        assert isinstance(path[-1], int) or rest.startswith(last)
+
+
+@given(data=st.dictionaries(texts(), plain(), max_size=4), flow=st.booleans())
+def test_yaml_is_read_as_it_was_written(data: dict[str, Any], *, flow: bool) -> None:
+    class Plain(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    text = yaml.dump(data, Dumper=Plain, default_flow_style=flow, allow_unicode=True)
+    found = located_yaml(text)
+    assert found.data == data
+    lines = text.splitlines()
+    assert all(
+        1 <= line <= len(lines) + 1 and column >= 1 for line, column in found.places.values()
+    )
