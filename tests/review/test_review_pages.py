@@ -10,10 +10,9 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_groundedness import AuditError, AuditRecord, Claim, ClaimVerdict, SQLAuditLog
-from langchain_groundedness.review import _search as searching
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
-from review.records import ANSWER, HOSTILE, record, result
+from review.records import ANSWER, HOSTILE, bare, record, result
 
 Keep = Callable[..., AuditRecord]
 
@@ -92,18 +91,16 @@ def test_pages_hold_every_record_once(ada: Browser, keep: Keep, asked: dict[str,
     assert seen == [f"Q{n}" for n in range(60)]
 
 
-def test_a_search_that_would_take_too_long_goes_on_when_asked(
-    ada: Browser, keep: Keep, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("asked", [{"text": "needle"}, {"verdict": "unchecked"}])
+def test_what_waits_is_found_however_much_else_does(
+    ada: Browser, log: SQLAuditLog, asked: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(searching, "_MOST_READ", 4)
-    monkeypatch.setattr(searching, "_READ_AT_ONCE", 2)
-    keep(*(record(n, question="needle" if n == 5 else "hay") for n in range(6)))
-    page = ada.get("/", text="needle")
-    assert titles(page) == []
-    assert "there is more to search" in text_of(page.text)
-    onward = re.search(r'rel="next"[^>]*href="([^"]*)"', page.text)
-    assert onward
-    assert titles(ada.get(unescape(onward[1]))) == ["needle"]
+    for n in range(2_100):
+        log.record(bare(n, question="Hay"))
+    log.record(bare(2_100, question="Needle", verdict="unchecked"))
+    assert log.flush()
+    assert titles(ada.get("/", **asked)) == ["Needle"]
+    assert "Needle" in text_of(ada.get("/next", **asked).text)
 
 
 @pytest.mark.parametrize("after", ["nonsense", "|", "2026-03-01|x|y", "\x00"])
