@@ -33,6 +33,8 @@ class CheckState:
     source: CheckInput
     claims: tuple[Claim, ...] | None = None
     """`None` until they are extracted."""
+    first: int = 0
+    """Place of the first of them among all claims of the answer."""
     failure: str | None = None
     """Why no claim can be checked, if none can."""
     verdicts: tuple[ClaimVerdict, ...] = ()
