@@ -9,10 +9,10 @@ from pydantic import AwareDatetime, ConfigDict, Field
 
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._recording import encoder_checksum
+from langchain_groundedness._threshold_choice import Target
 from langchain_groundedness.calibration._choosing import Calibrating, reliability
 from langchain_groundedness.calibration._knobs import ThresholdName, main_verifier
 from langchain_groundedness.calibration._samples import CalibrationSample
-from langchain_groundedness.calibration._threshold_choice import Target
 from langchain_groundedness.calibration._values import (
     CalibrationTarget,
     Reliability,
