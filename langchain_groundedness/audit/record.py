@@ -154,6 +154,8 @@ class AuditRecord(_Part):
     """The answer as it came; spans of claims refer to it. `None` if texts are not kept."""
     shown_answer: str | None = None
     """What was shown: corrected, cut, or replaced where the options asked for that."""
+    suggested_answer: str | None = None
+    """The corrected answer, where a person is asked before anything is shown and there is one."""
     verdict: AnswerVerdict
     trust_score: float | None = None
     is_trusted: bool = False

@@ -26,7 +26,7 @@ from langchain_groundedness.middleware._turn import Turn
 from langchain_groundedness.resume import resume_value
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["Decided", "ask", "first_decision", "review_of"]
+__all__ = ["Decided", "ask", "first_decision", "review_of", "suggested"]
 
 Decided: TypeAlias = Approve | Edit | Reject | Respond
 
@@ -49,12 +49,22 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decide
     Returns:
         The decision that the graph was resumed with.
     """
-    changed = result.answer != result.original_answer
-    suggestion = result.answer if changed else None
     record = record_of(result, turn, "annotated")
-    request = review_request(result.original_answer, record, suggestion, record_id)
+    request = review_request(result.original_answer, record, suggested(result), record_id)
     # The schema is a union, which its overloads leave out.
     return decision_of(interrupt(request, response_schema=Answered))  # type: ignore[call-overload]
+
+
+def suggested(result: GroundednessResult) -> str | None:
+    """Give the corrected answer, for a person to begin with.
+
+    Args:
+        result: The result of a check.
+
+    Returns:
+        The text; `None` if nothing was corrected.
+    """
+    return None if result.answer == result.original_answer else result.answer
 
 
 def first_decision(

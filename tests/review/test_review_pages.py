@@ -387,6 +387,20 @@ def test_the_suggested_correction_can_be_sent_as_the_edited_answer(
     assert found.review.answer == "Revenue was [CORRECTED: $2.1B]."
 
 
+def test_a_suggestion_is_shown_and_is_what_an_edit_begins_with(
+    ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    suggestion = "Revenue was <b>$2.1B</b> in Q3."
+    kept = keep(record(source="middleware", shown_answer=None, suggested_answer=suggestion))
+    page = ada.get(f"/records/{kept.id}").text
+    assert page.count("Revenue was &lt;b&gt;$2.1B&lt;/b&gt; in Q3.") == 2
+    assert "Suggested in its place" in text_of(page)
+    ada.decide(kept, "edit", answer=suggestion)
+    found = log.get(kept.id)
+    assert found
+    assert (found.review.action, found.review.answer) == ("edit", suggestion)
+
+
 def test_a_record_that_nobody_asked_about_can_be_overruled(
     ada: Browser, keep: Keep, log: SQLAuditLog
 ) -> None:
