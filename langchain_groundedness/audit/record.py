@@ -170,7 +170,9 @@ class AuditRecord(_Part):
     policy_version: str | None = None
     versions: Versions = Versions()
     timings: dict[str, float] = Field(default_factory=dict)
-    """Milliseconds; `check` is the whole check as its caller has waited for it."""
+    """Milliseconds; `check` is the whole check as its caller has waited for it. Of one that the
+    runnable records itself and that was not streamed, its steps stand beside it: `extract_claims`,
+    `verify_claims`, `correct_answer`, `recheck_edits`."""
     usage: Usage = Usage()
     content: Content = "full"
     """What the log keeps of texts."""

@@ -100,6 +100,9 @@ def test_the_runnable_records_each_decision_once(way: str, log: JsonlAuditLog) -
     assert record.versions.package == installed_version()
     assert record.versions.encoder is None
     assert record.timings["check"] > 0
+    steps = ["extract_claims", "verify_claims", "correct_answer"]
+    assert list(record.timings) == ["check", *(steps if "batch" in way or "invoke" in way else ())]
+    assert sum(record.timings[name] for name in record.timings) <= 2 * record.timings["check"]
 
 
 def test_a_batch_records_each_of_its_answers_but_not_those_that_failed(log: JsonlAuditLog) -> None:
