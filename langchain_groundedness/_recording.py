@@ -22,6 +22,7 @@ __all__ = [
     "Run",
     "encoder_checksum",
     "log_of",
+    "suggested",
     "thread_of",
     "unaudited",
 ]
@@ -200,6 +201,18 @@ def unaudited(checker: _T) -> _T:
     copied = same.model_copy(update={"audit_log": None})
     copied._check = same.check  # noqa: SLF001  (what it has loaded need not be loaded again)
     return copied  # type: ignore[no-any-return]  # a copy
+
+
+def suggested(result: GroundednessResult) -> str | None:
+    """Give the corrected answer, for a person to begin with.
+
+    Args:
+        result: The result of a check.
+
+    Returns:
+        The text; `None` if nothing was corrected.
+    """
+    return None if result.answer == result.original_answer else result.answer
 
 
 def thread_of(config: RunnableConfig) -> str | None:

@@ -155,7 +155,8 @@ class AuditRecord(_Part):
     shown_answer: str | None = None
     """What was shown: corrected, cut, or replaced where the options asked for that."""
     suggested_answer: str | None = None
-    """The corrected answer, where a person is asked before anything is shown and there is one."""
+    """The corrected answer, where there is one and it was not shown: where a person is asked first,
+    and where answers are only watched."""
     verdict: AnswerVerdict
     trust_score: float | None = None
     is_trusted: bool = False

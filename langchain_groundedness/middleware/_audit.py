@@ -10,16 +10,18 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import ensure_config, run_in_executor
 
-from langchain_groundedness._recording import Pending, Recorder, Run, log_of, thread_of, unaudited
+from langchain_groundedness._recording import (
+    Pending,
+    Recorder,
+    Run,
+    log_of,
+    suggested,
+    thread_of,
+    unaudited,
+)
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.middleware._doors import (
-    Decided,
-    ask,
-    first_decision,
-    review_of,
-    suggested,
-)
+from langchain_groundedness.middleware._doors import Decided, ask, first_decision, review_of
 from langchain_groundedness.middleware._gate import Case, Gate
 from langchain_groundedness.middleware._turn import STATE_KEY, Turn
 from langchain_groundedness.types import GroundednessResult

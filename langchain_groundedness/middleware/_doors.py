@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from langgraph.types import interrupt
 from pydantic import TypeAdapter
 
+from langchain_groundedness._recording import suggested
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review, SQLAuditLog
 from langchain_groundedness.exceptions import AuditError, GroundednessError, ReviewConflictError
 from langchain_groundedness.middleware._record import record_of
@@ -26,7 +27,7 @@ from langchain_groundedness.middleware._turn import Turn
 from langchain_groundedness.resume import resume_value
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["Decided", "ask", "first_decision", "review_of", "suggested"]
+__all__ = ["Decided", "ask", "first_decision", "review_of"]
 
 Decided: TypeAlias = Approve | Edit | Reject | Respond
 
@@ -53,18 +54,6 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decide
     request = review_request(result.original_answer, record, suggested(result), record_id)
     # The schema is a union, which its overloads leave out.
     return decision_of(interrupt(request, response_schema=Answered))  # type: ignore[call-overload]
-
-
-def suggested(result: GroundednessResult) -> str | None:
-    """Give the corrected answer, for a person to begin with.
-
-    Args:
-        result: The result of a check.
-
-    Returns:
-        The text; `None` if nothing was corrected.
-    """
-    return None if result.answer == result.original_answer else result.answer
 
 
 def first_decision(

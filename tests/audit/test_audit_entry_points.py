@@ -186,6 +186,25 @@ def test_the_handler_records_each_decision_once(
     handler.close()
 
 
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_the_handler_records_that_the_answer_was_shown_as_it_came(
+    how: str, log: JsonlAuditLog
+) -> None:
+    check = checker(log, on_contradicted="strip")
+    chain: Any = RunnableLambda(lambda _: ROW)
+    if how == "async":
+        aware = AsyncGroundednessCallbackHandler(check)
+        asyncio.run(chain.ainvoke("?", {"callbacks": [aware]}))
+        aware.close()
+    else:
+        handler = GroundednessCallbackHandler(check)
+        chain.invoke("?", {"callbacks": [handler]})
+        handler.close()
+    [record] = recorded(log)
+    assert record.shown_answer == record.original_answer == ROW["answer"]
+    assert (record.suggested_answer or "").strip() == TRUE
+
+
 async def test_the_async_handler_records_each_decision_once(log: JsonlAuditLog) -> None:
     handler = AsyncGroundednessCallbackHandler(checker(), audit_log=log)
     chain: Any = RunnableLambda(lambda _: ROW)
