@@ -5,7 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -215,9 +215,13 @@ class Store:
             return _one(connection, record_id), written
 
     def delete(self, where: Sequence[ColumnElement[bool]]) -> int:
-        """Delete records for good."""
+        """Delete records for good, also from the file beside the database, unless it is in use."""
         with self._writing() as connection:
-            return connection.execute(delete(records).where(*where)).rowcount
+            number = connection.execute(delete(records).where(*where)).rowcount
+        if self._place.path is not None:
+            with closing(self._engine.raw_connection()) as raw, closing(raw.cursor()) as cursor:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return number
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -297,6 +301,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA secure_delete = ON")
     # The change to WAL does not wait for locks, so that processes which begin together collide.
     until = time.monotonic() + _BUSY_MS / 1000
     while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":

@@ -131,7 +131,7 @@ class AuditRecord(_Part):
     schema_version: int = RECORD_VERSION
     id: str = Field(default_factory=new_id, min_length=1, max_length=64)
     """Unique; by default it begins with the time. A record is kept once, however often it comes."""
-    revision: int = Field(default=0, ge=0)
+    revision: int = Field(default=0, ge=0, lt=1 << 31)
     """Counts the changes of the review. A record that comes again with a higher one takes
     the place of the one before."""
     time: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))

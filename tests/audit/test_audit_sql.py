@@ -274,6 +274,17 @@ def test_what_reviewers_write_is_redacted_as_other_texts_are(sqlite_url: str) ->
     assert kept.review.note == "by [name]"
 
 
+def test_no_text_of_what_was_deleted_is_left_in_any_file(sqlite_url: str, tmp_path: Path) -> None:
+    with SQLAuditLog(sqlite_url) as log:
+        filled(log, *(record(name, question="SECRET " * 900) for name in names(20)))
+        filled(log, record("kept", time=datetime.now(UTC) + timedelta(days=1)))
+        assert any(b"SECRET" in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+        assert log.prune(older_than=timedelta(0)) == 20
+        left = [path.name for path in tmp_path.iterdir() if b"SECRET" in path.read_bytes()]
+        assert not left
+        assert ids(log.records()) == ["kept"]
+
+
 def test_old_records_are_deleted_but_not_those_that_wait_unless_asked(log: SQLAuditLog) -> None:
     old = datetime.now(UTC) - timedelta(days=40)
     waiting = Review(status="waiting")
