@@ -157,9 +157,10 @@ class Calibration(CheckedOptions):
             given["verifier"] = self._verifier(given)
         if "trust" in self.chosen:
             given.setdefault("trust_threshold", self.chosen["trust"].threshold)
-        if "review" in self.chosen:
-            given["policy"] = self._policy(given.get("policy") or DecisionPolicy())
-        return GroundednessRunnable(**given)
+        checker = GroundednessRunnable(**given)
+        if "review" not in self.chosen:
+            return checker
+        return GroundednessRunnable(**{**given, "policy": self._policy(checker.policy)})
 
     @classmethod
     def _of_this_version(cls, **fields: Any) -> Self:
