@@ -2,10 +2,13 @@
 
 Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` stand in for the model,
 `ScriptedClaimExtractor` and `ScriptedVerifier` for the stages that would ask one.
-`RunnableContract` is a test class to inherit from: it tells what a runnable of yours gets wrong.
+`RunnableContract`, `CallbackHandlerContract` and `AgentMiddlewareContract` are test classes to
+inherit from: they tell what a runnable, a handler or a middleware of yours gets wrong.
 """
 
 from langchain_groundedness.testing.contract import RunnableContract
+from langchain_groundedness.testing.handler_contract import CallbackHandlerContract
+from langchain_groundedness.testing.middleware_contract import AgentMiddlewareContract
 from langchain_groundedness.testing.scripted import (
     ScriptedChatModel,
     ScriptedClaimExtractor,
@@ -18,6 +21,8 @@ from langchain_groundedness.testing.server import (
 )
 
 __all__ = [
+    "AgentMiddlewareContract",
+    "CallbackHandlerContract",
     "RunnableContract",
     "ScriptedChatModel",
     "ScriptedClaimExtractor",
