@@ -93,6 +93,14 @@ if TYPE_CHECKING:
         GroundednessEvent,
         collect_groundedness,
     )
+    from langchain_groundedness.evals import (
+        BadRow,
+        EvaluatedRow,
+        EvaluationRow,
+        EvaluationRun,
+        RowScore,
+        RunHeader,
+    )
     from langchain_groundedness.feedback import ReviewExport
     from langchain_groundedness.middleware import (
         GroundednessMiddleware,
@@ -132,6 +140,7 @@ __all__ = [
     "AuditRecord",
     "AuditSummary",
     "AuditedDocument",
+    "BadRow",
     "Calibration",
     "CalibrationSample",
     "CalibrationTarget",
@@ -156,6 +165,9 @@ __all__ = [
     "EmbeddedVerifier",
     "EmbeddingQueryClassifier",
     "EmbeddingVerifier",
+    "EvaluatedRow",
+    "EvaluationRow",
+    "EvaluationRun",
     "EvidenceBatch",
     "EvidencePacker",
     "ExtractionExample",
@@ -196,6 +208,8 @@ __all__ = [
     "Review",
     "ReviewConflictError",
     "ReviewExport",
+    "RowScore",
+    "RunHeader",
     "RunnableQueryClassifier",
     "SQLAuditLog",
     "ScoredClaim",
@@ -252,6 +266,14 @@ _AROUND_THE_CHECK = {
             "GroundednessCallbackHandler",
             "GroundednessEvent",
             "collect_groundedness",
+        ),
+        "evals": (
+            "BadRow",
+            "EvaluatedRow",
+            "EvaluationRow",
+            "EvaluationRun",
+            "RowScore",
+            "RunHeader",
         ),
         "feedback": ("ReviewExport",),
         "monitoring": ("AuditSummary", "GroupFigures", "summarize"),
