@@ -73,10 +73,12 @@ class AuditLog(ABC):
         """Say what is kept, and what happens when it cannot be.
 
         Args:
-            content: What is kept of questions, answers, claims, explanations, quotes, documents and
-                their metadata, and of what reviewers write: `full`; `hash`, a digest and the
-                length; or `none`. Digests are plain SHA-256, so that a short text can be found by
-                trying; with `hash_key` they are not.
+            content: What is kept of questions, answers, claims, explanations, quotes, documents,
+                their ids and metadata, and of what reviewers write: `full`; `hash`, a digest and
+                the length (of metadata nothing); or `none`. Digests are plain SHA-256, so that a
+                short text can be found by trying; with `hash_key` they are not. What records are
+                found by stays as it is: ids of threads and runs, query class, risk tier, names
+                of models and reviewers.
             redact: Called with each of these texts before it is kept (with `hash`, before its
                 digest is taken), in the thread of the log. If it raises, no text of the record is
                 kept, and a note in it says so. Offsets of claims and citations refer to the texts

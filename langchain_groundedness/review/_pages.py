@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 from starlette.responses import Response
 
 from langchain_groundedness.audit import AuditPage, SQLAuditLog
+from langchain_groundedness.audit._content import MOST_UNCITED
 from langchain_groundedness.audit._reviewing import cursor
 from langchain_groundedness.audit.record import AuditRecord, ReviewAction
 from langchain_groundedness.exceptions import (
@@ -185,6 +186,7 @@ class Pages:
             problem=problem,
             form=visit.form,
             longest=LONGEST_NOTE,
+            most_uncited=MOST_UNCITED,
         )
 
     def _too_late(self, visit: Visit, error: ReviewConflictError) -> Response:

@@ -359,6 +359,24 @@ def test_records_without_texts_are_left_out_and_counted(
     assert f"1 records left out: texts are not kept (content='{content}')" in outcome.err
 
 
+def test_a_record_whose_claims_have_no_citation_is_exported_with_its_documents(
+    run: Run, tmp_path: Path
+) -> None:
+    texts = ("Rome is old.", "Bergen is wet.")
+    documents = (
+        AuditedDocument(index=n, length=len(text), content=text) for n, text in enumerate(texts)
+    )
+    whole = reviewed(1, "reject", 0.9).model_copy(update={"documents": tuple(documents)})
+    claims = tuple(claim.model_copy(update={"citations": ()}) for claim in whole.claims)
+    with JsonlAuditLog(tmp_path / "a.jsonl", fsync=False) as log:
+        log.record(whole.model_copy(update={"claims": claims}))
+    outcome = run("export-reviews", "--log", "a.jsonl", "--out", "out.jsonl")
+    [row] = read_rows(tmp_path / "out.jsonl")
+    assert row["documents"] == list(texts)
+    assert row["documents_left_out"] == 0
+    assert "left out" not in outcome.err
+
+
 def test_export_does_not_write_over_a_file(run: Run, log_file: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("mine", encoding="utf-8")
     err = failure(run("export-reviews", "--log", str(log_file), "--out", "mine.jsonl"))

@@ -9,10 +9,17 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from langchain_groundedness import AuditError, AuditRecord, Claim, ClaimVerdict, SQLAuditLog
+from langchain_groundedness import (
+    AuditError,
+    AuditRecord,
+    Claim,
+    ClaimVerdict,
+    Review,
+    SQLAuditLog,
+)
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
-from review.records import ANSWER, HOSTILE, bare, record, result
+from review.records import ANSWER, CLAIMS, HOSTILE, bare, record, result
 
 Keep = Callable[..., AuditRecord]
 
@@ -200,6 +207,19 @@ def test_any_id_can_be_reviewed(ada: Browser, keep: Keep, log: SQLAuditLog, name
     found = log.get(name)
     assert found
     assert found.review.status == "decided"
+
+
+def test_documents_that_nobody_cites_can_be_read_where_a_person_is_asked(
+    ada: Browser, keep: Keep
+) -> None:
+    told = Document("It leads its market in Norway.")
+    long = Document("x" * 500_000)
+    unchecked = {"claims": CLAIMS[3:], "documents": (told, long)}
+    keep(record(1, of=unchecked), record(2, of=unchecked, review=Review()))
+    page = text_of(ada.get("/records/record-1").text)
+    assert "It leads its market in Norway." in page
+    assert "500,000 characters there would be more than 500,000 of documents that are not" in page
+    assert "It leads its market in Norway." not in text_of(ada.get("/records/record-2").text)
 
 
 def test_a_long_document_can_be_shown_whole(ada: Browser, keep: Keep) -> None:
