@@ -86,7 +86,8 @@ class AuditLog(ABC):
             hash_key: Makes digests HMAC-SHA256 with this key.
             on_store_down: `spill`: records wait in `spill_folder` and are brought to the store when
                 it is back, by this process or the next one; nothing is raised. `raise`: they wait
-                in memory, and `record` and `flush` raise `AuditError` until they are written.
+                in memory, and `record`, `confirm` and `flush` raise `AuditError` until they are
+                written. Entry points `confirm` each record before they give the answer.
             spill_folder: A folder for this log alone, made for its owner only.
             max_pending: How many records may wait for the thread.
             on_full: What happens beyond that. `wait`: `record` waits, in a thread; `arecord` waits
@@ -185,6 +186,27 @@ class AuditLog(ABC):
         """
         if not self._took(record):
             await run_in_executor(None, self._beyond, record)
+
+    def confirm(self) -> None:
+        """Wait until what was handed over is durable, if `on_store_down="raise"`; else return.
+
+        What is to give no answer without a record calls this before it gives one. It waits on an
+        event loop, too: use `aconfirm` there.
+
+        Raises:
+            AuditError: The store is down.
+        """
+        if self._raises:
+            self._settled(None)
+
+    async def aconfirm(self) -> None:
+        """Do what `confirm` does, without holding up the event loop.
+
+        Raises:
+            AuditError: As `confirm`.
+        """
+        if self._raises:
+            await run_in_executor(None, self._settled, None)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything handed over so far is durable, and try the store now if it is down.
