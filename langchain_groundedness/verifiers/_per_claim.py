@@ -11,6 +11,7 @@ from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 
 from langchain_groundedness._replies import refused, reply_text
+from langchain_groundedness._telemetry import caught
 from langchain_groundedness.evidence import SentenceIndex
 from langchain_groundedness.prompts import fence, fold_space, question_part
 from langchain_groundedness.structured import Flow, ModelCall, learn, recall, unsupported
@@ -87,7 +88,7 @@ def judge_alone(
         try:
             answer = yield from _ask(ask, messages)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
-            reason = why_unchecked(exc)
+            reason = why_unchecked(caught(exc))
             verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
         else:
             verdicts.append(_verdict(claim, answer, task, evidence, verifier))
