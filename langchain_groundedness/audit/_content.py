@@ -10,7 +10,7 @@ from langchain_groundedness.audit.record import AuditedDocument, AuditRecord, Co
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Citation, ClaimVerdict
 
-__all__ = ["MOST_UNCITED", "Keeping", "Redact"]
+__all__ = ["MOST_UNCITED", "Keeping", "Redact", "bare"]
 
 Redact = Callable[[str], str]
 """Takes a text, gives the text that may be kept."""
@@ -137,6 +137,24 @@ class Keeping:
         if self._key is None:
             return f"sha256:{hashlib.sha256(data).hexdigest()}"
         return f"hmac-sha256:{hmac.new(self._key, data, hashlib.sha256).hexdigest()}"
+
+
+def bare(record: AuditRecord, why: str) -> AuditRecord:
+    """Give what can be kept of a record that cannot be written whole.
+
+    Args:
+        record: The record.
+        why: Why it cannot, for a note.
+
+    Returns:
+        A record with the same decision, and without any text.
+    """
+    names = ("id", "revision", "time", "source", "verdict", "decision", "review")
+    return AuditRecord(
+        **{name: getattr(record, name) for name in names},
+        content="none",
+        notes=(f"the record could not be written whole ({why})",),
+    )
 
 
 def _with_texts_needed(record: AuditRecord) -> AuditRecord:

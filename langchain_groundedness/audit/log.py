@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_groundedness.audit import _process
-from langchain_groundedness.audit._content import Keeping, Redact
+from langchain_groundedness.audit._content import Keeping, Redact, bare
 from langchain_groundedness.audit._log_options import (
     require_one_of,
     require_positive,
@@ -352,8 +352,8 @@ class AuditLog(ABC):
         except Exception as exc:  # noqa: BLE001  (a record is never lost, whatever is in it)
             why = type(exc).__name__
             logger.warning("audit: a record cannot be written whole (%s)", why)
-            bare = _bare(record, why)
-            return AuditEntry(bare, bare.to_json())
+            rest = bare(record, why)
+            return AuditEntry(rest, rest.to_json())
 
     def _start(self) -> None:
         """Have a thread that works, unless there is one."""
@@ -387,18 +387,6 @@ class AuditLog(ABC):
         if self._spill is not None:
             self._spill.forked()
         self.forked()
-
-
-def _bare(record: AuditRecord, why: str) -> AuditRecord:
-    """Give what can be kept of a record that cannot be written whole."""
-    return AuditRecord(
-        **{
-            name: getattr(record, name)
-            for name in ("id", "revision", "time", "source", "verdict", "decision", "review")
-        },
-        content="none",
-        notes=(f"the record could not be written whole ({why})",),
-    )
 
 
 def _in_loop() -> bool:
