@@ -375,6 +375,13 @@ def test_a_decision_that_cannot_be_meant_is_asked_about_and_its_text_kept(
     page = ada.decide(kept, action, **{"note": "my note", **form})
     assert page.status_code == 422
     assert said in text_of(page.text)
+    field = "note" if action == "reject" else "edited"
+    assert re.search(rf'<a href="#{field}">[^<]*{said[:20]}', page.text), "a summary leads there"
+    [told] = re.findall(r"<textarea[^>]*aria-invalid[^>]*>", page.text)
+    assert f'id="{field}"' in told
+    assert "autofocus" in told
+    assert 'aria-describedby="problem-here"' in told
+    assert page.text.index('role="alert"') < page.text.index("<h1")
     for given in form.values():
         assert given.strip() in page.text
     found = log.get(kept.id)
