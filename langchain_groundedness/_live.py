@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_groundedness._check import Check
 from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._edits import apply_edits, tail_end, without_overlaps
-from langchain_groundedness._statements import Sentence, StatementReader
+from langchain_groundedness._statements import Sentence, StatementReader, sentence_claims
 from langchain_groundedness._steps import CheckState
 from langchain_groundedness._telemetry import Checking
 from langchain_groundedness._upstream import Upstream
@@ -220,6 +220,24 @@ class LiveCheck:
         result = self._check.result(state, usage)
         self._checking.end(result)
         self._chunks.append(self._maker.close(result))
+        return result
+
+    def abandon(self, usage: Usage) -> GroundednessResult | None:
+        """Sum up what is known when nobody reads on.
+
+        Args:
+            usage: What the model calls cost.
+
+        Returns:
+            The result, in which what was not judged is unchecked; `None` if no text was read.
+        """
+        if not self.text:
+            return None
+        state = self._state()
+        if not self.grows:
+            state = replace(state, claims=tuple(sentence_claims(self.text)))
+        result = self._check.result(state, usage)
+        self._checking.end(result)
         return result
 
     def _look_at_head(self) -> None:

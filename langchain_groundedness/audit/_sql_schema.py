@@ -135,11 +135,16 @@ def _third(connection: Connection) -> None:
     some = select(rows.id, rows.record).order_by(rows.id).limit(_BATCH)
     change = update(records).where(rows.id == bindparam("row")).values(searched=bindparam("text"))
     while found := connection.execute(some.where(rows.id > last)).all():
-        texts = [
-            {"row": row.id, "text": searched(AuditRecord.from_json(row.record))} for row in found
-        ]
+        texts = [{"row": row.id, "text": _text_of(row.record)} for row in found]
         connection.execute(change, texts)
         last = found[-1].id
+
+
+def _text_of(line: str) -> str:
+    try:
+        return searched(AuditRecord.from_json(line))
+    except AuditError:  # a row that is damaged must not keep the others from being searched
+        return ""
 
 
 _STEPS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third)

@@ -76,9 +76,9 @@ class AuditLog(ABC):
             content: What is kept of questions, answers, claims, explanations, quotes, documents,
                 their ids and metadata, and of what reviewers write: `full`; `hash`, a digest and
                 the length (of metadata nothing); or `none`. Digests are plain SHA-256, so that a
-                short text can be found by trying; with `hash_key` they are not. What records are
-                found by stays as it is: ids of threads and runs, query class, risk tier, names
-                of models and reviewers.
+                short text can be found by trying; with `hash_key` they are not. Ids of threads and
+                runs, labels, names of reviewers and models, and reasons are kept as they are: a
+                verifier of yours must not quote a text in its reasons.
             redact: Called with each of these texts before it is kept (with `hash`, before its
                 digest is taken), in the thread of the log. If it raises, no text of the record is
                 kept, and a note in it says so. Offsets of claims and citations refer to the texts

@@ -141,7 +141,8 @@ class AuditRecord(_Part):
     """Who has made it: `runnable`, `guard`, `handler`, `middleware`, `node`, or a word of yours."""
     outcome: str | None = None
     """What was done with the answer, where the source does something: for middleware and node the
-    `outcome` in the agent's state."""
+    `outcome` in the agent's state; for a guard `abandoned`, if its reader went away, or its model
+    failed, when text had left."""
     attempt: int = Field(default=0, ge=0)
     """How often the model had been asked again in this turn of an agent."""
     run_id: UUID | None = None

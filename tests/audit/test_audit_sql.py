@@ -367,11 +367,13 @@ def test_tables_of_version_one_are_brought_to_the_latest_with_their_records(
             with log._store._engine.begin() as connection:
                 older = sqlalchemy.table("groundedness_audit", *map(plain, columns))
                 rows = [{**old, "id": f"{n:04}"} for n in range(1200)]
-                connection.execute(older.insert(), rows)
+                damaged = {**old, "id": "damaged", "record": "{}"}
+                connection.execute(older.insert(), [*rows, damaged])
         with SQLAuditLog(url, spill_folder=tmp_path / "spill") as log:
             log.upgrade()
             assert version_of(log) == _sql_schema.LATEST == 3
-            assert log.count() == log.count(text="STRASSE") == 1200
+            assert log.count(text="STRASSE") == 1200
+            assert log.count() == 1201
             found = inspect(log._store.engine).get_indexes("groundedness_audit")
             assert "groundedness_audit_review" in {index["name"] for index in found}
 
