@@ -51,7 +51,7 @@ class Keeping:
         """
         if content not in get_args(Content):
             accepted = ", ".join(map(repr, get_args(Content)))
-            msg = f"content must be one of {accepted}, got a value of type {type(content).__name__}"
+            msg = f"content must be one of {accepted}, got {content!r:.40}"
             raise ConfigurationError(msg)
         if redact is not None and not callable(redact):
             msg = f"redact must be a function from text to text, got {type(redact).__name__}"

@@ -15,6 +15,7 @@ except ImportError:  # pragma: no cover  (Windows)
     fcntl = None  # type: ignore[assignment]  # the one name for both cases
 
 __all__ = [
+    "failure",
     "is_same_file",
     "locked",
     "need_locks",
@@ -62,6 +63,21 @@ def open_private(path: Path, flags: int = _APPEND) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a plain file")
     return descriptor
+
+
+def failure(error: OSError, path: Path | str | None = None) -> str:
+    """Say what the system says of a file.
+
+    Args:
+        error: Its error.
+        path: The file, where the error does not name one.
+
+    Returns:
+        The kind of error, the system's words, and the path.
+    """
+    where = path if error.filename is None else error.filename
+    words = (type(error).__name__, error.strerror, where if isinstance(where, str | Path) else None)
+    return ": ".join(str(word) for word in words if word)
 
 
 def refuse_symlink(path: Path, what: str) -> None:

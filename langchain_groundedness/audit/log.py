@@ -12,6 +12,7 @@ from langchain_core.runnables.config import run_in_executor
 
 from langchain_groundedness.audit import _process
 from langchain_groundedness.audit._content import Keeping, Redact, bare
+from langchain_groundedness.audit._files import failure
 from langchain_groundedness.audit._log_options import (
     require_one_of,
     require_positive,
@@ -318,7 +319,7 @@ class AuditLog(ABC):
             try:
                 self._spill.append([self._prepare(record)])
             except OSError as exc:
-                logger.warning("audit: spilling has failed (%s)", type(exc).__name__)
+                logger.warning("audit: spilling has failed (%s)", failure(exc))
             else:
                 return
         elif not looped:

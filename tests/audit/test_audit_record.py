@@ -116,6 +116,11 @@ def test_redaction_sees_the_documents_that_a_reviewer_gets() -> None:
     assert kept.documents[1].content == "[C] fell."
 
 
+def test_what_is_said_to_be_kept_is_shown_if_it_cannot_be() -> None:
+    with pytest.raises(ConfigurationError, match=r"'full', 'hash', 'none', got 'hashed'"):
+        Keeping(content="hashed")  # type: ignore[arg-type]  # wrong on purpose
+
+
 def test_ids_of_documents_are_kept_as_texts_are() -> None:
     record = AuditRecord.from_result(result())
     full, hashed, none = (
