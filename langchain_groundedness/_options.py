@@ -58,7 +58,7 @@ class CheckedOptions(BaseModel):
             super().__init__(**options)
         except ValidationError as exc:
             faults = tuple(_faults(exc, accepted))
-            problems = "; ".join(f"{_joined(fault.path)}: {fault.problem}" for fault in faults)
+            problems = "; ".join(f"{_joined(fault.path)}{fault.problem}" for fault in faults)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
 
@@ -102,7 +102,7 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:
 
 
 def _joined(path: tuple[str | int, ...]) -> str:
-    return ".".join(map(str, path)) or "options"
+    return "".join((".".join(map(str, path)), ": ")) if path else ""
 
 
 def _given(value: object) -> str:

@@ -134,6 +134,7 @@ def _innermost(faults: Sequence[Fault]) -> Iterator[Fault]:
 
 
 def _told(found: Located, fault: Fault) -> str:
+    fault = fault._replace(path=found.written(fault.path))
     name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault.path)
     problem = re.sub(r"valid (?:dictionary.*|tuple)", _in_files, fault.problem)
     problem = problem.replace("Extra inputs are not permitted; options are", _UNKNOWN)
