@@ -51,6 +51,7 @@ OPTIONAL = (
     "llama_cpp",
     "opentelemetry",
     "psycopg",
+    "resvg_py",
     "rich",
     "sklearn",
     "sqlalchemy",
