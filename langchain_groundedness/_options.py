@@ -13,6 +13,13 @@ from langchain_groundedness.exceptions import ConfigurationError, Fault
 __all__ = ["AnyRunnable", "CheckedOptions", "OptionsAlone"]
 
 
+_MADE = {
+    "AuditLog": "JsonlAuditLog(path) or SQLAuditLog(url)",
+    "DecisionPolicy": "DecisionPolicy.strict() or DecisionPolicy.load(path)",
+}
+"""How to make what is asked for, where a text came."""
+
+
 def _runnable(value: object) -> object:
     if isinstance(value, str):
         msg = (
@@ -98,6 +105,10 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:
         unknown = detail["type"] == "extra_forbidden"
         problem = detail["msg"].removeprefix("Value error, ")
         told = f"; options are: {accepted}" if unknown else _given(detail["input"])
+        wanted = detail.get("ctx", {})
+        made = _MADE.get(str(wanted.get("class", wanted.get("class_name"))))
+        if made is not None and isinstance(detail["input"], str):
+            told = f", got a str; make one, such as {made}"
         yield Fault(path, f"{problem}{told}", unknown)
 
 

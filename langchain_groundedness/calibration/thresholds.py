@@ -234,6 +234,10 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     """
     target = _target(precision, recall)
     listed = list(samples)
+    wrong = next((each for each in listed if not isinstance(each, CalibrationSample)), None)
+    if wrong is not None:
+        msg = f"samples must be CalibrationSamples, got {type(wrong).__name__}"
+        raise ConfigurationError(msg)
     verifier = main_verifier(listed)
     chosen, refused = Calibrating(
         samples=listed,
