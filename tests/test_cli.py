@@ -452,6 +452,7 @@ def test_what_a_server_refuses_is_said_with_its_status_and_a_hint(
 
 def test_interrupting_the_start_shows_no_traceback() -> None:
     code = """
+import sys
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
         if name == "langchain_groundedness.cli":
