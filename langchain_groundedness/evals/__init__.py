@@ -1,5 +1,18 @@
 """Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
 
+from langchain_groundedness.evals.statistics import (
+    Estimate,
+    LabelAgreement,
+    PairedComparison,
+    ScoreChange,
+    Slice,
+    compare_runs,
+    compare_scores,
+    estimate_mean,
+    label_agreement,
+    run_agreement,
+    slice_scores,
+)
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -11,9 +24,20 @@ from langchain_groundedness.evals.values import (
 
 __all__ = [
     "BadRow",
+    "Estimate",
     "EvaluatedRow",
     "EvaluationRow",
     "EvaluationRun",
+    "LabelAgreement",
+    "PairedComparison",
     "RowScore",
     "RunHeader",
+    "ScoreChange",
+    "Slice",
+    "compare_runs",
+    "compare_scores",
+    "estimate_mean",
+    "label_agreement",
+    "run_agreement",
+    "slice_scores",
 ]
