@@ -1,5 +1,6 @@
 """Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
 
+from langchain_groundedness.evals.run_files import load_run, save_run
 from langchain_groundedness.evals.statistics import (
     Estimate,
     LabelAgreement,
@@ -38,6 +39,8 @@ __all__ = [
     "compare_scores",
     "estimate_mean",
     "label_agreement",
+    "load_run",
     "run_agreement",
+    "save_run",
     "slice_scores",
 ]
