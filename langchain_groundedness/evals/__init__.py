@@ -1,5 +1,7 @@
 """Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
 
+from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
+from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
 from langchain_groundedness.evals.run_files import load_run, save_run
 from langchain_groundedness.evals.statistics import (
     Estimate,
@@ -27,8 +29,11 @@ __all__ = [
     "BadRow",
     "Estimate",
     "EvaluatedRow",
+    "EvaluationResult",
     "EvaluationRow",
     "EvaluationRun",
+    "Evaluator",
+    "FaithfulnessEvaluator",
     "LabelAgreement",
     "PairedComparison",
     "RowScore",
