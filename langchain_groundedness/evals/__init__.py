@@ -1,7 +1,20 @@
 """Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
 
+from langchain_groundedness.evals.citations import CitationEvaluator
+from langchain_groundedness.evals.conventions import as_score
+from langchain_groundedness.evals.correctness import (
+    AnswerCorrectnessEvaluator,
+    FactualCorrectnessEvaluator,
+)
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
+from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, ContextRecallEvaluator
+from langchain_groundedness.evals.text_metrics import (
+    BleuEvaluator,
+    ChrfEvaluator,
+    RougeEvaluator,
+    SemanticSimilarityEvaluator,
+)
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -12,13 +25,23 @@ from langchain_groundedness.evals.values import (
 )
 
 __all__ = [
+    "AnswerCorrectnessEvaluator",
     "BadRow",
+    "BleuEvaluator",
+    "ChrfEvaluator",
+    "CitationEvaluator",
+    "ContextPrecisionEvaluator",
+    "ContextRecallEvaluator",
     "EvaluatedRow",
     "EvaluationResult",
     "EvaluationRow",
     "EvaluationRun",
     "Evaluator",
+    "FactualCorrectnessEvaluator",
     "FaithfulnessEvaluator",
+    "RougeEvaluator",
     "RowScore",
     "RunHeader",
+    "SemanticSimilarityEvaluator",
+    "as_score",
 ]
