@@ -1,5 +1,11 @@
 """Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
 
+from langchain_groundedness.evals.citations import CitationEvaluator
+from langchain_groundedness.evals.conventions import as_score
+from langchain_groundedness.evals.correctness import (
+    AnswerCorrectnessEvaluator,
+    FactualCorrectnessEvaluator,
+)
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
 from langchain_groundedness.evals.run_files import load_run, save_run
@@ -15,6 +21,12 @@ from langchain_groundedness.evals.statistics import (
     label_agreement,
     run_agreement,
     slice_scores,
+from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, ContextRecallEvaluator
+from langchain_groundedness.evals.text_metrics import (
+    BleuEvaluator,
+    ChrfEvaluator,
+    RougeEvaluator,
+    SemanticSimilarityEvaluator,
 )
 from langchain_groundedness.evals.values import (
     BadRow,
@@ -26,13 +38,20 @@ from langchain_groundedness.evals.values import (
 )
 
 __all__ = [
+    "AnswerCorrectnessEvaluator",
     "BadRow",
     "Estimate",
+    "BleuEvaluator",
+    "ChrfEvaluator",
+    "CitationEvaluator",
+    "ContextPrecisionEvaluator",
+    "ContextRecallEvaluator",
     "EvaluatedRow",
     "EvaluationResult",
     "EvaluationRow",
     "EvaluationRun",
     "Evaluator",
+    "FactualCorrectnessEvaluator",
     "FaithfulnessEvaluator",
     "LabelAgreement",
     "PairedComparison",
@@ -48,4 +67,9 @@ __all__ = [
     "run_agreement",
     "save_run",
     "slice_scores",
+    "RougeEvaluator",
+    "RowScore",
+    "RunHeader",
+    "SemanticSimilarityEvaluator",
+    "as_score",
 ]
