@@ -74,6 +74,8 @@ EDGE_FILES = {
     "cli._export_reviews": {"typer"},
     "cli._records": {"typer"},
     "cli._stats": {"typer", "rich"},
+    "cli._validate": {"typer", "rich"},
+    "cli._validation_table": {"rich"},
     "terminal": {"rich"},
     "middleware": AGENTS,
     "middleware.agent": AGENTS,

@@ -16,6 +16,8 @@ from langchain_groundedness.cli._review import HELP as REVIEW_HELP
 from langchain_groundedness.cli._review import review
 from langchain_groundedness.cli._stats import HELP as STATS_HELP
 from langchain_groundedness.cli._stats import stats
+from langchain_groundedness.cli._validate import HELP as VALIDATE_HELP
+from langchain_groundedness.cli._validate import validate_command
 
 __all__ = ["run", "spread"]
 
@@ -101,3 +103,4 @@ app.command(help=REVIEW_HELP)(review)
 app.command("calibrate", help=CALIBRATE_HELP)(calibrate_command)
 app.command(help=STATS_HELP)(stats)
 app.command(help=EXPORT_HELP)(export_reviews)
+app.command("validate", help=VALIDATE_HELP)(validate_command)

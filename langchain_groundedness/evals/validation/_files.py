@@ -179,7 +179,7 @@ class OutcomeFiles:
             names = sorted(n for n in {*before, *now} if before.get(n) != now.get(n))
             msg = (
                 f"the rows in {self._paths.passed} and {self._paths.rejected} were validated with "
-                f"other options ({', '.join(names)}): give the same ones, {_FRESH}"
+                f"other options ({', '.join(names)}): take the same ones, or {_FRESH}"
             )
             raise ConfigurationError(msg)
 

@@ -42,6 +42,7 @@ def validate(  # noqa: PLR0913  (options by keyword)
     fresh: bool = False,
     retry_unchecked: bool = False,
     max_concurrency: int = 16,
+    on_begin: Callable[[int], None] | None = None,
     on_row: Callable[[ValidatedRow], None] | None = None,
     config: RunnableConfig | None = None,
     stop: Event | None = None,
@@ -64,6 +65,7 @@ def validate(  # noqa: PLR0913  (options by keyword)
         fresh: Empty the files, and begin anew.
         retry_unchecked: Validate rows again that could not be checked before.
         max_concurrency: Most rows at a time.
+        on_begin: Called with the number of rows that are left to validate.
         on_row: Called with what was found in each row, once it is written.
         config: Config for the calls of the validator.
         stop: Once it is set, by another thread, no further row is begun.
@@ -88,6 +90,7 @@ def validate(  # noqa: PLR0913  (options by keyword)
         max_concurrency=max_concurrency,
         config=config or {},
         stop=stop or Event(),
+        on_begin=on_begin,
         on_row=on_row,
     )
     return run.all(fresh=fresh, retry_unchecked=retry_unchecked)
@@ -130,6 +133,7 @@ class _Run:
     max_concurrency: int
     config: RunnableConfig
     stop: Event
+    on_begin: Callable[[int], None] | None
     on_row: Callable[[ValidatedRow], None] | None
 
     def all(self, *, fresh: bool, retry_unchecked: bool) -> ValidationSummary:
@@ -142,6 +146,8 @@ class _Run:
             files.begin(self._options(), fresh=fresh, retry_unchecked=retry_unchecked)
             before = frozenset(files.done)
             known = self._known(files.done)
+            if self.on_begin is not None:
+                self.on_begin(len(known - files.done.keys()))
             interrupted = self._validate_rest(files)
             found = summed_up(read_outcomes(self.paths), self._setting(), notes=self._notes())
             found = found.model_copy(
