@@ -95,7 +95,11 @@ if TYPE_CHECKING:
         collect_groundedness,
     )
     from langchain_groundedness.evals import (
+        AnswerQualityEvaluator,
+        AnswerRelevancyEvaluator,
         BadRow,
+        CompositeScore,
+        ContextRelevanceEvaluator,
         EvaluatedRow,
         EvaluationResult,
         EvaluationRow,
@@ -103,6 +107,7 @@ if TYPE_CHECKING:
         Evaluator,
         FaithfulnessEvaluator,
         RowScore,
+        RubricEvaluator,
         RunHeader,
     )
     from langchain_groundedness.feedback import ReviewExport
@@ -135,6 +140,8 @@ if TYPE_CHECKING:
 __all__ = [
     "QUERY_CLASSES",
     "Action",
+    "AnswerQualityEvaluator",
+    "AnswerRelevancyEvaluator",
     "AnswerVerdict",
     "AsyncGroundednessCallbackHandler",
     "AuditEntry",
@@ -155,7 +162,9 @@ __all__ = [
     "ClaimExtractor",
     "ClaimVerdict",
     "ClassFigures",
+    "CompositeScore",
     "ConfigurationError",
+    "ContextRelevanceEvaluator",
     "CorrectedAnswer",
     "CorrectionTask",
     "Corrector",
@@ -217,6 +226,7 @@ __all__ = [
     "ReviewConflictError",
     "ReviewExport",
     "RowScore",
+    "RubricEvaluator",
     "RunHeader",
     "RunnableQueryClassifier",
     "SQLAuditLog",
@@ -276,7 +286,11 @@ _AROUND_THE_CHECK = {
             "collect_groundedness",
         ),
         "evals": (
+            "AnswerQualityEvaluator",
+            "AnswerRelevancyEvaluator",
             "BadRow",
+            "CompositeScore",
+            "ContextRelevanceEvaluator",
             "EvaluatedRow",
             "EvaluationResult",
             "EvaluationRow",
@@ -284,6 +298,7 @@ _AROUND_THE_CHECK = {
             "Evaluator",
             "FaithfulnessEvaluator",
             "RowScore",
+            "RubricEvaluator",
             "RunHeader",
         ),
         "feedback": ("ReviewExport",),
