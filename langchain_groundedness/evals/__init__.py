@@ -1,6 +1,10 @@
 """Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
 
+from langchain_groundedness.evals.answer_quality import AnswerQualityEvaluator
+from langchain_groundedness.evals.answer_relevancy import AnswerRelevancyEvaluator
 from langchain_groundedness.evals.citations import CitationEvaluator
+from langchain_groundedness.evals.composite import CompositeScore
+from langchain_groundedness.evals.context_relevance import ContextRelevanceEvaluator
 from langchain_groundedness.evals.conventions import as_score
 from langchain_groundedness.evals.correctness import (
     AnswerCorrectnessEvaluator,
@@ -9,6 +13,7 @@ from langchain_groundedness.evals.correctness import (
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
 from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, ContextRecallEvaluator
+from langchain_groundedness.evals.rubric import RubricEvaluator
 from langchain_groundedness.evals.text_metrics import (
     BleuEvaluator,
     ChrfEvaluator,
@@ -26,12 +31,16 @@ from langchain_groundedness.evals.values import (
 
 __all__ = [
     "AnswerCorrectnessEvaluator",
+    "AnswerQualityEvaluator",
+    "AnswerRelevancyEvaluator",
     "BadRow",
     "BleuEvaluator",
     "ChrfEvaluator",
     "CitationEvaluator",
+    "CompositeScore",
     "ContextPrecisionEvaluator",
     "ContextRecallEvaluator",
+    "ContextRelevanceEvaluator",
     "EvaluatedRow",
     "EvaluationResult",
     "EvaluationRow",
@@ -41,6 +50,7 @@ __all__ = [
     "FaithfulnessEvaluator",
     "RougeEvaluator",
     "RowScore",
+    "RubricEvaluator",
     "RunHeader",
     "SemanticSimilarityEvaluator",
     "as_score",

@@ -1,7 +1,7 @@
 """Reads rows for evaluation out of mappings, columns, and what LangSmith hands to evaluators."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
@@ -10,7 +10,7 @@ from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.inputs import read_input
 
-__all__ = ["COLUMNS", "read_columns", "read_example", "read_row"]
+__all__ = ["COLUMNS", "Example", "read_columns", "read_row"]
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "input", "query", "user_input"),
@@ -53,8 +53,9 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
     """Read a row.
 
     Args:
-        value: An `EvaluationRow`, or a mapping with the names in `COLUMNS`; what is under no such
-            name is kept as metadata. The output of a chain or agent is read as by `read_input`.
+        value: An `EvaluationRow`, an `Example`, or a mapping with the names in `COLUMNS`; what is
+            under no such name is kept as metadata. The state of an agent is read as by
+            `read_input`.
         row_id: Its id, if it has none under `id`.
 
     Returns:
@@ -65,6 +66,8 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
     """
     if isinstance(value, EvaluationRow):
         return value
+    if isinstance(value, Example):
+        return _read_example(value)
     if not isinstance(value, Mapping):
         msg = (
             f"a row is an EvaluationRow or a mapping with some of {_names()}, "
@@ -142,23 +145,22 @@ def read_columns(
     return rows
 
 
-def read_example(
-    inputs: object, outputs: object, reference_outputs: object, extra: Mapping[str, Any]
-) -> EvaluationRow:
-    """Read what LangSmith's `evaluate`, and those who call openevals, hand to an evaluator.
+class Example(NamedTuple):
+    """What LangSmith's `evaluate`, and those who call openevals, hand to an evaluator."""
 
-    Args:
-        inputs: What went into the chain: a mapping, or the question.
-        outputs: What came out: a mapping with answer and documents, or the answer.
-        reference_outputs: What should have come out: a mapping with it as answer, or the answer.
-        extra: Further arguments, such as `context=`.
+    inputs: object
+    """What went into the chain: a mapping, or the question."""
+    outputs: object
+    """What came out: a mapping with answer and documents, or the answer."""
+    reference_outputs: object
+    """What should have come out: a mapping with it as answer, or the answer."""
+    extra: Mapping[str, Any]
+    """Further arguments, such as `context=`."""
 
-    Returns:
-        The row. Documents are looked for in `extra`, the outputs and the inputs.
 
-    Raises:
-        InputFormatError: A part cannot be read.
-    """
+def _read_example(example: Example) -> EvaluationRow:
+    """Read an example; documents are looked for in `extra`, the outputs and the inputs."""
+    inputs, outputs, reference_outputs, extra = example
     asked, said, right = _parts(inputs, "question"), _parts(outputs, "answer"), reference_outputs
     parts = {**asked, **said, **extra}
     reference = _first(parts, COLUMNS["reference"])
