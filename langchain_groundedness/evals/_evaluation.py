@@ -71,7 +71,10 @@ class Evaluation:
     outline: Outline = _NOTHING_READ
     tally: Tally = field(init=False)
     earlier_seconds: float = 0.0
+    new_rows: int = 0
+    """How many rows were evaluated in this session."""
     _begun: float = field(default_factory=perf_counter)
+    _ended: float = 0.0
     _rows: dict[int, EvaluatedRow] = field(default_factory=dict)
     _finished: dict[str, EvaluatedRow | None] = field(default_factory=dict)
     """Rows that stand in the journal, by id; kept whole only if they are to be tried again."""
@@ -140,6 +143,7 @@ class Evaluation:
                 for score in row.scores:
                     if score.key not in job.known:
                         self.cache.put(row.row, self._fingerprints[score.key], score)
+        self.new_rows += len(done)
         self.progress.show(self.tally.rows, self.tally.usage)
 
     def end(self, *, complete: bool) -> None:
@@ -149,6 +153,7 @@ class Evaluation:
             complete: Whether all rows are done.
         """
         self.progress.end()
+        self._ended = perf_counter()
         if self.journal is None:
             return
         try:
@@ -161,7 +166,12 @@ class Evaluation:
     @property
     def seconds(self) -> float:
         """How long it took, earlier sessions included as far as they came to an end."""
-        return self.earlier_seconds + perf_counter() - self._begun
+        return self.earlier_seconds + self.session_seconds
+
+    @property
+    def session_seconds(self) -> float:
+        """How long this session took, until now or its end."""
+        return (self._ended or perf_counter()) - self._begun
 
     def run(self, *, complete: bool) -> EvaluationRun:
         """Give all that is there.
