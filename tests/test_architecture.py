@@ -71,6 +71,8 @@ EDGE_FILES = {
     "cli._calibration_table": {"rich"},
     "cli._check": {"typer", "rich"},
     "cli._errors": {"typer"},
+    "cli._evaluate": {"typer", "rich"},
+    "cli._evaluation_table": {"rich"},
     "cli._export_reviews": {"typer"},
     "cli._records": {"typer"},
     "cli._stats": {"typer", "rich"},

@@ -2,6 +2,7 @@
 
 from langchain_groundedness.evals.answer_quality import AnswerQualityEvaluator
 from langchain_groundedness.evals.answer_relevancy import AnswerRelevancyEvaluator
+from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.citations import CitationEvaluator
 from langchain_groundedness.evals.composite import CompositeScore
 from langchain_groundedness.evals.context_relevance import ContextRelevanceEvaluator
@@ -10,11 +11,14 @@ from langchain_groundedness.evals.correctness import (
     AnswerCorrectnessEvaluator,
     FactualCorrectnessEvaluator,
 )
+from langchain_groundedness.evals.datasets import DataSet, open_dataset
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
+from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
 from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, ContextRecallEvaluator
 from langchain_groundedness.evals.rubric import RubricEvaluator
 from langchain_groundedness.evals.run_files import load_run, save_run
+from langchain_groundedness.evals.runner import EvaluationInterrupted, aevaluate, evaluate
 from langchain_groundedness.evals.statistics import (
     Estimate,
     LabelAgreement,
@@ -55,6 +59,7 @@ from langchain_groundedness.evals.values import (
 )
 
 __all__ = [
+    "METRICS",
     "AnswerCorrectnessEvaluator",
     "AnswerQualityEvaluator",
     "AnswerRelevancyEvaluator",
@@ -67,8 +72,10 @@ __all__ = [
     "ContextPrecisionEvaluator",
     "ContextRecallEvaluator",
     "ContextRelevanceEvaluator",
+    "DataSet",
     "Estimate",
     "EvaluatedRow",
+    "EvaluationInterrupted",
     "EvaluationResult",
     "EvaluationRow",
     "EvaluationRun",
@@ -78,6 +85,7 @@ __all__ = [
     "LabelAgreement",
     "PairedComparison",
     "Reason",
+    "ResultCache",
     "RougeEvaluator",
     "RowScore",
     "RowValidation",
@@ -90,13 +98,17 @@ __all__ = [
     "SweepLine",
     "ValidatedRow",
     "ValidationSummary",
+    "aevaluate",
     "as_score",
     "avalidate",
     "compare_runs",
     "compare_scores",
     "estimate_mean",
+    "evaluate",
     "label_agreement",
     "load_run",
+    "make_metric",
+    "open_dataset",
     "run_agreement",
     "save_run",
     "slice_scores",
