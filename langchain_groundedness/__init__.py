@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_groundedness import verifiers
+from langchain_groundedness._lazy_names import AROUND_THE_CHECK
 from langchain_groundedness.claims import (
     ClaimExtractor,
     ExtractionExample,
@@ -120,7 +121,6 @@ if TYPE_CHECKING:
         FaithfulnessEvaluator,
         LabelAgreement,
         PairedComparison,
-        Reason,
         ResultCache,
         RougeEvaluator,
         RowScore,
@@ -133,6 +133,7 @@ if TYPE_CHECKING:
         SourceClaim,
         SweepLine,
         ValidatedRow,
+        ValidationReason,
         ValidationSummary,
         aevaluate,
         as_score,
@@ -272,7 +273,6 @@ __all__ = [
     "QueryReport",
     "QuerySample",
     "QueryWeights",
-    "Reason",
     "Reliability",
     "ReliabilityBin",
     "ResultCache",
@@ -300,6 +300,7 @@ __all__ = [
     "ThresholdFigures",
     "Usage",
     "ValidatedRow",
+    "ValidationReason",
     "ValidationSummary",
     "VerdictLabel",
     "VerificationError",
@@ -334,123 +335,12 @@ __all__ = [
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
-_AROUND_THE_CHECK = {
-    name: module
-    for module, names in {
-        "audit": (
-            "AuditedDocument",
-            "AuditEntry",
-            "AuditLog",
-            "AuditPage",
-            "AuditRecord",
-            "JsonlAuditLog",
-            "Review",
-            "SQLAuditLog",
-            "Versions",
-        ),
-        "calibration": (
-            "Calibration",
-            "CalibrationSample",
-            "CalibrationTarget",
-            "Reliability",
-            "ReliabilityBin",
-            "ScoredClaim",
-            "ThresholdChoice",
-            "ThresholdFigures",
-            "calibrate",
-        ),
-        "callbacks": (
-            "AsyncGroundednessCallbackHandler",
-            "GroundednessCallbackHandler",
-            "GroundednessEvent",
-            "collect_groundedness",
-        ),
-        "evals": (
-            "METRICS",
-            "AnswerCorrectnessEvaluator",
-            "AnswerQualityEvaluator",
-            "AnswerRelevancyEvaluator",
-            "AnswerValidator",
-            "BadRow",
-            "BleuEvaluator",
-            "ChrfEvaluator",
-            "CitationEvaluator",
-            "CompositeScore",
-            "ContextPrecisionEvaluator",
-            "ContextRecallEvaluator",
-            "ContextRelevanceEvaluator",
-            "DataSet",
-            "Estimate",
-            "EvaluatedRow",
-            "EvaluationInterrupted",
-            "EvaluationResult",
-            "EvaluationRow",
-            "EvaluationRun",
-            "Evaluator",
-            "FactualCorrectnessEvaluator",
-            "FaithfulnessEvaluator",
-            "LabelAgreement",
-            "PairedComparison",
-            "Reason",
-            "ResultCache",
-            "RougeEvaluator",
-            "RowScore",
-            "RowValidation",
-            "RubricEvaluator",
-            "RunHeader",
-            "ScoreChange",
-            "SemanticSimilarityEvaluator",
-            "Slice",
-            "SourceClaim",
-            "SweepLine",
-            "ValidatedRow",
-            "ValidationSummary",
-            "aevaluate",
-            "as_score",
-            "avalidate",
-            "compare_runs",
-            "compare_scores",
-            "estimate_mean",
-            "evaluate",
-            "label_agreement",
-            "load_run",
-            "make_metric",
-            "open_dataset",
-            "run_agreement",
-            "save_run",
-            "slice_scores",
-            "validate",
-        ),
-        "feedback": ("ReviewExport",),
-        "monitoring": ("AuditSummary", "GroupFigures", "summarize"),
-        "query": (
-            "QUERY_CLASSES",
-            "ClassFigures",
-            "EmbeddingQueryClassifier",
-            "GateCalibration",
-            "HashedNgramEmbeddings",
-            "LLMQueryClassifier",
-            "QueryClass",
-            "QueryClassifier",
-            "QueryLabel",
-            "QueryReport",
-            "QuerySample",
-            "QueryWeights",
-            "RetrievalGate",
-            "RetrievalStrength",
-            "RunnableQueryClassifier",
-        ),
-        "resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
-    }.items()
-    for name in names
-}
-"""Names that a check alone does not need, by the module that has them: loaded when asked for."""
 
 
 def __getattr__(name: str) -> Any:
     """Load what is around the check, needs an extra, or langchain-core 1.8, when asked for it."""
-    if name in _AROUND_THE_CHECK:
-        found = getattr(import_module(f"{__name__}.{_AROUND_THE_CHECK[name]}"), name)
+    if name in AROUND_THE_CHECK:
+        found = getattr(import_module(f"{__name__}.{AROUND_THE_CHECK[name]}"), name)
         globals()[name] = found
         return found
     if name in _WITH_NEWER_CORE:
@@ -464,4 +354,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Name what is loaded when it is asked for, too."""
-    return sorted({*globals(), *_AROUND_THE_CHECK, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})
+    return sorted({*globals(), *AROUND_THE_CHECK, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})

@@ -55,10 +55,11 @@ not be done, 130 interrupted.
 
 
 def validate_command(  # noqa: PLR0913  (each is an option of the command)
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="Rows with question, answer and contexts.")
-    ],
     *,
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="IN...", help="Files or folders: question, answer, contexts."),
+    ],
     passed: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="For rows that pass.")],
     rejected: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="For the others.")],
     summary: Annotated[
@@ -75,7 +76,21 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
             help="Column of question, answer, documents, label or id, where its name does not say.",
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Read this many rows only.")] = None,
+    layout: Annotated[
+        Literal["rows", "claims"],
+        typer.Option(
+            "--format",
+            help="rows: each record is one. claims: records with documents, and claims that name "
+            "them by documents_id.",
+        ),
+    ] = "rows",
+    separator: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What stands between documents written in one text."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Validate this many rows only, the first ones.")
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -127,11 +142,13 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
         Literal["documents", "cited"],
         typer.Option(help="Look in all documents, or only in those that the answer cites."),
     ] = "documents",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Empty the files; begin anew.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Go on with the files, or begin them anew.")
+    ] = True,
     retry_unchecked: Annotated[
         bool, typer.Option("--retry-unchecked", help="Try rows again that could not be checked.")
     ] = False,
-    concurrency: Annotated[int, typer.Option(help="Most rows at a time.")] = 16,
+    max_concurrency: Annotated[int, typer.Option(min=1, help="Most rows at a time.")] = 16,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Show what other thresholds would let pass.")
     ] = False,
@@ -155,19 +172,19 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
             evidence=evidence,
         )
         columns = {_FIELDS.get(k, k): name for k, name in _pairs(column, "--column").items()}
-        data = open_dataset(source, columns=columns, limit=limit)
+        rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         told = summary or passed.with_suffix(".summary.json")
         try:
             with _progress() as shown:
                 found = validate(
-                    data,
+                    rows,
                     passed=passed,
                     rejected=rejected,
                     summary=told,
                     validator=validator,
-                    fresh=fresh,
+                    fresh=not resume,
                     retry_unchecked=retry_unchecked,
-                    max_concurrency=concurrency,
+                    max_concurrency=max_concurrency,
                     on_begin=shown.begin,
                     on_row=shown.advance,
                 )

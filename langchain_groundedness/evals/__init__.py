@@ -40,11 +40,11 @@ from langchain_groundedness.evals.text_metrics import (
 )
 from langchain_groundedness.evals.validation import (
     AnswerValidator,
-    Reason,
     RowValidation,
     SourceClaim,
     SweepLine,
     ValidatedRow,
+    ValidationReason,
     ValidationSummary,
     avalidate,
     validate,
@@ -84,7 +84,6 @@ __all__ = [
     "FaithfulnessEvaluator",
     "LabelAgreement",
     "PairedComparison",
-    "Reason",
     "ResultCache",
     "RougeEvaluator",
     "RowScore",
@@ -97,6 +96,7 @@ __all__ = [
     "SourceClaim",
     "SweepLine",
     "ValidatedRow",
+    "ValidationReason",
     "ValidationSummary",
     "aevaluate",
     "as_score",

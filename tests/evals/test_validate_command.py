@@ -122,7 +122,6 @@ def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.Monk
         (("--column", "answer=nothing"), "nothing"),
         (("--base-url", "http://x"), "--base-url needs --model"),
         (("--calibration", "gone.json"), "gone.json: No such file"),
-        (("--concurrency", "0"), "max_concurrency must be 1 or more"),
         (("--embeddings", "nobody:nothing"), "embeddings nobody:nothing"),
     ],
 )
@@ -157,7 +156,7 @@ def test_ctrl_c_shows_what_there_is_and_the_next_run_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(_validate._Shown, "advance", interrupt)
-        found = run("--concurrency", "1")
+        found = run("--max-concurrency", "1")
     assert found.code == 130
     assert "not complete: the same command goes on from here" in found.out
     again = run()

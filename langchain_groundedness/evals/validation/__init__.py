@@ -5,19 +5,19 @@ from langchain_groundedness.evals.validation.summary import ValidationSummary
 from langchain_groundedness.evals.validation.sweep import SweepLine
 from langchain_groundedness.evals.validation.validator import AnswerValidator
 from langchain_groundedness.evals.validation.values import (
-    Reason,
     RowValidation,
     SourceClaim,
     ValidatedRow,
+    ValidationReason,
 )
 
 __all__ = [
     "AnswerValidator",
-    "Reason",
     "RowValidation",
     "SourceClaim",
     "SweepLine",
     "ValidatedRow",
+    "ValidationReason",
     "ValidationSummary",
     "avalidate",
     "validate",

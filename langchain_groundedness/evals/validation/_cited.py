@@ -6,7 +6,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.evals._citation_marks import blanked, citation_marks
 from langchain_groundedness.evals._cited_documents import DocumentIndex
-from langchain_groundedness.evals.validation.values import Reason
+from langchain_groundedness.evals.validation.values import ValidationReason
 from langchain_groundedness.evals.values import EvaluationRow
 
 __all__ = ["Cited", "cited"]
@@ -22,7 +22,7 @@ class Cited(NamedTuple):
     """What is cited, and the places of the documents that it names."""
 
 
-def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | Reason:
+def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | ValidationReason:
     """Find the evidence for an answer.
 
     Args:
@@ -34,7 +34,9 @@ def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | Reason:
     """
     documents = row.documents or ()
     if not any(document.page_content.strip() for document in documents):
-        return Reason(code="no_documents", text="the row has no documents to check against")
+        return ValidationReason(
+            code="no_documents", text="the row has no documents to check against"
+        )
     index = DocumentIndex(documents)
     marks = citation_marks(row.answer or "", index.names)
     citations = {str(target): index.find(target) for mark in marks for target in mark.targets}
@@ -50,4 +52,4 @@ def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | Reason:
         if not citations
         else f"none of what the answer cites is among the documents: {', '.join(citations)}"
     )
-    return Reason(code="not_cited", text=text)
+    return ValidationReason(code="not_cited", text=text)

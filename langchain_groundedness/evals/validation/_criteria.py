@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from langchain_groundedness.evals.composite import CompositeScore
-from langchain_groundedness.evals.validation.values import Reason
+from langchain_groundedness.evals.validation.values import ValidationReason
 from langchain_groundedness.evals.values import RowScore
 from langchain_groundedness.types import VerdictLabel
 
@@ -34,7 +34,7 @@ class Criteria(NamedTuple):
         """
         return labels.count("supported") / len(labels) if labels else None
 
-    def against_source(self, labels: Sequence[VerdictLabel]) -> Reason | None:
+    def against_source(self, labels: Sequence[VerdictLabel]) -> ValidationReason | None:
         """Tell what in the verdicts rejects a row, if anything does.
 
         Args:
@@ -46,7 +46,7 @@ class Criteria(NamedTuple):
         contradicted, total = labels.count("contradicted"), len(labels)
         if contradicted and self.on_contradicted == "reject":
             text = f"the documents contradict {contradicted} of {_claims(total)}"
-            return Reason(code="contradicted", text=text)
+            return ValidationReason(code="contradicted", text=text)
         checked = [label for label in labels if label != "unchecked"]
         share = self.source_score(checked)
         if len(checked) < total or share is None or share >= self.min_source - _SLACK:
@@ -55,7 +55,7 @@ class Criteria(NamedTuple):
             f"{labels.count('supported')} of {_claims(total)} supported: {share:.2f} is less than "
             f"{self.min_source:.2f}"
         )
-        return Reason(code="source", text=text)
+        return ValidationReason(code="source", text=text)
 
     def of_scores(self, scores: Mapping[str, float]) -> RowScore:
         """Combine the scores there are.
@@ -71,7 +71,9 @@ class Criteria(NamedTuple):
         narrowed = {"weights": known, "minimums": minimums}
         return self.composite.model_copy(update=narrowed).of(scores)
 
-    def against_scores(self, scores: Mapping[str, float], composite: float) -> Iterator[Reason]:
+    def against_scores(
+        self, scores: Mapping[str, float], composite: float
+    ) -> Iterator[ValidationReason]:
         """Tell what in the scores rejects a row.
 
         Args:
@@ -84,10 +86,10 @@ class Criteria(NamedTuple):
         for name, least in self.composite.minimums.items():
             if name in scores and scores[name] < least:
                 text = f"{name}: {scores[name]:.2f} is less than its minimum {least:.2f}"
-                yield Reason(code="minimum", text=text)
+                yield ValidationReason(code="minimum", text=text)
         if composite < self.pass_score - _SLACK:
             text = f"the composite score {composite:.2f} is less than {self.pass_score:.2f}"
-            yield Reason(code="composite", text=text)
+            yield ValidationReason(code="composite", text=text)
 
 
 def _claims(total: int) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from langchain_groundedness.exceptions import ConfigurationError
 __all__ = ["OutcomeFiles", "Paths", "read_outcomes"]
 
 _COLUMN = "validation"
-_READABLE = 0o644
+_READ_WRITE_ALL = 0o666  # as the umask leaves it: rows are there to be shared
 _HAS_LOCKS = find_spec("fcntl") is not None
 """On POSIX systems; elsewhere, nobody keeps two runs from writing to the same files."""
 _FRESH = "give other paths, or --fresh (fresh=True) to begin anew, which empties them"
@@ -259,8 +260,14 @@ def _plain(value: Any) -> Any:
 
 
 def _opened(path: Path) -> int:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), _READABLE)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # a link, or a pipe that nobody reads
+        flags |= getattr(os, name, 0)
+    descriptor = os.open(path, flags, _READ_WRITE_ALL)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        msg = f"{path}: not a plain file"
+        raise ConfigurationError(msg)
     if _HAS_LOCKS and not try_lock(descriptor):
         os.close(descriptor)
         msg = f"{path}: another run is writing to it"

@@ -25,9 +25,9 @@ from langchain_groundedness.evals.validation._source import (
 )
 from langchain_groundedness.evals.validation.values import (
     Outcome,
-    Reason,
     ReasonCode,
     RowValidation,
+    ValidationReason,
 )
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import (
@@ -209,7 +209,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         if not (row.answer or "").strip():
             return _unchecked("no_answer", "the row has no answer")
         evidence = cited(row, only_cited=self.evidence == "cited")
-        if isinstance(evidence, Reason):
+        if isinstance(evidence, ValidationReason):
             return _unchecked(evidence.code, evidence.text)
         stages = self._stages()
         source = CheckInput(
@@ -241,15 +241,15 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         if "unchecked" in labels:
             first = next(v.reason for v in result.claims if v.verdict == "unchecked")
             text = f"{labels.count('unchecked')} of {len(labels)} claims not checked: {first}"
-            return _Ruling("unchecked", Reason(code="claims_unchecked", text=text))
+            return _Ruling("unchecked", ValidationReason(code="claims_unchecked", text=text))
         if labels:
             return self.criteria.source_score(labels)
         if result.decision.action != "pass":
             text = "; ".join(result.decision.reasons) or "no claim was found in the answer"
-            return _Ruling("unchecked", Reason(code="no_claims", text=text))
+            return _Ruling("unchecked", ValidationReason(code="no_claims", text=text))
         if self._stages().quality is None:
             text = "the answer makes no claim, and without a chat model there is no other score"
-            return _Ruling("unchecked", Reason(code="no_claims", text=text))
+            return _Ruling("unchecked", ValidationReason(code="no_claims", text=text))
         return None
 
     def _judged(
@@ -265,7 +265,9 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         except Exception as exc:  # noqa: BLE001  (what was found in stage 1 is kept)
             text = f"the quality could not be judged: {cause(exc)}"
             return _ruled(
-                found, _Ruling("unchecked", Reason(code="quality_unchecked", text=text)), scores
+                found,
+                _Ruling("unchecked", ValidationReason(code="quality_unchecked", text=text)),
+                scores,
             )
         known = {name: said.details.get(name) for name in QUALITY_DIMENSIONS}
         numbers = {name: share for name, v in known.items() if (share := _share(v)) is not None}
@@ -274,14 +276,16 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         if said.status != "scored" or len(numbers) < len(QUALITY_DIMENSIONS):
             text = f"the quality could not be judged: {said.reason or 'a score is missing'}"
             return _ruled(
-                found, _Ruling("unchecked", Reason(code="quality_unchecked", text=text)), scores
+                found,
+                _Ruling("unchecked", ValidationReason(code="quality_unchecked", text=text)),
+                scores,
             )
         return self._composed(found, {**scores, **numbers})
 
     def _composed(self, found: RowValidation, scores: dict[str, float]) -> RowValidation:
         combined = self.criteria.of_scores(scores)
         if combined.score is None:
-            reason = Reason(code="failed", text=f"no composite score: {combined.reason}")
+            reason = ValidationReason(code="failed", text=f"no composite score: {combined.reason}")
             return _ruled(found, _Ruling("unchecked", reason), scores)
         against = tuple(self.criteria.against_scores(scores, combined.score))
         return found.model_copy(
@@ -325,7 +329,7 @@ class _Stages(NamedTuple):
 
 class _Ruling(NamedTuple):
     outcome: Outcome
-    reason: Reason
+    reason: ValidationReason
 
 
 class _Heard(NamedTuple):
@@ -354,5 +358,5 @@ def _ruled(found: RowValidation, ruling: _Ruling, scores: dict[str, float]) -> R
 
 
 def _unchecked(code: ReasonCode, text: str) -> RowValidation:
-    reason = Reason(code=code, text=text)
+    reason = ValidationReason(code=code, text=text)
     return RowValidation(outcome="unchecked", stage="source", reasons=(reason,))

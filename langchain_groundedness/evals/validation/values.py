@@ -9,11 +9,11 @@ from langchain_groundedness.types import ClaimVerdict, Usage
 __all__ = [
     "Band",
     "Outcome",
-    "Reason",
     "ReasonCode",
     "RowValidation",
     "SourceClaim",
     "ValidatedRow",
+    "ValidationReason",
 ]
 
 Outcome: TypeAlias = Literal["passed", "rejected", "unchecked"]
@@ -42,7 +42,7 @@ class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Reason(_Value):
+class ValidationReason(_Value):
     """Why a row has not passed."""
 
     code: ReasonCode
@@ -74,7 +74,7 @@ class RowValidation(_Value):
     outcome: Outcome
     stage: Literal["source", "quality"]
     """How far the row came: `source`, if it never came to the second stage."""
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[ValidationReason, ...] = ()
     """Why it has not passed; empty exactly if it has."""
     composite: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
     """Weighted mean of the scores; `None` if the row was rejected before all of them were known."""
