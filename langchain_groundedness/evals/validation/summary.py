@@ -100,7 +100,7 @@ def summed_up(
         unchecked=outcomes["unchecked"],
         pass_rate=outcomes["passed"] / total if total else None,
         scores={name: mean for name, mean in means.items() if mean is not None},
-        reasons=dict(reasons.most_common()),
+        reasons=dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0]))),
         complete=True,
         notes=tuple(notes),
         agreement=(
