@@ -45,14 +45,14 @@ class Criteria(NamedTuple):
         """
         contradicted, total = labels.count("contradicted"), len(labels)
         if contradicted and self.on_contradicted == "reject":
-            text = f"the documents contradict {contradicted} of {_claims(total)}"
+            text = f"the documents contradict {contradicted} of {total} claims"
             return ValidationReason(code="contradicted", text=text)
         checked = [label for label in labels if label != "unchecked"]
         share = self.source_score(checked)
         if len(checked) < total or share is None or share >= self.min_source - _SLACK:
             return None
         text = (
-            f"{labels.count('supported')} of {_claims(total)} supported: {share:.2f} is less than "
+            f"{labels.count('supported')} of {total} claims are supported: {share:.2f} is less than "
             f"{self.min_source:.2f}"
         )
         return ValidationReason(code="source", text=text)
@@ -90,7 +90,3 @@ class Criteria(NamedTuple):
         if composite < self.pass_score - _SLACK:
             text = f"the composite score {composite:.2f} is less than {self.pass_score:.2f}"
             yield ValidationReason(code="composite", text=text)
-
-
-def _claims(total: int) -> str:
-    return f"{total} claim" if total == 1 else f"{total} claims"
