@@ -52,8 +52,8 @@ class Criteria(NamedTuple):
         if len(checked) < total or share is None or share >= self.min_source - _SLACK:
             return None
         text = (
-            f"{labels.count('supported')} of {total} claims are supported: {share:.2f} is less than "
-            f"{self.min_source:.2f}"
+            f"{labels.count('supported')} of {total} claims are supported: {share:.2f} is less "
+            f"than {self.min_source:.2f}"
         )
         return ValidationReason(code="source", text=text)
 
