@@ -7,7 +7,8 @@
 #
 # Each step is a part of its own, and can be left out or exchanged. The shop's eleven documents,
 # and claims about them that a person has labelled, are in `shop/`. Everything runs offline: the
-# chat model is scripted, and some of what it says is wrong on purpose.
+# chat model is scripted, and some of what it says is wrong on purpose. The embedded verifier is a
+# small model and errs, too; what is built around it is there for that.
 #
 # `pip install 'langchain-groundedness[agents,classify,cli,review,sql]'`
 
@@ -282,7 +283,7 @@ contradicted: block
 unchecked: block
 untrusted: review
 rules:
-  - when: {query_class: [sensitive, unknown, null]}
+  - when: {query_class: [sensitive, unknown, null]}  # null: nobody has said
     action: review
     reason: a person reads this before it is sent
 """)
@@ -300,13 +301,13 @@ check = GroundednessRunnable(policy=usual_policy, on_contradicted="correct", aud
 strict = GroundednessRunnable(policy=strict_policy, audit_log=log)
 
 # %% [markdown]
-# *Expect* a wrong amount corrected: red is contradicted, green supported, yellow would be said by
-# no document. The citations name document and characters.
+# *Expect* a wrong amount corrected: what the documents contradict is red, what they support green.
+# The evidence names document and characters. (`tried` is the same checker without the log.)
 
 # %%
 tried = check.model_copy(update={"audit_log": None})
 found = (retrieve | answer | tried).invoke({"question": "How do I descale the K7?"})
-Console(width=110).print(render(found))
+Console(width=96).print(render(found))
 
 # %% [markdown]
 # ## 6. Route
@@ -393,9 +394,9 @@ def assistant_with(check, strict):
 assistant = assistant_with(check, strict)
 
 # %% [markdown]
-# *Expect* each route at least once. The grinder's warranty is wrong, and passes: the checker is a
-# small model, and errs. "Put ice on the burn" it takes for supported as well, but that question is
-# sensitive, so nobody gets that answer before a person has read it.
+# *Expect* each route at least once. The warranty of the grinder is wrong, and passes: the documents
+# give three years to kettles. "Put ice on the burn" is taken for supported as well, but that
+# question is sensitive, so nobody gets the answer before a person has read it.
 
 # %%
 asked = [

@@ -1,9 +1,11 @@
 """The notebooks: made from their scripts, executed, the same on every machine."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import nbformat
 import pytest
 
 from cookbook.build import cells_of
+from langchain_groundedness.calibration._choosing import FEWEST
 
 FOLDER = Path(__file__).parent.parent / "cookbook"
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.name != "build.py")
@@ -51,3 +54,20 @@ def test_a_notebook_runs_offline_and_gives_the_outputs_that_are_stored(
 def test_a_notebook_knows_nothing_of_the_machine_it_was_made_on(script: Path) -> None:
     text = script.with_suffix(".ipynb").read_text(encoding="utf-8")
     assert not re.search(r"/(tmp|home|root|work|usr|Users)\b|\.venv|Traceback|Warning", text)
+
+
+def test_each_labelled_claim_of_the_shop_names_a_document_that_is_there() -> None:
+    lines = (FOLDER / "shop" / "claims.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    documents = {path.name for path in (FOLDER / "shop" / "documents").iterdir()}
+    assert {row["source"] for row in rows} == documents
+    assert len({row["claim"] for row in rows}) == len(rows)
+    counts = Counter(row["label"] for row in rows)
+    assert set(counts) == {"supported", "unsupported"}
+    assert min(counts.values()) >= FEWEST
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_notebook_warns_of_nothing(script: Path) -> None:
+    shown = [output for each in outputs(script.with_suffix(".ipynb")) for output in each]
+    assert not [output for output in shown if output.get("name") == "stderr"]
