@@ -305,6 +305,7 @@ strict = GroundednessRunnable(policy=strict_policy, audit_log=log)
 # The evidence names document and characters. (`tried` is the same checker without the log.)
 
 # %%
+# (its figures differ a little between processors)
 tried = check.model_copy(update={"audit_log": None})
 found = (retrieve | answer | tried).invoke({"question": "How do I descale the K7?"})
 Console(width=96).print(render(found))
@@ -568,6 +569,7 @@ print(resume_reviewed(agent, decided))  # nothing waits any more
 # they were chosen on, which is too good, and what they will do on others, by cross-validation.
 
 # %%
+# (its figures differ a little between processors)
 texts = {document.id: document.page_content for document in documents}
 labelled = []
 for line in (SHOP / "claims.jsonl").read_text(encoding="utf-8").splitlines():
@@ -598,6 +600,7 @@ print(shown.rpartition("written to")[0])
 # with so few claims they are long.
 
 # %%
+# (its figures differ a little between processors)
 SVG(filename=work / "reliability.svg")
 
 # %% [markdown]
@@ -605,6 +608,7 @@ SVG(filename=work / "reliability.svg")
 # passed, and a price: true statements are less often called supported, too.
 
 # %%
+# (its figures differ a little between processors)
 calibration = Calibration.load(work / "calibration.json")
 calibrated = calibration.checker(policy=usual_policy, on_contradicted="correct")
 print(f"threshold {calibration.threshold('support'):.2f}")
