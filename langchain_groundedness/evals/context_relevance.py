@@ -179,7 +179,7 @@ class ContextRelevanceEvaluator(Evaluator):
             prompt=self._prompt.partial(evidence=batch.shown),
             reply_schema=RelevantSentences,
             name="find_relevant_sentences",
-            from_text=lambda text: RelevantSentences(lines=text.splitlines()),
+            from_text=_read_text,
             usable=partial(_readable, batch),
         )
 
@@ -272,6 +272,11 @@ def _reaching(scores: Mapping[_Sentence, float], least: float) -> list[_Sentence
             close = [max(sentences, key=lambda sentence: scores[sentence])]
         found += close
     return found
+
+
+def _read_text(text: str) -> RelevantSentences | None:
+    """Read a plain reply; an empty one does not say that nothing is relevant."""
+    return RelevantSentences(lines=text.splitlines()) if text.strip() else None
 
 
 def _readable(batch: NumberedEvidence, reply: RelevantSentences) -> bool:
