@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -32,7 +32,8 @@ from langchain_groundedness.verifiers._batched import NumberedEvidence
 __all__ = ["DEFAULT_EXAMPLES", "ContextRelevanceEvaluator"]
 
 _MOST_TOKENS = 100_000
-_NUMBER = re.compile(r"\d{1,6}")
+_RANGE = re.compile(r"(\d{1,6})(?:\s*[-\u2013]\s*(\d{1,6}))?")
+_LONGEST_RANGE = 20
 _NONE = re.compile(r"\W*none\b[^\d]*", re.IGNORECASE)
 _ONLY_NUMBERS = re.compile(
     r"\W*(?:sentences?\W+)?\d{1,6}(?:\W+(?:and\W+)?\d{1,6})*\W*", re.IGNORECASE
@@ -301,11 +302,23 @@ def _numbers(batch: NumberedEvidence, line: str) -> list[int] | None:
     if _NONE.fullmatch(line):
         return []
     if _ONLY_NUMBERS.fullmatch(line):
-        return [int(number) for number in _NUMBER.findall(line)]
+        return [number for found in _RANGE.finditer(line) for number in _counted(found)]
     said = _QUOTED.fullmatch(fold_space(line))
-    number, text = (said[1], said[2]) if said else (None, "")
-    for place, sentence in enumerate(batch.sentences, 1):
-        shown = fold_space(sentence.text)
-        if text and number in (None, str(place)) and (text == shown or text in shown):
-            return [place]
-    return None
+    if said is None:
+        return None
+    named = int(said[1]) if said[1] else None
+    if named is not None and not 1 <= named <= len(batch.sentences):
+        return None
+    places = range(1, len(batch.sentences) + 1) if named is None else (named,)
+    found = (n for n in places if _is_quote(said[2], fold_space(batch.sentences[n - 1].text)))
+    return [place] if (place := next(found, None)) else None
+
+
+def _counted(found: re.Match[str]) -> Iterable[int]:
+    first, last = int(found[1]), int(found[2] or found[1])
+    return range(first, last + 1) if 0 <= last - first <= _LONGEST_RANGE else (first, last)
+
+
+def _is_quote(text: str, sentence: str) -> bool:
+    """Tell whether a text is a sentence, or the better part of it."""
+    return text in sentence and 2 * len(text) > len(sentence)
