@@ -235,6 +235,22 @@ def test_embeddings_may_measure_sentences() -> None:
     assert evaluator.invoke(row).details["context_scores"] == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        ("Was ist die Hauptstadt von Italien?", "reads English"),
+        ("What is it?", "the question has no word to look for"),
+    ],
+)
+def test_a_question_that_the_embedded_verifier_cannot_read_fails_and_is_not_zero(
+    question: str, reason: str
+) -> None:
+    row = {"question": question, "contexts": ["Rom ist die Hauptstadt von Italien. Es ist alt."]}
+    score = ContextRelevanceEvaluator().invoke(row)
+    assert (score.status, score.score) == ("failed", None)
+    assert reason in (score.reason or "")
+
+
 class Blind(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [[0.0, 0.0] for _ in texts]
