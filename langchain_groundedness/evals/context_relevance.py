@@ -83,8 +83,9 @@ class ContextRelevanceEvaluator(Evaluator):
     put them that close; where only the context as a whole reaches it, its closest sentence stands
     for it. That measures whether both are about the same, which is less than what a model is asked.
     The embedded verifier reads English (other questions fail) and was trained on statements. On
-    150 questions of HaluEval QA it found 87 % of the contexts written for them (2 failed), and took 3 % of
-    the most similar ones about something else for relevant (`benchmarks/context_relevance.py`).
+    150 questions of HaluEval QA it found 87 % of the contexts written for them (2 failed), and took
+    3 % of the most similar ones about something else for relevant
+    (`benchmarks/context_relevance.py`).
 
     Example:
         >>> evaluator = ContextRelevanceEvaluator()
