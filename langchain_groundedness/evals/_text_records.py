@@ -93,8 +93,8 @@ def csv_columns(path: Path) -> tuple[str, ...]:
     Raises:
         InputFormatError: The file cannot be read, or has no header.
     """
-    with _opened(path) as file:
-        return _header(path, _csv_lines(path, file))[0]
+    with _opened(path) as file, _decoded(file) as text:
+        return _header(path, _csv_lines(path, text))[0]
 
 
 def read_csv(path: Path) -> Iterator[Record]:
@@ -109,8 +109,8 @@ def read_csv(path: Path) -> Iterator[Record]:
     Raises:
         InputFormatError: The file cannot be read, or has no header.
     """
-    with _opened(path) as file:
-        lines = _csv_lines(path, file)
+    with _opened(path) as file, _decoded(file) as text:
+        lines = _csv_lines(path, text)
         columns, delimiter, used = _header(path, lines)
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
@@ -153,9 +153,17 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[tuple[str, ...], str, int
     return columns, delimiter, header.line_num
 
 
-def _csv_lines(path: Path, file: IO[bytes]) -> Iterator[str]:
+@contextmanager
+def _decoded(file: IO[bytes]) -> Iterator[IO[str]]:
     # Bytes that are no UTF-8 become halves of characters, which make their row a bad one.
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()  # closing is for whoever opened it
+
+
+def _csv_lines(path: Path, text: IO[str]) -> Iterator[str]:
     number = 0
     while line := text.readline(LONGEST_LINE + 1):
         number += 1

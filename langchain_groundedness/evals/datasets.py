@@ -219,23 +219,25 @@ class DataSet:
         return Outline(rows, tuple(bad), digest.hexdigest())
 
     def _rows(self) -> Iterator[LocatedRow | BadRow]:
-        several = len(self.parts) > 1
+        several, columns = len(self.parts) > 1, self.columns
         for part in self.parts:
             file = Path(part.name).name if several else None
             for record in self._records(part):
-                yield self._row(record, file, holds_texts=part.holds_texts)
+                yield self._row(record, columns, file, holds_texts=part.holds_texts)
 
     def _records(self, part: Records) -> Iterator[Record]:
         records = part.read()
         return joined_claims(records) if self.layout == "claims" else flattened(records)
 
-    def _row(self, record: Record, file: str | None, *, holds_texts: bool) -> LocatedRow | BadRow:
+    def _row(
+        self, record: Record, columns: Mapping[str, str], file: str | None, *, holds_texts: bool
+    ) -> LocatedRow | BadRow:
         if record.cells is None:
             return BadRow(line=record.line, reason=_within(file, record.fault))
         try:
             row = read_cells(
                 record.cells,
-                self.columns,
+                columns,
                 name=str(record.line),
                 separator=self.separator,
                 holds_texts=holds_texts,
