@@ -9,7 +9,7 @@ __all__ = ["CitationMark", "blanked", "citation_marks", "document_name"]
 _MOST_IN_A_RANGE = 50
 _EXTENSION = (
     r"(?:md|mdx|markdown|rst|txt|adoc|org|tex|html?|xml|pdf|docx?|odt|rtf|epub|csv|tsv|xlsx?|ods"
-    r"|pptx?|odp|json|jsonl|ya?ml|toml|ini|log|ipynb|py|js|ts|java|go|rs|cpp|c|h|sql|sh|eml|msg)"
+    r"|pptx?|odp|json|jsonl|ya?ml|toml|ini|log|ipynb|py|js|ts|java|go|rs|cpp|sql|sh|eml|msg)"
 )
 _NUMBER = re.compile(r"\^?(\d{1,4})(?:\s?[-\u2013]\s?\^?(\d{1,4}))?")
 _PATH = re.compile(
@@ -35,7 +35,7 @@ _EXPLICIT = re.compile(
     r"\s*(?:source|quelle|ref|doc|document|dokument|id)[sn]?\s*[:=]", re.IGNORECASE
 )
 _MARK_AS_TEXT = re.compile(
-    r"\W*(?:\d{1,4}|sources?|quellen?|refs?|references?|links?|docs?|documents?|here|hier)\W*",
+    r"\W*(?:\d{1,4}|sources?|quellen?|refs?|references?|links?|docs?|documents?|details?|more|mehr|here|hier)\W*",
     re.IGNORECASE,
 )
 
