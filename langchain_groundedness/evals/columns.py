@@ -81,8 +81,9 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
         found["answer"] = state.answer
         found["documents"] = found["documents"] or state.documents or None
         found["question"] = found["question"] or state.question
-    known = {"id", "metadata", *(name for names in COLUMNS.values() for name in names)}
-    metadata = {key: inner for key, inner in parts.items() if key not in known | _AGENT}
+    there = [[n for n in names if parts.get(n) is not None] for names in COLUMNS.values()]
+    known = {*(names[0] for names in there if names), *_AGENT, "id", "metadata"}
+    metadata = {k: v for k, v in parts.items() if k not in known and not _is_blank(k, v)}
     given = parts.get("id")
     return EvaluationRow(
         id=row_id if given is None else str(given),
@@ -160,30 +161,35 @@ class Example(NamedTuple):
 
 def _read_example(example: Example) -> EvaluationRow:
     """Read an example; documents are looked for in `extra`, the outputs and the inputs."""
-    inputs, outputs, reference_outputs, extra = example
-    asked, said, right = _parts(inputs, "question"), _parts(outputs, "answer"), reference_outputs
-    parts = {**asked, **said, **extra}
-    reference = _first(parts, COLUMNS["reference"])
+    asked, said = _parts(example.inputs, "question"), _parts(example.outputs, "answer")
+    given = {**asked, **said, **example.extra}
+    right: Any = example.reference_outputs
     if isinstance(right, Mapping):
-        names = (*COLUMNS["reference"], *COLUMNS["answer"])
-        reference = _first({str(key): value for key, value in right.items()}, names) or reference
-    elif right is not None:
-        reference = right
-    answer = _first(said, COLUMNS["answer"]) or (None if _AGENT & set(said) else "")
-    keep = {key: parts[key] for names in COLUMNS.values() for key in names if key in parts}
-    question = _first({**said, **asked, **extra}, COLUMNS["question"])
-    fields = {"question": question, "answer": answer, "reference": reference}
-    state = {key: said[key] for key in _AGENT & set(said)}
-    for field in fields:
-        keep = {key: value for key, value in keep.items() if key not in COLUMNS[field]}
-    return read_row({**keep, **state, **fields})
+        right = _first(right, (*COLUMNS["reference"], *COLUMNS["answer"]))
+    return read_row(
+        {
+            "question": _first({**said, **asked, **example.extra}, COLUMNS["question"])
+            or _asked(asked),
+            "answer": _first(said, COLUMNS["answer"]),
+            "documents": _first(given, COLUMNS["documents"]),
+            "reference": _first(given, COLUMNS["reference"]) if right is None else right,
+            **{key: said[key] for key in sorted(_AGENT & set(said))},
+        }
+    )
+
+
+def _asked(inputs: Mapping[str, Any]) -> str | None:
+    """Give the question of an agent's input."""
+    messages = inputs.get("messages")
+    return read_input({"answer": "", "messages": messages}).question if messages else None
 
 
 def read_documents(value: object) -> tuple[Document, ...] | None:
     """Read documents.
 
     Args:
-        value: A list of texts, `Document`s or mappings with `page_content`, or one text.
+        value: A list of texts, `Document`s or mappings with `page_content`, or one text; or a
+            mapping that has these under a name in `COLUMNS`, as in the examples of openevals.
 
     Returns:
         The documents, `None` for `None`.
@@ -193,6 +199,8 @@ def read_documents(value: object) -> tuple[Document, ...] | None:
     """
     if value is None:
         return None
+    if isinstance(value, Mapping) and (inner := _first(value, COLUMNS["documents"])) is not None:
+        value = inner
     if hasattr(value, "tolist"):  # arrays, which come from Parquet files
         value = value.tolist()
     return read_input({"answer": "", "documents": value}).documents
@@ -202,6 +210,11 @@ def _parts(value: object, field: str) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return {str(key): inner for key, inner in value.items()}
     return {} if value is None else {field: value}
+
+
+def _is_blank(name: str, value: object) -> bool:
+    """Tell whether this is a field of the row that was left open."""
+    return value is None and any(name in names for names in COLUMNS.values())
 
 
 def _first(parts: Mapping[str, Any], names: Sequence[str]) -> Any:
