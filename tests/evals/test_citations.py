@@ -12,9 +12,13 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from langchain_groundedness import CitationEvaluator, ClaimVerdict, VerificationTask
-from langchain_groundedness.evals._citation_marks import blanked, citation_marks
+from langchain_groundedness.evals._citation_marks import (
+    blanked,
+    citation_marks,
+    reference_list,
+)
 from langchain_groundedness.evals._cited_documents import DocumentIndex
-from langchain_groundedness.testing import ScriptedVerifier
+from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 
 
 @pytest.mark.parametrize(
@@ -63,8 +67,10 @@ def test_blanking_keeps_every_offset(text: str) -> None:
 
 
 def test_reading_a_hostile_text_takes_no_time() -> None:
-    for piece in ("[", "(", "[1,", "(a.", "[a](", "`", "source:", "see ", "[source: ", "\u3010"):
-        assert isinstance(citation_marks(piece * 20_000), list)
+    pieces = ("[", "(", "[1,", "(a.", "[a](", "`", "source:", "see ", "[source: ", "\u3010")
+    for piece in (*pieces, "\n[1] ", "\n1. ", " ", "[1] " + " " * 20_000):
+        assert isinstance(citation_marks(piece * 20_000 if len(piece) < 20 else piece), list)
+        assert reference_list(piece * 20_000 if len(piece) < 20 else piece)[1] == {}
 
 
 FILES = [
@@ -125,11 +131,8 @@ def test_a_piece_of_a_file_that_tells_of_no_section_may_belong_to_any() -> None:
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_a_document_is_found_by_its_own_source(source: str, other: str) -> None:
-    index = DocumentIndex(
-        [Document("x", metadata={"source": other}), Document("y", metadata={"source": source})]
-    )
-    if source.strip():
-        assert 1 in index.find(source) or 0 in index.find(source)
+    documents = [Document(text, metadata={"source": text}) for text in (other, source)]
+    assert 1 in DocumentIndex(documents).find(source) or not source.strip()
 
 
 def judged(task: VerificationTask) -> list[ClaimVerdict]:
@@ -244,13 +247,47 @@ def test_marks_at_the_start_of_a_line_belong_to_what_follows() -> None:
     assert [claim["documents"] for claim in score.details["claims"]] == [[0], [1]]
 
 
-def test_parts_of_a_sentence_have_the_citations_next_to_them() -> None:
-    answer = "Ann is a singer who was born in Chile [1] and has sung in Delhi [2]."
-    marks = citation_marks(answer)
-    assert [mark.targets for mark in marks] == [(1,), (2,)]
-    score = evaluate("Ann sings in Chile [1], and Bob dances in Delhi [2].", "AC", "BD")
-    assert score.details["claims"][0]["documents"] in ([0], [0, 1])
-    assert score.details["completeness"] == 1.0
+@pytest.mark.parametrize(
+    ("answer", "cited"),
+    [
+        ("Ann is a singer [1] and was born in Chile [2].", [[1], [2]]),
+        ("Ann is a singer and was born in Chile [1][2].", [[1, 2], [1, 2]]),
+        ("Ann [1] is a singer and was born in Chile.", [[1], [1]]),
+    ],
+)
+def test_parts_of_a_sentence_have_the_citations_next_to_them(
+    answer: str, cited: list[list[int]]
+) -> None:
+    score = evaluate(answer, "A", "AC")
+    assert [claim["text"] for claim in score.details["claims"]] == [
+        "Ann is a singer.",
+        "Ann was born in Chile.",
+    ]
+    assert [claim["cites"] for claim in score.details["claims"]] == cited
+
+
+def test_claims_without_spans_cite_what_the_sentence_closest_to_them_cites() -> None:
+    extractor = ScriptedClaimExtractor(["Dancing well is what Bob does."])
+    score = evaluate("Ann sings well [1]. Bob is dancing well [2].", "A", "B", extractor=extractor)
+    assert score.details["claims"][0]["documents"] == [1]
+
+
+def test_a_list_of_sources_says_what_its_numbers_stand_for_and_claims_nothing() -> None:
+    answer = "Ann sings well [1]. Bob dances well [2].\n\n## Sources:\n[1] b/ann.md\n[2]: [Bob](bob.md)\n"
+    documents = [
+        Document("B", metadata={"source": "bob.md"}),
+        Document("A", metadata={"source": "ann.md"}),
+    ]
+    score = evaluate(answer, *documents)
+    assert [claim["documents"] for claim in score.details["claims"]] == [[1], [0]]
+    assert score.score == 1.0
+    missing = evaluate(answer, documents[0])
+    assert missing.details["missing"] == [1]
+
+
+def test_a_numbered_list_of_statements_is_no_list_of_sources() -> None:
+    text = "1. Ann sings well.\n2. Bob dances well (bob.md).\n3. See below."
+    assert reference_list(text) == (text, {})
 
 
 def test_a_file_in_pieces_is_cited_as_a_whole() -> None:

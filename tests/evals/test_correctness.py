@@ -218,3 +218,13 @@ def test_the_fingerprint_names_the_verifier_that_is_the_default() -> None:
     assert told["mode"] == "recall"
     assert told["verifier"]["class"].endswith("EmbeddedVerifier")
     assert told != FactualCorrectnessEvaluator().fingerprint()
+
+
+def test_langsmith_and_openevals_may_call_it_with_an_example() -> None:
+    told = FactualCorrectnessEvaluator(**parts())(
+        inputs={"question": "What?"},
+        outputs={"answer": ANSWER},
+        reference_outputs={"answer": REFERENCE},
+    )
+    assert (told["key"], told["score"]) == ("factual_correctness", 1.0)
+    assert told["metadata"]["precision"] == 1.0
