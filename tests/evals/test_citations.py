@@ -273,7 +273,8 @@ def test_claims_without_spans_cite_what_the_sentence_closest_to_them_cites() -> 
 
 
 def test_a_list_of_sources_says_what_its_numbers_stand_for_and_claims_nothing() -> None:
-    answer = "Ann sings well [1]. Bob dances well [2].\n\n## Sources:\n[1] b/ann.md\n[2]: [Bob](bob.md)\n"
+    sources = "## Sources:\n[1] b/ann.md\n[2]: [Bob](bob.md)\n"
+    answer = f"Ann sings well [1]. Bob dances well [2].\n\n{sources}"
     documents = [
         Document("B", metadata={"source": "bob.md"}),
         Document("A", metadata={"source": "ann.md"}),
