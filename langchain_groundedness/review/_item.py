@@ -138,7 +138,8 @@ class Item:
     @property
     def proposal(self) -> str:
         """The text that a reviewer begins to edit."""
-        return self.record.shown_answer or self.record.original_answer or ""
+        record = self.record
+        return record.suggested_answer or record.shown_answer or record.original_answer or ""
 
     @property
     def unlocated(self) -> tuple[ShownClaim, ...]:
