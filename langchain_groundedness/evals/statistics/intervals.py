@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from langchain_groundedness.calibration._threshold_choice import numbered, wilson
+from langchain_groundedness._threshold_choice import numbered, wilson
 from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = ["Estimate", "Grouped", "estimate_mean", "require_share"]
