@@ -125,6 +125,7 @@ if TYPE_CHECKING:
         RetrievalStrength,
         RunnableQueryClassifier,
     )
+    from langchain_groundedness.report import to_html, to_junit, to_markdown, write_report
     from langchain_groundedness.resume import aresume_reviewed, resume_reviewed, resume_value
     from langchain_groundedness.verifiers import EmbeddedDecisionModel
 
@@ -232,6 +233,10 @@ __all__ = [
     "resume_reviewed",
     "resume_value",
     "summarize",
+    "to_html",
+    "to_junit",
+    "to_markdown",
+    "write_report",
 ]
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
@@ -294,6 +299,7 @@ _AROUND_THE_CHECK = {
             "RetrievalStrength",
             "RunnableQueryClassifier",
         ),
+        "report": ("to_html", "to_junit", "to_markdown", "write_report"),
         "resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
     }.items()
     for name in names

@@ -1,0 +1,277 @@
+"""What stands above and below the table of rows; pure."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+
+from langchain_groundedness._html import Html, joined, tag
+from langchain_groundedness.audit._plain import plain_mapping
+from langchain_groundedness.calibration import Reliability
+from langchain_groundedness.evals.values import EvaluationRun
+from langchain_groundedness.report import _plots as plots
+from langchain_groundedness.report import _words as words
+from langchain_groundedness.report._values import (
+    ComparedMetric,
+    MetricFigures,
+    RunComparison,
+    Slice,
+    SliceGroup,
+)
+
+__all__ = ["Overview"]
+
+_MOST_REASONS = 3
+_MOST_BAD_ROWS = 500
+_NOTHING = Html("")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """A run as its page begins and ends."""
+
+    run: EvaluationRun
+    metrics: Sequence[MetricFigures]
+    slices: Sequence[Slice]
+    reliability: Reliability | None
+    comparison: RunComparison | None
+
+    @property
+    def sections(self) -> Html:
+        """Links to the sections that are there."""
+        there = {
+            "metrics": ("Metrics", True),
+            "labels": ("Labels", self.reliability is not None),
+            "slices": ("Slices", bool(self.slices)),
+            "rows": ("Rows", True),
+            "about": ("About", True),
+        }
+        shown = ((place, name) for place, (name, is_there) in there.items() if is_there)
+        return joined(tag("a", name, href=f"#{place}") for place, name in shown)
+
+    @property
+    def main(self) -> Html:
+        """What stands above the rows."""
+        return joined(
+            [
+                self._head(),
+                _section("metrics", "Metrics", self._cards()),
+                _labels(self.reliability) if self.reliability else _NOTHING,
+                self._slices() if self.slices else _NOTHING,
+            ]
+        )
+
+    @property
+    def about(self) -> Html:
+        """What stands below them."""
+        header = self.run.header
+        facts = {
+            "Data set": header.dataset,
+            "Made": f"{header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+            "Took": words.cost(self.run),
+            "Digest": header.digest,
+            "Version": header.version,
+        }
+        evaluators = (_evaluator(key, options) for key, options in header.evaluators.items())
+        return _section(
+            "about",
+            "About this run",
+            tag("dl", *(_fact(name, text) for name, text in facts.items() if text), class_="facts"),
+            *evaluators,
+            _bad_rows(self.run) if self.run.bad_rows else _NOTHING,
+        )
+
+    def _head(self) -> Html:
+        header = self.run.header
+        facts = [
+            tag("span", header.dataset),
+            tag("span", words.count(len(self.run.rows))),
+            tag("span", words.cost(self.run)),
+            tag("time", f"{header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+                datetime=header.made.isoformat()),
+        ]  # fmt: skip
+        return tag(
+            "header",
+            tag("h1", header.name),
+            tag("p", *facts, class_="meta facts-line"),
+            _warnings(self.run),
+            _compared(self.comparison) if self.comparison else _NOTHING,
+            class_="title",
+        )
+
+    def _cards(self) -> Html:
+        changes = self.comparison.metrics if self.comparison else ()
+        by_key = {each.key: each for each in changes}
+        return tag("div", *(_card(m, by_key.get(m.key)) for m in self.metrics), class_="cards")
+
+    def _slices(self) -> Html:
+        tables = (_slice_table(each, self.metrics) for each in self.slices)
+        return _section("slices", "Slices", *tables)
+
+
+def _warnings(run: EvaluationRun) -> Html:
+    said = words.warnings(run)
+    if not said:
+        return _NOTHING
+    links = {
+        "bad rows": tag("a", "Show them", href="#bad-rows"),
+        "failed": tag("button", "Show them", type="button", class_="link", data_status="failed"),
+    }
+    sign = tag("span", "! ", aria_hidden="true")
+    items = (tag("li", sign, text, " ", links.get(kind, "")) for kind, text in said.items())
+    return tag("ul", *items, class_="problem")
+
+
+def _section(place: str, name: str, *children: str) -> Html:
+    heading = tag("h2", name, id=f"h-{place}")
+    return tag("section", heading, *children, id=place, aria_labelledby=f"h-{place}")
+
+
+def _fact(name: str, text: str) -> Html:
+    return tag("div", tag("dt", name), tag("dd", text, dir="auto"))
+
+
+def _compared(found: RunComparison) -> Html:
+    parts = [
+        "Compared with ",
+        tag("b", found.baseline, dir="auto"),
+        f": {words.count(found.both)} in both",
+        f", {found.only_now:,} only in this run" if found.only_now else "",
+        f", {found.only_before:,} only in the other" if found.only_before else "",
+        ". The data sets differ." if found.same_data is False else ".",
+    ]
+    return tag("p", *parts, class_="versus")
+
+
+def _card(metric: MetricFigures, change: ComparedMetric | None) -> Html:
+    found = metric.estimate
+    if found is None:
+        figure = tag(
+            "p", tag("b", words.NONE, class_="mean"), tag("span", "no score", class_="quiet")
+        )
+        drawn = _NOTHING
+    else:
+        told = tag("span", f"{words.interval(found)}", class_="quiet", title="95 % interval")
+        figure = tag("p", tag("b", words.number(found.mean), class_="mean"), told, class_="figure")
+        drawn = plots.distribution(metric)
+    return tag(
+        "article",
+        tag("h3", metric.key, dir="auto"),
+        figure,
+        _change(change) if change else _NOTHING,
+        drawn,
+        _counts(metric),
+        _reasons(metric),
+        class_="card metric",
+    )
+
+
+def _change(change: ComparedMetric) -> Html:
+    found = change.difference
+    if found is None:
+        return tag("p", words.significance(change), class_="change quiet")
+    before = f"before {words.number(change.before.mean)}, " if change.before else ""
+    kind = "higher" if found.mean > 0 else "lower" if found.mean < 0 else "same"
+    counts = [f"▲ {change.higher:,} higher", f"▼ {change.lower:,} lower", f"= {change.same:,} same"]
+    if change.lost:
+        counts.append(f"! {change.lost:,} lost")
+    return tag(
+        "div",
+        tag(
+            "p",
+            tag("b", words.change(found), class_=f"delta {kind}"),
+            f" ({words.interval(found)}) ",
+            tag("span", f"{before}{words.significance(change)}", class_="quiet"),
+        ),
+        tag("p", *(tag("span", text) for text in counts), class_="meta"),
+        class_="change",
+    )
+
+
+def _counts(metric: MetricFigures) -> Html:
+    shown = [tag("span", f"✓ {len(metric.scores):,} scored")]
+    if metric.failed:
+        shown.append(tag("span", f"! {metric.failed:,} failed", class_="tag failed"))
+    if metric.skipped:
+        shown.append(tag("span", f"{words.NONE} {metric.skipped:,} skipped", class_="tag"))
+    return tag("p", *shown, class_="meta")
+
+
+def _reasons(metric: MetricFigures) -> Html:
+    if not metric.reasons:
+        return _NOTHING
+    shown = [
+        tag("li", f"{words.count(each.rows)} {each.status}: {each.text}", dir="auto")
+        for each in metric.reasons[:_MOST_REASONS]
+    ]
+    left = len(metric.reasons) - _MOST_REASONS
+    if left > 0:
+        shown.append(tag("li", f"and {words.count(left, 'other reason')}"))
+    return tag("ul", *shown, class_="why quiet")
+
+
+def _labels(found: Reliability) -> Html:
+    words_ = (
+        f"How often an answer is right, as people have labelled {words.count(found.samples)}, "
+        "by the support probability of its least likely claim. On the diagonal, probabilities are "
+        f"what they say. Calibration error {found.error:.3f}, Brier score {found.brier:.3f}."
+    )
+    drawn = tag("figure", plots.reliability(found), tag("figcaption", words_, class_="quiet"))
+    return _section("labels", "Reliability", tag("div", drawn, class_="card"))
+
+
+def _slice_table(found: Slice, metrics: Sequence[MetricFigures]) -> Html:
+    head = (tag("th", each.key, scope="col", dir="auto") for each in metrics)
+    body = (_slice_row(group, metrics, found.column) for group in found.groups)
+    first = tag("th", found.column, scope="col", dir="auto")
+    table = tag(
+        "table",
+        tag("thead", tag("tr", first, tag("th", "rows", scope="col", class_="number"), *head)),
+        tag("tbody", *body),
+    )
+    return tag("div", table, class_="scroller", tabindex=0, role="region", aria_label=found.column)
+
+
+def _slice_row(group: SliceGroup, metrics: Sequence[MetricFigures], column: str) -> Html:
+    cells = (_slice_cell(group, metric) for metric in metrics)
+    name = tag(
+        "button", group.name, type="button", class_="link", dir="auto",
+        data_column=column, data_value=group.name, title="Show these rows",
+    )  # fmt: skip
+    rows = tag("td", f"{group.rows:,}", class_="number")
+    return tag("tr", tag("th", name, scope="row"), rows, *cells)
+
+
+def _slice_cell(group: SliceGroup, metric: MetricFigures) -> Html:
+    found = group.metrics.get(metric.key)
+    if found is None:
+        return tag("td", words.NONE, class_="quiet")
+    told = f"{words.number(found.mean)}, 95 % interval {words.interval(found)}, {found.rows} scored"
+    drawn = plots.interval(found, metric.bounds, told)
+    mean = tag("b", words.number(found.mean))
+    range_ = tag("span", words.interval(found), class_="quiet")
+    return tag("td", drawn, " ", mean, " ", range_, class_="estimate")
+
+
+def _evaluator(key: str, options: Mapping[str, object]) -> Html:
+    text = json.dumps(plain_mapping(options), indent=2, ensure_ascii=False)
+    return tag("details", tag("summary", key, dir="auto"), tag("pre", text, dir="auto"))
+
+
+def _bad_rows(run: EvaluationRun) -> Html:
+    left = len(run.bad_rows) - _MOST_BAD_ROWS
+    more = tag("p", f"and {words.count(left, 'other')}", class_="quiet") if left > 0 else _NOTHING
+    return joined(
+        [
+            tag("h3", "Rows that could not be read", id="bad-rows"),
+            tag("ul", *_bad_row_items(run), class_="why bad-rows"),
+            more,
+        ]
+    )
+
+
+def _bad_row_items(run: EvaluationRun) -> Iterator[Html]:
+    for each in run.bad_rows[:_MOST_BAD_ROWS]:
+        where = [f"line {each.line}"] if each.line is not None else []
+        where += [f"id {each.id}"] if each.id is not None else []
+        yield tag("li", tag("b", ", ".join(where) or "somewhere"), f": {each.reason}", dir="auto")
