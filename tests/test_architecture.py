@@ -52,6 +52,8 @@ OPTIONAL = (
     "opentelemetry",
     "psycopg",
     "rich",
+    "rouge_score",
+    "sacrebleu",
     "sklearn",
     "sqlalchemy",
     "starlette",
