@@ -1,15 +1,13 @@
 """Two runs beside each other, row by row; pure."""
 
-from collections.abc import Mapping
-
+from langchain_groundedness.evals.statistics import compare_runs
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
-from langchain_groundedness.report._figures import metrics_of, score_of
-from langchain_groundedness.report._statistics import difference
-from langchain_groundedness.report._values import ComparedMetric, Estimate, RunComparison
+from langchain_groundedness.report._figures import score_of
+from langchain_groundedness.report._values import ComparedMetric, RunComparison
 
-__all__ = ["compared"]
+__all__ = ["compared", "paired"]
 
-Rows = Mapping[str, EvaluatedRow]
+Rows = dict[str, EvaluatedRow]
 
 
 def compared(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
@@ -20,49 +18,53 @@ def compared(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
         baseline: The other.
 
     Returns:
-        The comparison, over the metrics that the run has.
+        The comparison, over the metrics that both have.
     """
-    now, before = _by_id(run), _by_id(baseline)
-    means = {metric.key: metric.estimate for metric in metrics_of(baseline)}
+    before = paired(run, baseline)
+    now = {row.row.id: row for row in run.rows if row.row.id in before}
+    there = {row.row.id for row in baseline.rows}
     digests = run.header.digest, baseline.header.digest
+    shared = [key for key in _keys(run) if key in _keys(baseline)]
     return RunComparison(
         baseline=baseline.header.name,
         metrics=tuple(
-            _metric(metric.key, means.get(metric.key), metric.estimate, before, now)
-            for metric in metrics_of(run)
+            ComparedMetric(key, compare_runs(baseline, run, key), _lost(before, now, key))
+            for key in shared
         ),
-        both=len(now.keys() & before.keys()),
-        only_now=len(now.keys() - before.keys()),
-        only_before=len(before.keys() - now.keys()),
+        both=len(before),
+        only_now=sum(row.row.id not in there for row in run.rows),
+        only_before=len(there - {row.row.id for row in run.rows}),
+        other_question=sum(row.row.id in there for row in run.rows) - len(before),
         same_data=digests[0] == digests[1] if all(digests) else None,
     )
 
 
-def _by_id(run: EvaluationRun) -> Rows:
-    return {row.row.id: row for row in run.rows}
+def paired(run: EvaluationRun, baseline: EvaluationRun) -> Rows:
+    """Find the rows of a run in another one.
+
+    Args:
+        run: The run.
+        baseline: The other.
+
+    Returns:
+        The rows of the other, by their ids; those in which something else is asked are left out.
+    """
+    asked = {row.row.id: row.row.question for row in run.rows}
+    return {
+        row.row.id: row
+        for row in baseline.rows
+        if row.row.id in asked and asked[row.row.id] == row.row.question
+    }
 
 
-def _metric(
-    key: str, mean_before: Estimate | None, mean_now: Estimate | None, before: Rows, now: Rows
-) -> ComparedMetric:
-    pairs: list[tuple[float, float]] = []
-    lost = gained = 0
-    for name in [name for name in now if name in before]:
-        was, score = _score(before[name], key), _score(now[name], key)
-        if was is not None and score is not None:
-            pairs.append((was, score))
-        lost += was is not None and score is None
-        gained += was is None and score is not None
-    return ComparedMetric(
-        key=key,
-        before=mean_before,
-        now=mean_now,
-        difference=difference(pairs),
-        higher=sum(score > was for was, score in pairs),
-        lower=sum(score < was for was, score in pairs),
-        same=sum(score == was for was, score in pairs),
-        lost=lost,
-        gained=gained,
+def _keys(run: EvaluationRun) -> dict[str, None]:
+    return dict.fromkeys(score.key for row in run.rows for score in row.scores)
+
+
+def _lost(before: Rows, now: Rows, key: str) -> int:
+    return sum(
+        _score(row, key) is not None and _score(now[name], key) is None
+        for name, row in before.items()
     )
 
 

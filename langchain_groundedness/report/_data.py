@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from langchain_groundedness._marked import SIGNS, is_located
+from langchain_groundedness._printable import printable
 from langchain_groundedness.audit._plain import plain_mapping
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
+from langchain_groundedness.report._comparison import paired
 from langchain_groundedness.report._figures import main_result, score_of, slice_value
-from langchain_groundedness.report._values import MetricFigures, Slice
+from langchain_groundedness.report._values import MetricFigures, SlicedColumn
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
 
 __all__ = ["PageData", "page_data"]
@@ -36,7 +38,7 @@ class PageData(NamedTuple):
 def page_data(
     run: EvaluationRun,
     metrics: Sequence[MetricFigures],
-    slices: Sequence[Slice],
+    slices: Sequence[SlicedColumn],
     baseline: EvaluationRun | None,
 ) -> PageData:
     """Put a run into blocks.
@@ -51,11 +53,11 @@ def page_data(
         The blocks.
     """
     documents = _Documents()
-    before = {row.row.id: row for row in baseline.rows} if baseline else {}
+    before = paired(run, baseline) if baseline else {}
     keys = [metric.key for metric in metrics]
     table = {
         "metrics": [{"key": each.key, "bounds": each.bounds} for each in metrics],
-        "slices": [{"column": s.column, "values": [g.name for g in s.groups]} for s in slices],
+        "slices": [_column(each) for each in slices],
         "compared": baseline is not None,
         "rows": [_summary(row, keys, slices, before.get(row.row.id)) for row in run.rows],
     }
@@ -63,10 +65,14 @@ def page_data(
     return PageData(_json(table), "\n".join(map(_json, rows)), "\n".join(documents.lines))
 
 
+def _column(found: SlicedColumn) -> dict[str, Any]:
+    return {"column": found.column, "values": [g.name for g in found.groups if g.is_value]}
+
+
 def _summary(
     row: EvaluatedRow,
     keys: Sequence[str],
-    slices: Sequence[Slice],
+    slices: Sequence[SlicedColumn],
     before: EvaluatedRow | None,
 ) -> dict[str, Any]:
     result = main_result(row)
@@ -79,7 +85,7 @@ def _summary(
         claims=[verdicts.count(name) for name in SIGNS] if result else None,
         scores=[_shown(score_of(row, key)) for key in keys],
         before=before and [_shown(score_of(before, key)) for key in keys],
-        groups=[slice_value(row, each.column) for each in slices],
+        groups=[printable(slice_value(row, each.column) or "") for each in slices],
     )
 
 

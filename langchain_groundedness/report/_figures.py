@@ -1,22 +1,34 @@
 """Figures of a run: means, what failed, slices, and how reliable its probabilities are; pure."""
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from langchain_groundedness._printable import printable
 from langchain_groundedness.calibration import CalibrationSample, Reliability, ScoredClaim
 from langchain_groundedness.calibration._choosing import reliability
 from langchain_groundedness.calibration._knobs import main_verifier
+from langchain_groundedness.calibration._labelled import read_label
+from langchain_groundedness.evals.statistics import (
+    LabelAgreement,
+    Slice,
+    estimate_mean,
+    run_agreement,
+    slice_scores,
+)
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
-from langchain_groundedness.report._statistics import estimate, read_label
-from langchain_groundedness.report._values import MetricFigures, Reason, Slice, SliceGroup
+from langchain_groundedness.report._values import (
+    MetricFigures,
+    Reason,
+    SlicedColumn,
+    SliceGroup,
+)
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["main_result", "metrics_of", "reliability_of", "score_of", "slice_value", "slices_of"]
 
-_MOST_GROUPS = 20
-_LONGEST_NAME = 80
+_MOST_VALUES = 50
+_LONGEST_VALUE = 80
 
 
 def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
@@ -32,22 +44,29 @@ def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
     for row in run.rows:
         for score in row.scores:
             found.setdefault(score.key, []).append(score)
-    return tuple(_figures(key, run.header.evaluators.get(key, {}), of) for key, of in found.items())
+    return tuple(_figures(run, key, scores) for key, scores in found.items())
 
 
-def _figures(key: str, options: Mapping[str, Any], found: Sequence[RowScore]) -> MetricFigures:
+def _figures(run: EvaluationRun, key: str, found: Sequence[RowScore]) -> MetricFigures:
     scores = tuple(each.score for each in found if each.score is not None)
     statuses = Counter(each.status for each in found)
     reasons = Counter((e.status, e.reason) for e in found if e.reason is not None)
     return MetricFigures(
         key=key,
-        about=str(options.get("class", options.get("type", ""))),
         scores=scores,
-        estimate=estimate(scores),
+        estimate=estimate_mean(scores),
         failed=statuses["failed"],
         skipped=statuses["skipped"],
-        reasons=tuple(Reason(status, text, rows) for (status, text), rows in reasons.most_common()),
+        reasons=tuple(Reason(*why, rows) for why, rows in reasons.most_common()),
+        agreement=_agreement(run, key, scores),
     )
+
+
+def _agreement(run: EvaluationRun, key: str, scores: Sequence[float]) -> LabelAgreement | None:
+    if not scores or min(scores) < 0 or max(scores) > 1:
+        return None
+    found = run_agreement(run.rows, key)
+    return found if found is not None and found.rows else None
 
 
 def score_of(row: EvaluatedRow, key: str) -> RowScore | None:
@@ -77,7 +96,7 @@ def main_result(row: EvaluatedRow) -> GroundednessResult | None:
     return next(of_answer, next(iter(results), None))
 
 
-def slices_of(run: EvaluationRun, metrics: Sequence[MetricFigures]) -> tuple[Slice, ...]:
+def slices_of(run: EvaluationRun, metrics: Sequence[MetricFigures]) -> tuple[SlicedColumn, ...]:
     """Sum up each metric per value of each column that divides the rows into a few groups.
 
     Args:
@@ -88,25 +107,14 @@ def slices_of(run: EvaluationRun, metrics: Sequence[MetricFigures]) -> tuple[Sli
         The slices, in the order of the columns.
     """
     columns = dict.fromkeys(name for row in run.rows for name in row.row.metadata)
-    return tuple(found for name in columns if (found := _slice(run, name, metrics)) is not None)
+    return tuple(_sliced(run, name, metrics) for name in columns if _divides(run, name))
 
 
-def _slice(run: EvaluationRun, column: str, metrics: Sequence[MetricFigures]) -> Slice | None:
-    groups: dict[str, list[EvaluatedRow]] = {}
-    for row in run.rows:
-        value = slice_value(row, column)
-        if value is not None:
-            groups.setdefault(value, []).append(row)
-    if not 1 < len(groups) <= min(_MOST_GROUPS, len(run.rows) // 2):
-        return None
-    largest_first = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    return Slice(
-        column,
-        tuple(
-            SliceGroup(name, len(rows), dict(_estimates(rows, metrics)))
-            for name, rows in largest_first
-        ),
-    )
+def _divides(run: EvaluationRun, column: str) -> bool:
+    given = [row for row in run.rows if row.row.metadata.get(column) is not None]
+    values = {slice_value(row, column) for row in given}
+    few = min(_MOST_VALUES, len(run.rows) // 2)
+    return None not in values and 1 < len(values) <= few
 
 
 def slice_value(row: EvaluatedRow, column: str) -> str | None:
@@ -120,19 +128,25 @@ def slice_value(row: EvaluatedRow, column: str) -> str | None:
         Its value in words; `None` if it has none, or one that cannot name a group.
     """
     value = row.row.metadata.get(column)
-    if not isinstance(value, str | bool | int) or len(str(value)) > _LONGEST_NAME:
-        return None
-    return printable(str(value))
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST_VALUE else None
+    return json.dumps(value) if isinstance(value, bool | int) else None
 
 
-def _estimates(
-    rows: Sequence[EvaluatedRow], metrics: Sequence[MetricFigures]
-) -> Iterator[tuple[str, Any]]:
-    for metric in metrics:
-        found = (score_of(row, metric.key) for row in rows)
-        scores = [score.score for score in found if score is not None and score.score is not None]
-        if scores:
-            yield metric.key, estimate(scores)
+def _sliced(run: EvaluationRun, column: str, metrics: Sequence[MetricFigures]) -> SlicedColumn:
+    by_key = {each.key: slice_scores(run.rows, each.key, column) for each in metrics}
+    groups = []
+    for place, part in enumerate(next(iter(by_key.values()), ())):
+        scores = {key: slices[place].score for key, slices in by_key.items()}
+        known = {key: score for key, score in scores.items() if score is not None}
+        groups.append(SliceGroup(_name(part), part.value is not None, part.rows, known))
+    return SlicedColumn(column, tuple(groups))
+
+
+def _name(part: Slice) -> str:
+    if part.is_rest:
+        return f"{part.values} other values"
+    return "without a value" if part.value is None else printable(part.value)
 
 
 def reliability_of(run: EvaluationRun) -> Reliability | None:
@@ -150,8 +164,12 @@ def reliability_of(run: EvaluationRun) -> Reliability | None:
 
 
 def _sample(row: EvaluatedRow) -> CalibrationSample | None:
-    label, result = read_label(row.row.label), main_result(row)
-    if label is None or result is None or result.original_answer != row.row.answer:
+    result = main_result(row)
+    if row.row.label is None or result is None or result.original_answer != row.row.answer:
+        return None
+    try:
+        is_right = read_label(row.row.label)
+    except ValueError:
         return None
     claims = tuple(map(ScoredClaim.of, result.claims))
-    return CalibrationSample(unit="answer", is_right=label, claims=claims)
+    return CalibrationSample(unit="answer", is_right=is_right, claims=claims)

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 
 from langchain_groundedness._printable import printable
+from langchain_groundedness.evals.statistics import Estimate
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.report import _words as words
 from langchain_groundedness.report._comparison import compared
 from langchain_groundedness.report._figures import metrics_of, score_of, slices_of
 from langchain_groundedness.report._values import (
     ComparedMetric,
-    Estimate,
     MetricFigures,
     RunComparison,
-    Slice,
+    SlicedColumn,
 )
 
 __all__ = ["markdown"]
@@ -70,30 +70,26 @@ def _metrics(metrics: Sequence[MetricFigures]) -> str:
 
 
 def _comparison(found: RunComparison) -> Iterator[str]:
-    only = (
-        f", {found.only_now:,} only in this run" if found.only_now else "",
-        f", {found.only_before:,} only in the other" if found.only_before else "",
-        ". The data sets differ." if found.same_data is False else ".",
-    )
     yield f"## Compared with {_text(found.baseline)}"
-    yield f"{words.count(found.both)} in both{''.join(only)}"
+    yield words.overlap(found)
     heads = ("metric", "before", "now", "change", "95 % interval", "higher", "lower", "same",
              "lost", "is it chance?")  # fmt: skip
     yield _table(heads, map(_change, found.metrics))
 
 
-def _change(found: ComparedMetric) -> tuple[object, ...]:
+def _change(each: ComparedMetric) -> tuple[object, ...]:
+    found = each.found
     by = found.difference
     return (
-        _text(found.key),
-        _mean(found.before),
-        _mean(found.now),
-        words.change(by) if by else words.NONE,
-        words.interval(by) if by else words.NONE,
-        found.higher,
-        found.lower,
+        _text(each.key),
+        words.NONE if found.before is None else words.number(found.before),
+        words.NONE if found.after is None else words.number(found.after),
+        words.change(by.mean) if by else words.NONE,
+        _interval(by),
+        found.better,
+        found.worse,
         found.same,
-        found.lost,
+        each.lost,
         words.significance(found),
     )
 
@@ -109,7 +105,7 @@ def _reasons(metrics: Sequence[MetricFigures]) -> Iterator[str]:
         yield _table(("metric", "status", "rows", "reason"), rows)
 
 
-def _slice(found: Slice, metrics: Sequence[MetricFigures]) -> str:
+def _slice(found: SlicedColumn, metrics: Sequence[MetricFigures]) -> str:
     rows = (
         (
             _text(group.name),

@@ -8,6 +8,7 @@ from datetime import UTC
 from langchain_groundedness._html import Html, joined, tag
 from langchain_groundedness.audit._plain import plain_mapping
 from langchain_groundedness.calibration import Reliability
+from langchain_groundedness.evals.statistics import LabelAgreement
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.report import _plots as plots
 from langchain_groundedness.report import _words as words
@@ -15,7 +16,7 @@ from langchain_groundedness.report._values import (
     ComparedMetric,
     MetricFigures,
     RunComparison,
-    Slice,
+    SlicedColumn,
     SliceGroup,
 )
 
@@ -32,7 +33,7 @@ class Overview:
 
     run: EvaluationRun
     metrics: Sequence[MetricFigures]
-    slices: Sequence[Slice]
+    slices: Sequence[SlicedColumn]
     reliability: Reliability | None
     comparison: RunComparison | None
 
@@ -41,7 +42,7 @@ class Overview:
         """Links to the sections that are there."""
         there = {
             "metrics": ("Metrics", True),
-            "labels": ("Labels", self.reliability is not None),
+            "labels": ("Labels", self._has_labels),
             "slices": ("Slices", bool(self.slices)),
             "rows": ("Rows", True),
             "about": ("About", True),
@@ -56,7 +57,7 @@ class Overview:
             [
                 self._head(),
                 _section("metrics", "Metrics", self._cards()),
-                _labels(self.reliability) if self.reliability else _NOTHING,
+                self._labels() if self._has_labels else _NOTHING,
                 self._slices() if self.slices else _NOTHING,
             ]
         )
@@ -104,6 +105,14 @@ class Overview:
         by_key = {each.key: each for each in changes}
         return tag("div", *(_card(m, by_key.get(m.key)) for m in self.metrics), class_="cards")
 
+    @property
+    def _has_labels(self) -> bool:
+        return self.reliability is not None or any(each.agreement for each in self.metrics)
+
+    def _labels(self) -> Html:
+        drawn = _reliability(self.reliability) if self.reliability else _NOTHING
+        return _section("labels", "Labels", _agreements(self.metrics), drawn)
+
     def _slices(self) -> Html:
         tables = (_slice_table(each, self.metrics) for each in self.slices)
         return _section("slices", "Slices", *tables)
@@ -132,15 +141,8 @@ def _fact(name: str, text: str) -> Html:
 
 
 def _compared(found: RunComparison) -> Html:
-    parts = [
-        "Compared with ",
-        tag("b", found.baseline, dir="auto"),
-        f": {words.count(found.both)} in both",
-        f", {found.only_now:,} only in this run" if found.only_now else "",
-        f", {found.only_before:,} only in the other" if found.only_before else "",
-        ". The data sets differ." if found.same_data is False else ".",
-    ]
-    return tag("p", *parts, class_="versus")
+    name = tag("b", found.baseline, dir="auto")
+    return tag("p", "Compared with ", name, f": {words.overlap(found)}", class_="versus")
 
 
 def _card(metric: MetricFigures, change: ComparedMetric | None) -> Html:
@@ -167,22 +169,20 @@ def _card(metric: MetricFigures, change: ComparedMetric | None) -> Html:
 
 
 def _change(change: ComparedMetric) -> Html:
-    found = change.difference
-    if found is None:
-        return tag("p", words.significance(change), class_="change quiet")
-    before = f"before {words.number(change.before.mean)}, " if change.before else ""
-    kind = "higher" if found.mean > 0 else "lower" if found.mean < 0 else "same"
-    counts = [f"▲ {change.higher:,} higher", f"▼ {change.lower:,} lower", f"= {change.same:,} same"]
+    found = change.found
+    by = found.difference
+    if by is None or found.before is None:
+        return tag("p", words.significance(found), class_="change quiet")
+    kind = "higher" if by.mean > 0 else "lower" if by.mean < 0 else "same"
+    counts = [f"▲ {found.better:,} higher", f"▼ {found.worse:,} lower", f"= {found.same:,} same"]
     if change.lost:
         counts.append(f"! {change.lost:,} lost")
+    delta = tag("b", words.change(by.mean), class_=f"delta {kind}")
+    said = f"was {words.number(found.before)} · {words.significance(found)}"
     return tag(
         "div",
-        tag(
-            "p",
-            tag("b", words.change(found), class_=f"delta {kind}"),
-            f" ({words.interval(found)}) ",
-            tag("span", f"{before}{words.significance(change)}", class_="quiet"),
-        ),
+        tag("p", delta, f" ({words.interval(by)})"),
+        tag("p", said, class_="quiet"),
         tag("p", *(tag("span", text) for text in counts), class_="meta"),
         class_="change",
     )
@@ -210,17 +210,57 @@ def _reasons(metric: MetricFigures) -> Html:
     return tag("ul", *shown, class_="why quiet")
 
 
-def _labels(found: Reliability) -> Html:
-    words_ = (
-        f"How often an answer is right, as people have labelled {words.count(found.samples)}, "
-        "by the support probability of its least likely claim. On the diagonal, probabilities are "
-        f"what they say. Calibration error {found.error:.3f}, Brier score {found.brier:.3f}."
+def _reliability(found: Reliability) -> Html:
+    said = (
+        "How often an answer is right, as people have labelled "
+        f"{words.count(found.samples)}, by the support probability of its least likely claim. On "
+        f"the diagonal, probabilities are what they say. Calibration error {found.error:.3f}, "
+        f"Brier score {found.brier:.3f}."
     )
-    drawn = tag("figure", plots.reliability(found), tag("figcaption", words_, class_="quiet"))
-    return _section("labels", "Reliability", tag("div", drawn, class_="card"))
+    drawn = tag("figure", plots.reliability(found), tag("figcaption", said, class_="quiet"))
+    return tag("div", drawn, class_="card")
 
 
-def _slice_table(found: Slice, metrics: Sequence[MetricFigures]) -> Html:
+def _agreements(metrics: Sequence[MetricFigures]) -> Html:
+    heads = ("metric", "rows", "balanced accuracy", "F1", "kappa")
+    rows = [_agreement(each.key, each.agreement) for each in metrics if each.agreement]
+    if not rows:
+        return _NOTHING
+    said = (
+        "Labels of people beside the scores; at 0.5 or above, a score says that an answer is right."
+    )
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
+    return joined(
+        [
+            tag("p", said, class_="quiet"),
+            _scroller("Agreement with labels", tag("table", head, tag("tbody", *rows))),
+        ]
+    )
+
+
+def _agreement(key: str, found: LabelAgreement) -> Html:
+    shares = (
+        (found.balanced_accuracy, found.balanced_accuracy_interval),
+        (found.f1, found.f1_interval),
+        (found.kappa, found.kappa_interval),
+    )
+    cells = (_share(share, interval) for share, interval in shares)
+    name = tag("th", key, scope="row", dir="auto")
+    return tag("tr", name, tag("td", f"{found.rows:,}"), *cells)
+
+
+def _share(share: float | None, interval: tuple[float, float] | None) -> Html:
+    if share is None:
+        return tag("td", words.NONE)
+    low_high = "" if interval is None else " to ".join(map(words.number, interval))
+    return tag("td", tag("b", words.number(share)), " ", tag("span", low_high, class_="quiet"))
+
+
+def _scroller(name: str, table: Html) -> Html:
+    return tag("div", table, class_="scroller", tabindex=0, role="region", aria_label=name)
+
+
+def _slice_table(found: SlicedColumn, metrics: Sequence[MetricFigures]) -> Html:
     head = (tag("th", each.key, scope="col", dir="auto") for each in metrics)
     body = (_slice_row(group, metrics, found.column) for group in found.groups)
     first = tag("th", found.column, scope="col", dir="auto")
@@ -229,12 +269,14 @@ def _slice_table(found: Slice, metrics: Sequence[MetricFigures]) -> Html:
         tag("thead", tag("tr", first, tag("th", "rows", scope="col", class_="number"), *head)),
         tag("tbody", *body),
     )
-    return tag("div", table, class_="scroller", tabindex=0, role="region", aria_label=found.column)
+    return _scroller(found.column, table)
 
 
 def _slice_row(group: SliceGroup, metrics: Sequence[MetricFigures], column: str) -> Html:
     cells = (_slice_cell(group, metric) for metric in metrics)
-    name = tag(
+    name: str = group.name
+    if group.is_value:
+        name = tag(
         "button", group.name, type="button", class_="link", dir="auto",
         data_column=column, data_value=group.name, title="Show these rows",
     )  # fmt: skip
@@ -246,7 +288,7 @@ def _slice_cell(group: SliceGroup, metric: MetricFigures) -> Html:
     found = group.metrics.get(metric.key)
     if found is None:
         return tag("td", words.NONE, class_="quiet")
-    told = f"{words.number(found.mean)}, 95 % interval {words.interval(found)}, {found.rows} scored"
+    told = f"{words.number(found.mean)}, 95 % interval {words.interval(found)}, {found.n} scored"
     drawn = plots.interval(found, metric.bounds, told)
     mean = tag("b", words.number(found.mean))
     range_ = tag("span", words.interval(found), class_="quiet")

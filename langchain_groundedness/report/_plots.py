@@ -7,7 +7,8 @@ from langchain_groundedness._printable import printable
 from langchain_groundedness._svg import Plot
 from langchain_groundedness.calibration import Reliability
 from langchain_groundedness.calibration._plot import reliability_plot
-from langchain_groundedness.report._values import Estimate, MetricFigures
+from langchain_groundedness.evals.statistics import Estimate
+from langchain_groundedness.report._values import MetricFigures
 
 __all__ = ["distribution", "interval", "reliability"]
 
@@ -72,10 +73,11 @@ def interval(estimate: Estimate, bounds: tuple[float, float], told: str) -> Html
 
     middle = _HIGH // 2
     ends = {"y1": middle, "y2": middle}
+    first, last = (estimate.mean if end is None else end for end in (estimate.low, estimate.high))
     return tag(
         "svg",
         tag("line", class_="scale", x1=_INSET, x2=_WIDE - _INSET, **ends),
-        tag("line", class_="range", x1=place(estimate.low), x2=place(estimate.high), **ends),
+        tag("line", class_="range", x1=place(first), x2=place(last), **ends),
         tag("circle", class_="mean", cx=place(estimate.mean), cy=middle, r=4),
         class_="interval",
         role="img",

@@ -3,38 +3,16 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from langchain_groundedness.evals.statistics import Estimate, LabelAgreement, PairedComparison
+
 __all__ = [
     "ComparedMetric",
-    "Difference",
-    "Estimate",
     "MetricFigures",
     "Reason",
     "RunComparison",
-    "Slice",
     "SliceGroup",
+    "SlicedColumn",
 ]
-
-
-class Estimate(NamedTuple):
-    """A mean, and what it could be by chance."""
-
-    mean: float
-    low: float
-    """Lower end of the 95 % interval."""
-    high: float
-    rows: int
-    """How many it is the mean of."""
-
-
-class Difference(NamedTuple):
-    """How much a mean has changed, over the rows that have a score in both runs."""
-
-    mean: float
-    low: float
-    high: float
-    rows: int
-    p_value: float
-    """How often chance alone makes a change as large."""
 
 
 class Reason(NamedTuple):
@@ -50,8 +28,6 @@ class MetricFigures(NamedTuple):
     """What a metric says about a run."""
 
     key: str
-    about: str
-    """What has measured it: the class of the evaluator."""
     scores: tuple[float, ...]
     estimate: Estimate | None
     """`None` if no row has a score."""
@@ -59,6 +35,8 @@ class MetricFigures(NamedTuple):
     skipped: int
     reasons: tuple[Reason, ...]
     """The commonest first."""
+    agreement: LabelAgreement | None
+    """With the labels of people; `None` without any, and for scores that go beyond 0 to 1."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -70,12 +48,14 @@ class SliceGroup(NamedTuple):
     """The rows with the same value of a column."""
 
     name: str
+    is_value: bool
+    """False for those without a value, and for the rest."""
     rows: int
     metrics: Mapping[str, Estimate]
     """By key; those with scores only."""
 
 
-class Slice(NamedTuple):
+class SlicedColumn(NamedTuple):
     """A run by one column of its data set."""
 
     column: str
@@ -84,20 +64,12 @@ class Slice(NamedTuple):
 
 
 class ComparedMetric(NamedTuple):
-    """A metric before and now."""
+    """A metric in both runs."""
 
     key: str
-    before: Estimate | None
-    """Over all rows of the baseline that have a score."""
-    now: Estimate | None
-    difference: Difference | None
-    """Over the rows that have a score in both; `None` if none has."""
-    higher: int
-    lower: int
-    same: int
+    found: PairedComparison
     lost: int
     """Rows that had a score, and have none now."""
-    gained: int
 
 
 class RunComparison(NamedTuple):
@@ -106,9 +78,12 @@ class RunComparison(NamedTuple):
     baseline: str
     """Its name."""
     metrics: tuple[ComparedMetric, ...]
+    """Those that both have."""
     both: int
-    """Rows that are in both, by their ids."""
+    """Rows that are in both: the same id, and the same question."""
     only_now: int
     only_before: int
+    other_question: int
+    """Rows with the same id in which something else is asked."""
     same_data: bool | None
     """Whether both say that their data sets are the same; `None` if one of them does not say."""

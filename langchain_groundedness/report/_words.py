@@ -1,14 +1,24 @@
 """Figures in words, the same in every format; pure."""
 
+from langchain_groundedness.evals.statistics import Estimate, PairedComparison
 from langchain_groundedness.evals.values import EvaluationRun
-from langchain_groundedness.report._values import ComparedMetric, Difference, Estimate
+from langchain_groundedness.report._values import RunComparison
 
-__all__ = ["NONE", "change", "cost", "count", "interval", "number", "significance", "warnings"]
+__all__ = [
+    "NONE",
+    "change",
+    "cost",
+    "count",
+    "interval",
+    "number",
+    "overlap",
+    "significance",
+    "warnings",
+]
 
 NONE = "\N{EN DASH}"
 """In the place of a figure that is not there."""
 
-_SURE = 0.05
 _TINY = 0.001
 _TEN = 10
 _MINUTE = 60
@@ -39,48 +49,67 @@ def count(rows: int, what: str = "row") -> str:
     return f"{rows:,} {what}{'' if rows == 1 else 's'}"
 
 
-def interval(estimate: Estimate | Difference) -> str:
+def interval(estimate: Estimate) -> str:
     """Write an interval.
 
     Args:
-        estimate: What has one.
+        estimate: A mean.
 
     Returns:
-        Such as `0.71 to 0.89`.
+        Such as `0.710 to 0.890`.
     """
+    if estimate.low is None or estimate.high is None:
+        return "interval not known"
     return f"{number(estimate.low)} to {number(estimate.high)}"
 
 
-def change(difference: Difference) -> str:
+def change(difference: float) -> str:
     """Write a difference with its sign and direction.
 
     Args:
         difference: The difference.
 
     Returns:
-        Such as `▲ +0.12`.
+        Such as `▲ +0.120`.
     """
-    arrow = "▲" if difference.mean > 0 else "▼" if difference.mean < 0 else "="
-    return f"{arrow} {difference.mean:+.3f}"
+    arrow = "▲" if difference > 0 else "▼" if difference < 0 else "="
+    return f"{arrow} {difference:+.3f}"
 
 
-def significance(metric: ComparedMetric) -> str:
+def significance(found: PairedComparison) -> str:
     """Say whether a change is more than chance.
 
     Args:
-        metric: The metric before and now.
+        found: A metric in two runs.
 
     Returns:
         A sentence without its full stop.
     """
-    found = metric.difference
-    if found is None:
+    if found.p_value is None:
         return "no row has a score in both runs"
-    p_value = "p < 0.001" if found.p_value < _TINY else f"p = {found.p_value:.3f}"
-    if not metric.higher and not metric.lower:
+    if not found.better and not found.worse:
         return f"no score has changed in {count(found.rows)}"
-    sure = "more than chance" if found.p_value < _SURE else "could be chance"
-    return f"{sure}, {p_value}"
+    p_value = "p < 0.001" if found.p_value < _TINY else f"p = {found.p_value:.3f}"
+    return f"{'more than chance' if found.is_significant() else 'could be chance'}, {p_value}"
+
+
+def overlap(found: RunComparison) -> str:
+    """Say which rows two runs share.
+
+    Args:
+        found: The comparison.
+
+    Returns:
+        A sentence.
+    """
+    parts = (
+        f"{count(found.both)} in both",
+        f"{found.only_now:,} only in this run" if found.only_now else "",
+        f"{found.only_before:,} only in the other" if found.only_before else "",
+        f"{found.other_question:,} with another question" if found.other_question else "",
+    )
+    differ = " The data sets differ." if found.same_data is False else ""
+    return f"{', '.join(filter(None, parts))}.{differ}"
 
 
 def cost(run: EvaluationRun) -> str:
