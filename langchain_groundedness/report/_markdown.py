@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC
 
 from langchain_groundedness._printable import printable
 from langchain_groundedness.evals.statistics import Estimate
@@ -51,14 +50,7 @@ def markdown(run: EvaluationRun, baseline: EvaluationRun | None = None) -> str:
 
 
 def _head(run: EvaluationRun) -> str:
-    header = run.header
-    facts = (
-        _text(header.dataset),
-        words.count(len(run.rows)),
-        words.cost(run),
-        f"{header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
-    )
-    return f"# {_text(header.name)}\n\n{' · '.join(facts)}"
+    return f"# {_text(run.header.name)}\n\n{_text(words.facts(run))}"
 
 
 def _metrics(metrics: Sequence[MetricFigures]) -> str:

@@ -25,6 +25,14 @@ __all__ = ["Overview"]
 _MOST_REASONS = 3
 _MOST_BAD_ROWS = 500
 _NOTHING = Html("")
+_ABOUT_METRICS = (
+    "Means of the rows that have a score, with 95 % intervals; below them, how many rows have "
+    "which score."
+)
+_ABOUT_SLICES = (
+    "Means with 95 % intervals. Each scale runs from the lowest to the highest end of an interval "
+    "in its column; of many intervals, some lie apart by chance alone."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +64,9 @@ class Overview:
         return joined(
             [
                 self._head(),
-                _section("metrics", "Metrics", self._cards()),
+                _section(
+                    "metrics", "Metrics", tag("p", _ABOUT_METRICS, class_="quiet"), self._cards()
+                ),
                 self._labels() if self._has_labels else _NOTHING,
                 self._slices() if self.slices else _NOTHING,
             ]
@@ -84,17 +94,10 @@ class Overview:
 
     def _head(self) -> Html:
         header = self.run.header
-        facts = [
-            tag("span", header.dataset),
-            tag("span", words.count(len(self.run.rows))),
-            tag("span", words.cost(self.run)),
-            tag("time", f"{header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
-                datetime=header.made.isoformat()),
-        ]  # fmt: skip
         return tag(
             "header",
             tag("h1", header.name),
-            tag("p", *facts, class_="meta facts-line"),
+            tag("p", words.facts(self.run), class_="quiet"),
             _warnings(self.run),
             _compared(self.comparison) if self.comparison else _NOTHING,
             class_="title",
@@ -115,7 +118,7 @@ class Overview:
 
     def _slices(self) -> Html:
         tables = (_slice_table(each, self.metrics) for each in self.slices)
-        return _section("slices", "Slices", *tables)
+        return _section("slices", "Slices", tag("p", _ABOUT_SLICES, class_="quiet"), *tables)
 
 
 def _warnings(run: EvaluationRun) -> Html:
@@ -262,7 +265,8 @@ def _scroller(name: str, table: Html) -> Html:
 
 def _slice_table(found: SlicedColumn, metrics: Sequence[MetricFigures]) -> Html:
     head = (tag("th", each.key, scope="col", dir="auto") for each in metrics)
-    body = (_slice_row(group, metrics, found.column) for group in found.groups)
+    scales = {each.key: _scale(found, each) for each in metrics}
+    body = (_slice_row(group, scales, found.column) for group in found.groups)
     first = tag("th", found.column, scope="col", dir="auto")
     table = tag(
         "table",
@@ -272,8 +276,15 @@ def _slice_table(found: SlicedColumn, metrics: Sequence[MetricFigures]) -> Html:
     return _scroller(found.column, table)
 
 
-def _slice_row(group: SliceGroup, metrics: Sequence[MetricFigures], column: str) -> Html:
-    cells = (_slice_cell(group, metric) for metric in metrics)
+def _scale(found: SlicedColumn, metric: MetricFigures) -> plots.Bounds:
+    """Give between which values the groups lie: all of the metric's, where there is just one."""
+    known = [group.metrics[metric.key] for group in found.groups if metric.key in group.metrics]
+    ends = [end for each in known for end in (each.low, each.mean, each.high) if end is not None]
+    return (min(ends), max(ends)) if ends and min(ends) < max(ends) else metric.bounds
+
+
+def _slice_row(group: SliceGroup, scales: Mapping[str, plots.Bounds], column: str) -> Html:
+    cells = (_slice_cell(group, key, scale) for key, scale in scales.items())
     name: str = group.name
     if group.is_value:
         name = tag(
@@ -284,12 +295,12 @@ def _slice_row(group: SliceGroup, metrics: Sequence[MetricFigures], column: str)
     return tag("tr", tag("th", name, scope="row"), rows, *cells)
 
 
-def _slice_cell(group: SliceGroup, metric: MetricFigures) -> Html:
-    found = group.metrics.get(metric.key)
+def _slice_cell(group: SliceGroup, key: str, scale: plots.Bounds) -> Html:
+    found = group.metrics.get(key)
     if found is None:
         return tag("td", words.NONE, class_="quiet")
     told = f"{words.number(found.mean)}, 95 % interval {words.interval(found)}, {found.n} scored"
-    drawn = plots.interval(found, metric.bounds, told)
+    drawn = plots.interval(found, scale, told)
     mean = tag("b", words.number(found.mean))
     range_ = tag("span", words.interval(found), class_="quiet")
     return tag("td", drawn, " ", mean, " ", range_, class_="estimate")

@@ -10,7 +10,10 @@ from langchain_groundedness.calibration._plot import reliability_plot
 from langchain_groundedness.evals.statistics import Estimate
 from langchain_groundedness.report._values import MetricFigures
 
-__all__ = ["distribution", "interval", "reliability"]
+__all__ = ["Bounds", "distribution", "interval", "reliability"]
+
+Bounds = tuple[float, float]
+"""Where a scale begins and ends."""
 
 _BINS = 20
 _WIDE, _HIGH = 120, 16
@@ -55,7 +58,7 @@ def _counts(scores: Sequence[float], low: float, high: float) -> list[int]:
     return counts
 
 
-def interval(estimate: Estimate, bounds: tuple[float, float], told: str) -> Html:
+def interval(estimate: Estimate, bounds: Bounds, told: str) -> Html:
     """Draw a mean with its interval on a scale.
 
     Args:

@@ -1,5 +1,7 @@
 """Figures in words, the same in every format; pure."""
 
+from datetime import UTC
+
 from langchain_groundedness.evals.statistics import Estimate, PairedComparison
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.report._values import RunComparison
@@ -130,6 +132,19 @@ def cost(run: EvaluationRun) -> str:
     tokens = (usage.input_tokens, "read"), (usage.output_tokens, "written")
     parts.extend(f"{n:,} tokens {what}" for n, what in tokens if n is not None)
     return " · ".join(parts)
+
+
+def facts(run: EvaluationRun) -> str:
+    """Say what a run is of, and what it took.
+
+    Args:
+        run: The run.
+
+    Returns:
+        Data set, rows, cost and time, in one line.
+    """
+    made = f"{run.header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return " · ".join((run.header.dataset, count(len(run.rows)), cost(run), made))
 
 
 def warnings(run: EvaluationRun) -> dict[str, str]:

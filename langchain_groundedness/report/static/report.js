@@ -137,7 +137,9 @@ function more(count = CHUNK) {
   const next = order.slice(listed, listed + count);
   at("table").tBodies[0].append(...next.map(tableRow));
   listed += next.length;
-  at("more").hidden = listed >= order.length;
+  const left = order.length - listed;
+  at("more").hidden = left <= 0;
+  at("more").firstChild.textContent = `Show ${Math.min(CHUNK, left)} more of ${left.toLocaleString("en")}`;
 }
 
 function tableRow(place) {
@@ -651,10 +653,11 @@ at("filters").addEventListener("input", () => {
 });
 at("filters").addEventListener("reset", () => setTimeout(list));
 at("filters").addEventListener("submit", (event) => event.preventDefault());
-at("more").addEventListener("click", () => more());
-new IntersectionObserver((seen) => {
-  if (seen.some((each) => each.isIntersecting) && open === null) more();
-}, { rootMargin: "600px" }).observe(at("more"));
+at("more").addEventListener("click", () => {
+  const first = listed;
+  more();
+  at("table").tBodies[0].rows[first].querySelector("a").focus();
+});
 addEventListener("beforeprint", () => more(Math.max(0, PRINTED - listed)));
 addEventListener("hashchange", route);
 
