@@ -18,7 +18,9 @@ from langchain_groundedness.report._values import (
 
 __all__ = ["markdown"]
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]()#!|~$@]|^[-+=]|(?<=\w)\.(?=\w)|:(?=//))")
+_MARKUP = re.compile(
+    r"([\\`*{}\[\]()#!|~$@]|(?<![^\W_])_|_(?![^\W_])|^[-+=]|(?<=\w)\.(?=\w)|:(?=//))"
+)
 _MOST_ROWS = 10
 _MOST_REASONS = 10
 _LONGEST = 200
