@@ -47,8 +47,9 @@ PROBLEMS = r"""() => {
         if (!document.getElementById(id)) found.push(a + ' leads nowhere: ' + id);
   const ids = all('[id]').map(e => e.id);
   if (new Set(ids).size !== ids.length) found.push('an id is there twice');
-  for (const s of ['html[lang]', 'title', 'main', 'h1', 'header', '[role=status]'])
-    if (all(s).length !== 1) found.push(all(s).length + ' of ' + s);
+  for (const s of ['html[lang]', 'head > title', 'main', 'h1', 'header', '[role=status]'])
+    if (all(s).filter(e => !e.closest('[hidden]')).length !== 1)
+      found.push(all(s).length + ' of ' + s);
   let level = 0;
   for (const h of all('h1, h2, h3, h4')) {
     const now = +h.tagName[1];

@@ -95,7 +95,7 @@ class Overview:
     def _head(self) -> Html:
         header = self.run.header
         return tag(
-            "header",
+            "div",
             tag("h1", header.name),
             tag("p", words.facts(self.run), class_="quiet"),
             _warnings(self.run),
@@ -232,7 +232,16 @@ def _agreements(metrics: Sequence[MetricFigures]) -> Html:
     said = (
         "Labels of people beside the scores; at 0.5 or above, a score says that an answer is right."
     )
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
+    head = tag(
+        "thead",
+        tag(
+            "tr",
+            *(
+                tag("th", name, scope="col", class_="amount" if name == "rows" else None)
+                for name in heads
+            ),
+        ),
+    )
     return joined(
         [
             tag("p", said, class_="quiet"),
@@ -249,7 +258,7 @@ def _agreement(key: str, found: LabelAgreement) -> Html:
     )
     cells = (_share(share, interval) for share, interval in shares)
     name = tag("th", key, scope="row", dir="auto")
-    return tag("tr", name, tag("td", f"{found.rows:,}"), *cells)
+    return tag("tr", name, tag("td", f"{found.rows:,}", class_="amount"), *cells)
 
 
 def _share(share: float | None, interval: tuple[float, float] | None) -> Html:
@@ -270,7 +279,7 @@ def _slice_table(found: SlicedColumn, metrics: Sequence[MetricFigures]) -> Html:
     first = tag("th", found.column, scope="col", dir="auto")
     table = tag(
         "table",
-        tag("thead", tag("tr", first, tag("th", "rows", scope="col", class_="number"), *head)),
+        tag("thead", tag("tr", first, tag("th", "rows", scope="col", class_="amount"), *head)),
         tag("tbody", *body),
     )
     return _scroller(found.column, table)
@@ -291,7 +300,7 @@ def _slice_row(group: SliceGroup, scales: Mapping[str, plots.Bounds], column: st
         "button", group.name, type="button", class_="link", dir="auto",
         data_column=column, data_value=group.name, title="Show these rows",
     )  # fmt: skip
-    rows = tag("td", f"{group.rows:,}", class_="number")
+    rows = tag("td", f"{group.rows:,}", class_="amount")
     return tag("tr", tag("th", name, scope="row"), rows, *cells)
 
 
@@ -299,7 +308,7 @@ def _slice_cell(group: SliceGroup, key: str, scale: plots.Bounds) -> Html:
     found = group.metrics.get(key)
     if found is None:
         return tag("td", words.NONE, class_="quiet")
-    told = f"{words.number(found.mean)}, 95 % interval {words.interval(found)}, {found.n} scored"
+    told = f"{words.number(found.mean)}, {words.count(found.n)} scored, {words.interval(found)}"
     drawn = plots.interval(found, scale, told)
     mean = tag("b", words.number(found.mean))
     range_ = tag("span", words.interval(found), class_="quiet")

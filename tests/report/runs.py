@@ -56,7 +56,13 @@ def small() -> EvaluationRun:
     return run(
         row(
             "r-1",
-            scored("faithfulness", 0.5, result=checked, comment="2 of 4 claims are supported"),
+            scored(
+                "faithfulness",
+                0.5,
+                result=checked,
+                comment="2 of 4 claims are supported",
+                details={"statements": 4},
+            ),
             scored("context_relevance", 1.0),
             question=checked.question,
             answer=checked.answer,

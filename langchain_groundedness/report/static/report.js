@@ -232,6 +232,7 @@ function makeFilters() {
   at("group-field").hidden = data.slices.length === 0;
   at("change-field").hidden = !data.compared;
   at("filters").hidden = false;
+  at("no-script").hidden = true;
 }
 
 function showGroup(button) {
