@@ -66,7 +66,7 @@ def _agreement(run: EvaluationRun, key: str, scores: Sequence[float]) -> LabelAg
     if not scores or min(scores) < 0 or max(scores) > 1:
         return None
     found = run_agreement(run.rows, key)
-    return found if found is not None and found.rows else None
+    return found if found is not None and found.balanced_accuracy is not None else None
 
 
 def score_of(row: EvaluatedRow, key: str) -> RowScore | None:

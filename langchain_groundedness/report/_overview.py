@@ -83,12 +83,13 @@ class Overview:
             "Digest": header.digest,
             "Version": header.version,
         }
+        shown = (_fact(name, text) for name, text in facts.items() if text)
+        listed = tag("dl", *shown, class_="details")
         evaluators = (_evaluator(key, options) for key, options in header.evaluators.items())
         return _section(
             "about",
             "About this run",
-            tag("dl", *(_fact(name, text) for name, text in facts.items() if text), class_="facts"),
-            *evaluators,
+            tag("div", listed, *evaluators, class_="card"),
             _bad_rows(self.run) if self.run.bad_rows else _NOTHING,
         )
 

@@ -36,7 +36,8 @@ class MetricFigures(NamedTuple):
     reasons: tuple[Reason, ...]
     """The commonest first."""
     agreement: LabelAgreement | None
-    """With the labels of people; `None` without any, and for scores that go beyond 0 to 1."""
+    """With the labels of people; `None` unless some say right and some wrong, and for scores that
+    go beyond 0 to 1."""
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -106,6 +106,12 @@ def test_any_text_comes_out_of_the_blocks_as_it_went_in(text: str) -> None:
     assert details(made).get("reference", "") == text
 
 
+def test_a_text_that_looks_like_a_place_of_the_template_stays_as_it_is() -> None:
+    made = run(row("$rows", scored("m", 0.5)), keys=("m",), name="${script} $table")
+    assert "<h1>${script} $table</h1>" in to_html(made)
+    assert table(made)["rows"][0]["id"] == "$rows"
+
+
 def test_half_a_character_does_not_keep_the_page_from_being_written() -> None:
     made = run(row("\ud83d", scored("\ud83d", 0.5), question="\ud83d"), keys=("\ud83d",))
     to_html(made).encode("utf-8")
@@ -182,7 +188,7 @@ def test_labels_bring_the_plot_of_reliability_and_the_agreement() -> None:
     html = to_html(large(60))
     assert 'aria-label="Reliability on 60 answers' in html
     assert "balanced accuracy" in html
-    assert "balanced accuracy" not in to_html(run(row("a", scored("m", 0.5)), keys=("m",)))
+    assert "balanced accuracy" not in to_html(small())  # only wrong answers are labelled
 
 
 def test_a_comparison_holds_what_each_row_was_before() -> None:

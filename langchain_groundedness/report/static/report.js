@@ -300,10 +300,10 @@ function fillRow(row, more, choice) {
       el("div", { class: "left" },
         more.results && more.results.length > 1 ? choices(row, more, choice) : null,
         answerCard(row, more, result),
-        scoresCard(row, more),
-        result ? claimList(result, documents) : null,
         more.before ? beforeCard(more.before) : null,
         more.reference === undefined ? null : textCard("Reference", more.reference),
+        scoresCard(row, more),
+        result ? claimList(result, documents) : null,
         more.metadata.length ? described("Other columns", more.metadata) : null),
       documentPane(documents, more, result)));
 }
