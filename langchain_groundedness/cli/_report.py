@@ -20,8 +20,8 @@ _BELOW = 1
 
 HELP = """Write what an evaluation says: a page, Markdown, or JUnit's XML for CI.
 
-Without -o, Markdown is printed. Exit code 1 if a metric is below its threshold; rows that could not
-be checked count as 0 then.
+Without -o, Markdown is printed. With --fail-under, the exit code is 1 also if rows could not be
+checked, or if the run was interrupted.
 
 \b
 Examples:
@@ -56,15 +56,23 @@ def report(
             help="Exit with 1 if the mean of the metric is below. May be given more than once.",
         ),
     ] = None,
+    max_failed: Annotated[
+        int,
+        typer.Option(
+            min=0, help="With --fail-under: how many rows may have failed, or be unreadable."
+        ),
+    ] = 0,
 ) -> None:
     """Write reports; `HELP` tells the user the rest."""
     with ending("cannot make the report"):
         thresholds = dict(map(_threshold, fail_under or ()))
         found = load_run(run)
         baseline = None if compare is None else load_run(compare)
-        verdicts = judge(found, thresholds)
+        verdicts = judge(found, thresholds, max_failed=max_failed)
         for path in output or ():
-            write_report(found, path, baseline=baseline, fail_under=thresholds)
+            write_report(
+                found, path, baseline=baseline, fail_under=thresholds, max_failed=max_failed
+            )
             typer.echo(f"written to {printable(str(path))}", err=True)
         if not output:
             typer.echo(to_markdown(found, baseline=baseline), nl=False)

@@ -23,16 +23,18 @@ class Verdict(NamedTuple):
     """Why, in one line."""
 
 
-def judge(run: EvaluationRun, fail_under: Mapping[str, float]) -> list[Verdict]:
-    """Compare means with thresholds.
+def judge(
+    run: EvaluationRun, fail_under: Mapping[str, float], *, max_failed: int = 0
+) -> list[Verdict]:
+    """Compare means with thresholds, as `langchain-groundedness evaluate --fail-under` does.
 
-    What was not checked does not pass: rows that failed, and those that could not be read, count as
-    0 here, a run that was interrupted fails, and so does a metric without any score. Skipped rows
-    do not count: there is nothing that the metric could be of.
+    What was not checked does not pass: a run that was interrupted fails, and so does a metric
+    without any score. Skipped rows do not count: there is nothing that the metric could be of.
 
     Args:
         run: The run.
         fail_under: Thresholds by the key of their metric.
+        max_failed: How many rows may have failed, or not been readable.
 
     Returns:
         One verdict per threshold.
@@ -43,7 +45,7 @@ def judge(run: EvaluationRun, fail_under: Mapping[str, float]) -> list[Verdict]:
     metrics = {metric.key: metric for metric in metrics_of(run)}
     for key, threshold in fail_under.items():
         _check(key, threshold, list(metrics))
-    return [_judged(run, metrics[key], least) for key, least in fail_under.items()]
+    return [_judged(run, metrics[key], least, max_failed) for key, least in fail_under.items()]
 
 
 def _check(key: str, threshold: float, known: Sequence[str]) -> None:
@@ -55,20 +57,20 @@ def _check(key: str, threshold: float, known: Sequence[str]) -> None:
         raise ConfigurationError(msg)
 
 
-def _judged(run: EvaluationRun, metric: MetricFigures, least: float) -> Verdict:
+def _judged(run: EvaluationRun, metric: MetricFigures, least: float, max_failed: int) -> Verdict:
     lost = metric.failed + len(run.bad_rows)
-    if not metric.scores:
+    if metric.estimate is None:
         return Verdict(metric.key, least, passed=False, text=f"{metric.key}: no row has a score")
-    mean = math.fsum(metric.scores) / (len(metric.scores) + lost)
+    mean = metric.estimate.mean
+    faults = []
+    if mean < least:
+        faults.append(f"{_exact(mean, least)} is below {least:g}")
+    if lost > max_failed:
+        faults.append(f"{count(lost)} failed or could not be read, more than {max_failed:,}")
     if not run.complete:
-        text = f"{metric.key}: the run was interrupted, rows are missing"
-        return Verdict(metric.key, least, passed=False, text=text)
-    passed = mean >= least
-    than = f"not below {least:g}" if passed else f"below {least:g}"
-    text = f"{metric.key}: {_exact(mean, least)} is {than} ({count(len(metric.scores))} scored"
-    if lost:
-        text += f", {count(lost)} without a score counted as 0"
-    return Verdict(metric.key, least, passed=passed, text=f"{text})")
+        faults.append("the run was interrupted, rows are missing")
+    text = "; ".join(faults) or f"{_exact(mean, least)} is not below {least:g}"
+    return Verdict(metric.key, least, passed=not faults, text=f"{metric.key}: {text}")
 
 
 def _exact(mean: float, least: float) -> str:

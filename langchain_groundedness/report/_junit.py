@@ -19,13 +19,14 @@ _Case = tuple[str, str, str]
 """Name, what is in it (`failure`, `error`, `skipped`, or nothing), and why."""
 
 
-def junit(run: EvaluationRun, fail_under: Mapping[str, float]) -> str:
+def junit(run: EvaluationRun, fail_under: Mapping[str, float], *, max_failed: int = 0) -> str:
     """Write a run as test results.
 
     Args:
         run: The run.
         fail_under: Thresholds by the key of their metric; without any, rows fail only if they could
             not be checked.
+        max_failed: How many rows may fail for the case of the mean to pass.
 
     Returns:
         The text of an XML file: a suite per metric, a case per row, and one for the mean.
@@ -33,7 +34,7 @@ def junit(run: EvaluationRun, fail_under: Mapping[str, float]) -> str:
     Raises:
         ConfigurationError: A metric is not in the run.
     """
-    means = {each.key: each for each in judge(run, fail_under)}
+    means = {each.key: each for each in judge(run, fail_under, max_failed=max_failed)}
     suites = []
     for key in fail_under or [metric.key for metric in metrics_of(run)]:
         cases = [_case(row, key, fail_under.get(key)) for row in run.rows]

@@ -41,7 +41,7 @@ def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) ->
     return markdown(run, baseline)
 
 
-def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float]) -> str:
+def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float], max_failed: int = 0) -> str:
     """Write a run as test results, one case per row and threshold.
 
     A row that could not be checked is an error, never a pass.
@@ -49,6 +49,7 @@ def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float]) -> str:
     Args:
         run: The run.
         fail_under: Thresholds by the key of their metric; what is below fails.
+        max_failed: How many rows may fail for the case of the mean to pass.
 
     Returns:
         The text of an XML file that CI systems read.
@@ -56,7 +57,7 @@ def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float]) -> str:
     Raises:
         ConfigurationError: A metric is not in the run.
     """
-    return junit(run, fail_under)
+    return junit(run, fail_under, max_failed=max_failed)
 
 
 def write_report(
@@ -65,6 +66,7 @@ def write_report(
     *,
     baseline: EvaluationRun | None = None,
     fail_under: Mapping[str, float] | None = None,
+    max_failed: int = 0,
 ) -> None:
     """Write a run into a file, as the name says: `.html`, `.md`, or `.xml` for JUnit.
 
@@ -73,6 +75,7 @@ def write_report(
         path: The file; another one there is replaced.
         baseline: Another run over the same rows, to compare with.
         fail_under: Thresholds by the key of their metric, for `.xml`.
+        max_failed: As for `to_junit`.
 
     Raises:
         ConfigurationError: The name ends otherwise, or the file cannot be written.
@@ -81,7 +84,7 @@ def write_report(
     write: dict[str, Callable[[], str]] = {
         ".html": lambda: to_html(run, baseline=baseline),
         ".md": lambda: to_markdown(run, baseline=baseline),
-        ".xml": lambda: to_junit(run, fail_under=fail_under or {}),
+        ".xml": lambda: to_junit(run, fail_under=fail_under or {}, max_failed=max_failed),
     }
     kind = target.suffix.lower()
     if kind not in write:

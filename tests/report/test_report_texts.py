@@ -93,7 +93,7 @@ def test_a_row_below_the_threshold_fails_and_one_that_was_not_checked_is_an_erro
         ("context_relevance", "r-2"): "",
         ("context_relevance", "r-10"): "",
         ("context_relevance", "r-20"): "skipped",
-        ("context_relevance", "mean of all rows"): "",
+        ("context_relevance", "mean of all rows"): "failure",  # two rows could not be read
         ("data set", "line 7"): "error",
         ("data set", "x"): "error",
     }
@@ -134,17 +134,22 @@ def test_any_text_makes_xml_that_can_be_read(name: str, reason: str) -> None:
 # --- thresholds ---
 
 
-def test_rows_that_failed_count_as_nothing_for_a_threshold() -> None:
+def test_rows_that_failed_or_could_not_be_read_do_not_pass_a_threshold() -> None:
     rows = [row("a", scored("m", 1.0)), row("b", scored("m", None))]
-    found = judge(run(*rows, keys=("m",)), {"m": 0.6})[0]
+    made = run(*rows, keys=("m",), bad_rows=(BadRow(line=2, reason="x"),))
+    found = judge(made, {"m": 0.6})[0]
     assert not found.passed
-    assert found.text == "m: 0.500 is below 0.6 (1 row scored, 1 row without a score counted as 0)"
-    assert judge(run(*rows, keys=("m",)), {"m": 0.5})[0].passed
+    assert found.text == "m: 2 rows failed or could not be read, more than 0"
+    assert not judge(made, {"m": 0.6}, max_failed=1)[0].passed
+    assert judge(made, {"m": 0.6}, max_failed=2)[0].passed
 
 
-def test_rows_that_could_not_be_read_count_as_nothing_for_a_threshold() -> None:
-    made = run(row("a", scored("m", 1.0)), keys=("m",), bad_rows=(BadRow(line=2, reason="x"),))
-    assert not judge(made, {"m": 0.6})[0].passed
+def test_all_that_is_wrong_with_a_metric_is_said() -> None:
+    made = run(row("a", scored("m", 0.5)), row("b", scored("m", None)), keys=("m",), complete=False)
+    assert judge(made, {"m": 0.6})[0].text == (
+        "m: 0.500 is below 0.6; 1 row failed or could not be read, more than 0; "
+        "the run was interrupted, rows are missing"
+    )
 
 
 def test_skipped_rows_do_not_count_but_a_metric_of_nothing_does_not_pass() -> None:
@@ -156,7 +161,7 @@ def test_skipped_rows_do_not_count_but_a_metric_of_nothing_does_not_pass() -> No
 
 def test_a_mean_just_below_does_not_read_as_if_it_was_there() -> None:
     made = run(row("a", scored("m", 0.79999)), keys=("m",))
-    assert judge(made, {"m": 0.8})[0].text == "m: 0.79999 is below 0.8 (1 row scored)"
+    assert judge(made, {"m": 0.8})[0].text == "m: 0.79999 is below 0.8"
 
 
 @pytest.mark.parametrize("thresholds", [{"speed": 0.5}, {"faithfulness": float("nan")}])

@@ -418,10 +418,12 @@ function beforeCard(before) {
   return card;
 }
 
-const nameOf = (found, place) => {
+function knownName(found) {
   const known = Object.fromEntries(found.metadata);
-  return known.title || known.source || found.id || `Document ${place + 1}`;
-};
+  return known.title || known.source || found.id;
+}
+
+const nameOf = (found, place) => knownName(found) || `Document ${place + 1}`;
 
 function claimList(result, documents) {
   return el("section", { "aria-labelledby": "h-claims" },
@@ -461,7 +463,7 @@ function documentPane(documents, more, result) {
     const name = nameOf(found, place);
     const rest = found.metadata.filter(([, value]) => value !== name);
     return el("article", { class: "document", "aria-labelledby": `h-doc-${place}` },
-      el("h3", { id: `h-doc-${place}` }, el("span", { class: "number" }, place + 1), " ", name),
+      el("h3", { id: `h-doc-${place}` }, knownName(found) ? `${place + 1} ` : null, name),
       rest.length ? el("dl", { class: "details" }, rest.map(([key, value]) => el("div", null, el("dt", null, key), el("dd", { dir: "auto" }, short(value))))) : null,
       el("p", { class: "text", dir: "auto" }, pieces.map(({ text, inside }) =>
         inside.length ? el("mark", { "data-cited": inside.map((k) => own[k].k).join(" "), tabindex: "-1" }, text) : text)));
