@@ -175,6 +175,7 @@ if TYPE_CHECKING:
         RetrievalStrength,
         RunnableQueryClassifier,
     )
+    from langchain_groundedness.report import to_html, to_junit, to_markdown, write_report
     from langchain_groundedness.resume import aresume_reviewed, resume_reviewed, resume_value
     from langchain_groundedness.verifiers import EmbeddedDecisionModel
 
@@ -330,7 +331,11 @@ __all__ = [
     "save_run",
     "slice_scores",
     "summarize",
+    "to_html",
+    "to_junit",
+    "to_markdown",
     "validate",
+    "write_report",
 ]
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")

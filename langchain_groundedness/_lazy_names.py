@@ -108,6 +108,7 @@ AROUND_THE_CHECK = {
             "RetrievalStrength",
             "RunnableQueryClassifier",
         ),
+        "report": ("to_html", "to_junit", "to_markdown", "write_report"),
         "resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
     }.items()
     for name in names

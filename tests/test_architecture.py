@@ -86,6 +86,7 @@ EDGE_FILES = {
     "middleware._stream": AGENTS,
     "audit._sql_schema": {"sqlalchemy"},
     "audit._sql_store": {"sqlalchemy"},
+    "cli._report": {"typer"},
     "cli._review": {"typer"},
     "review._app": {"starlette"},
     "review._pages": {"starlette"},

@@ -14,6 +14,8 @@ from langchain_groundedness.cli._evaluate import HELP as EVALUATE_HELP
 from langchain_groundedness.cli._evaluate import evaluate_command
 from langchain_groundedness.cli._export_reviews import HELP as EXPORT_HELP
 from langchain_groundedness.cli._export_reviews import export_reviews
+from langchain_groundedness.cli._report import HELP as REPORT_HELP
+from langchain_groundedness.cli._report import report
 from langchain_groundedness.cli._review import HELP as REVIEW_HELP
 from langchain_groundedness.cli._review import review
 from langchain_groundedness.cli._stats import HELP as STATS_HELP
@@ -101,6 +103,7 @@ def _program(
 
 
 app.command(help=CHECK_HELP)(check)
+app.command(help=REPORT_HELP)(report)
 app.command(help=REVIEW_HELP)(review)
 app.command("calibrate", help=CALIBRATE_HELP)(calibrate_command)
 app.command("evaluate", help=EVALUATE_HELP)(evaluate_command)
