@@ -329,7 +329,7 @@ print(json.dumps([opened, sorted(sys.modules)]))
 
 
 def test_importing_the_package_adds_less_than_half_a_second_to_langchain_core() -> None:
-    costs = [seconds_to_import() for _ in range(3)]  # the first may have to compile
+    costs = [seconds_to_import() for _ in range(5)]  # the first may have to compile
     # Processor time, so that waiting for others does not count. Half a second on a machine where
     # langchain-core takes about one; where all is slower, the share counts.
     assert any(own < 0.5 or own < 0.5 * core for core, own in costs), costs

@@ -32,6 +32,7 @@ BEFORE = snippet_below("Before the answer")
 AUDIT = snippet_below("Audit log")
 REVIEW = snippet_below("Human review")
 FEEDBACK = snippet_below("Feedback and monitoring")
+EVALUATION = snippet_below("Evaluation")
 PARTS = snippet_below("Where LangChain expects a model")
 DECIDED = snippet_below("What is decided")
 
@@ -93,7 +94,7 @@ def test_each_way_to_begin_takes_about_ten_lines(snippet: str) -> None:
     assert len([line for line in snippet.splitlines() if line.strip()]) <= 14
 
 
-@pytest.mark.parametrize("snippet", [OFFLINE, STREAMING, BEFORE, PARTS])
+@pytest.mark.parametrize("snippet", [OFFLINE, STREAMING, BEFORE, EVALUATION, PARTS])
 def test_snippet_without_a_model_prints_what_it_says(
     snippet: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,7 +76,7 @@ def _balanced(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _snli(data: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(data / "train" / "snli.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    for row in random.Random(0).sample(rows, k=_SNLI_ROWS):
+    for row in random.Random(0).sample(rows, k=min(_SNLI_ROWS, len(rows))):
         if row["label"] in _NLI:
             yield {
                 "evidence": row["premise"].replace(" .", "."),

@@ -40,6 +40,7 @@ class Calibration(CheckedOptions):
     `Stage(settle_supported=..., settle_unsupported=...)`.
 
     Example:
+        >>> from langchain_groundedness import CalibrationSample, ScoredClaim, calibrate
         >>> def claim(probability, is_right):
         ...     said = ScoredClaim("supported", probability, "embedded")
         ...     return CalibrationSample(unit="claim", is_right=is_right, claims=(said,))

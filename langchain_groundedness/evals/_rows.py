@@ -42,7 +42,7 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
     """Raise `EvaluationError`, after the last row, if rows failed; its `result` has all rows."""
     progress_bar: bool = False
     """Show how far `run` is: on stderr, if that is a terminal and rich is installed."""
-    max_concurrency: int = Field(default=16, ge=1)
+    max_concurrency: int = Field(default=32, ge=1)
     """Most rows at a time, if the config of the run does not say."""
 
     @abstractmethod

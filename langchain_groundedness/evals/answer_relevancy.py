@@ -32,7 +32,7 @@ class AnswerRelevancyEvaluator(Evaluator):
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> from langchain_core.language_models import FakeListChatModel
-        >>> reply = '{"noncommittal": false, "questions": ["What is the capital of Italy?"]}'
+        >>> reply = '{"commits": true, "questions": ["What is the capital of Italy?"]}'
         >>> evaluator = AnswerRelevancyEvaluator(
         ...     model=FakeListChatModel(responses=[reply]),
         ...     embeddings=DeterministicFakeEmbedding(size=64),
@@ -70,7 +70,7 @@ class AnswerRelevancyEvaluator(Evaluator):
             prompt=self._prompt,
             reply_schema=AnsweredQuestions,
             name="generate_questions",
-            usable=lambda reply: reply.noncommittal or bool(_asked(reply)),
+            usable=lambda reply: not reply.commits or bool(_asked(reply)),
         )
         values = {"count": str(self.questions), "answer": fence("answer", row.answer or "")}
         reply: AnsweredQuestions = yield ModelCall(ask, values)
@@ -78,9 +78,9 @@ class AnswerRelevancyEvaluator(Evaluator):
         details: dict[str, Any] = {
             "generated_questions": generated,
             "similarities": [],
-            "noncommittal": reply.noncommittal,
+            "noncommittal": not reply.commits,
         }
-        if reply.noncommittal:
+        if not reply.commits:
             return self._noncommittal(details)
         texts = [row.question or "", *generated]
         vectors = yield embedding_of_documents(self.embeddings, texts)

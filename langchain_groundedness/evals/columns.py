@@ -188,7 +188,8 @@ def read_documents(value: object) -> tuple[Document, ...] | None:
     """Read documents.
 
     Args:
-        value: A list of texts, `Document`s or mappings with `page_content`, or one text.
+        value: A list of texts, `Document`s or mappings with `page_content`, or one text; or a
+            mapping that has these under a name in `COLUMNS`, as in the examples of openevals.
 
     Returns:
         The documents, `None` for `None`.
@@ -198,6 +199,8 @@ def read_documents(value: object) -> tuple[Document, ...] | None:
     """
     if value is None:
         return None
+    if isinstance(value, Mapping) and (inner := _first(value, COLUMNS["documents"])) is not None:
+        value = inner
     if hasattr(value, "tolist"):  # arrays, which come from Parquet files
         value = value.tolist()
     return read_input({"answer": "", "documents": value}).documents

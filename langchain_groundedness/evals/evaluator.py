@@ -112,7 +112,7 @@ class Evaluator(RowEvaluator):
             async def outcome(row: EvaluationRow) -> RowScore | Exception:
                 async with limit:
                     try:
-                        return await self.ainvoke(row, config, raise_on_failure=False)
+                        return await self.ainvoke(row, bounded, raise_on_failure=False)
                     except Exception as exc:  # noqa: BLE001  (raised below, outside the group)
                         return exc
                     finally:

@@ -45,7 +45,7 @@ class AnsweredQuestions(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    noncommittal: bool = Field(description="Whether the text evades or does not know.")
+    commits: bool = Field(description="False if the text evades or does not know.")
     questions: list[str] = Field(description="One question per entry.")
 
 
@@ -107,7 +107,8 @@ ANSWER_RELEVANCY_PROMPT = ChatPromptTemplate.from_messages(
             + """
 Write {count} different questions, each of which the text as a whole answers, in the language of \
 the text. Take only what the text says: do not add what it leaves open.
-The text is noncommittal if it evades, is vague about everything, or says that it does not know.""",
+Also say whether the text commits itself to an answer. It does not if it evades, is vague about \
+everything, or says that it does not know.""",
         ),
         ("human", "{answer}"),
     ]

@@ -15,7 +15,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import PrivateAttr
 
 from langchain_groundedness import GroundednessMiddleware, GroundednessRunnable
-from langchain_groundedness.testing import Scripted, ScriptedVerifier
+from langchain_groundedness.testing import ScriptedVerifier
+from langchain_groundedness.testing.scripted import Scripted
 from langchain_groundedness.types import Claim
 
 How: TypeAlias = Literal["sync", "async"]

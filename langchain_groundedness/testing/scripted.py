@@ -16,9 +16,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from langchain_groundedness._server import ScriptedRequest, ScriptedResponse, ScriptedServer
 from langchain_groundedness.evidence import locate_quote
 from langchain_groundedness.scoring import reconcile
+from langchain_groundedness.testing.server import ScriptedRequest, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import (
     Citation,
     Claim,

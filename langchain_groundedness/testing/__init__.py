@@ -1,0 +1,33 @@
+"""Scripted parts for tests, and contracts that every runnable of LangChain should keep.
+
+Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` stand in for the model,
+`ScriptedClaimExtractor` and `ScriptedVerifier` for the stages that would ask one.
+`RunnableContract`, `CallbackHandlerContract` and `AgentMiddlewareContract` are test classes to
+inherit from: they tell what a runnable, a handler or a middleware of yours gets wrong.
+"""
+
+from langchain_groundedness.testing.contract import RunnableContract
+from langchain_groundedness.testing.handler_contract import CallbackHandlerContract
+from langchain_groundedness.testing.middleware_contract import AgentMiddlewareContract
+from langchain_groundedness.testing.scripted import (
+    ScriptedChatModel,
+    ScriptedClaimExtractor,
+    ScriptedVerifier,
+)
+from langchain_groundedness.testing.server import (
+    ScriptedRequest,
+    ScriptedResponse,
+    ScriptedServer,
+)
+
+__all__ = [
+    "AgentMiddlewareContract",
+    "CallbackHandlerContract",
+    "RunnableContract",
+    "ScriptedChatModel",
+    "ScriptedClaimExtractor",
+    "ScriptedRequest",
+    "ScriptedResponse",
+    "ScriptedServer",
+    "ScriptedVerifier",
+]

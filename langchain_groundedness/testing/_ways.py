@@ -1,0 +1,124 @@
+"""The ways to call a runnable, each as one function."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+__all__ = ["ASYNC_WAYS", "WAYS", "Call", "called", "raised", "within"]
+
+_SECONDS = 30
+
+Call = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
+
+
+def called(
+    make: Callable[[], Runnable[Any, Any]], inputs: Sequence[Any]
+) -> Iterator[tuple[str, list[Any]]]:
+    """Call a runnable with all inputs, in every way there is.
+
+    Args:
+        make: Makes the runnable.
+        inputs: What it is called with.
+
+    Yields:
+        The name of the way, and the outputs in the order of the inputs.
+    """
+    for name, call in WAYS.items():
+        yield name, [call(make(), each, None) for each in inputs]
+    many = list(inputs)
+    yield "batch", make().batch(many)
+    yield "abatch", within(make().abatch(many))
+    yield "batch_as_completed", _by_place(make().batch_as_completed(many))
+
+    async def completed() -> list[Any]:
+        return [pair async for pair in make().abatch_as_completed(many)]
+
+    yield "abatch_as_completed", _by_place(within(completed()))
+
+
+def raised(
+    call: Call, runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None
+) -> BaseException | None:
+    """Give what a call raises, a cancellation too; `None` if it gives an output."""
+    try:
+        call(runnable, given, config)
+    except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001  (it is looked at)
+        return exc
+    return None
+
+
+def within(call: Awaitable[Any]) -> Any:
+    """Wait for a coroutine on an event loop of its own, half a minute at most."""
+
+    async def bounded() -> Any:
+        return await asyncio.wait_for(call, _SECONDS)
+
+    return asyncio.run(bounded())
+
+
+def _invoke(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
+    return runnable.invoke(given, config)
+
+
+def _stream(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
+    return _sum(runnable.stream(given, config))
+
+
+def _transform(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
+    return _sum(runnable.transform(iter([given]), config))
+
+
+def _ainvoke(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
+    return within(runnable.ainvoke(given, config))
+
+
+def _astream(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
+    return within(_asum(runnable.astream(given, config)))
+
+
+def _atransform(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
+    async def pieces() -> AsyncIterator[Any]:
+        yield given
+
+    return within(_asum(runnable.atransform(pieces(), config)))
+
+
+ASYNC_WAYS: Mapping[str, Call] = {
+    "ainvoke": _ainvoke,
+    "astream": _astream,
+    "atransform": _atransform,
+}
+WAYS: Mapping[str, Call] = {
+    "invoke": _invoke,
+    "stream": _stream,
+    "transform": _transform,
+    **ASYNC_WAYS,
+}
+
+
+def _sum(chunks: Iterator[Any]) -> Any:
+    total = None
+    for chunk in chunks:
+        total = chunk if total is None else _added(total, chunk)
+    return total
+
+
+async def _asum(chunks: AsyncIterator[Any]) -> Any:
+    total = None
+    async for chunk in chunks:
+        total = chunk if total is None else _added(total, chunk)
+    return total
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Add two chunks as LangChain does: one that cannot be added takes the other's place."""
+    try:
+        return one + other
+    except TypeError:
+        return other
+
+
+def _by_place(pairs: Any) -> list[Any]:
+    return [output for _, output in sorted(pairs, key=lambda pair: pair[0])]

@@ -1,0 +1,331 @@
+"""What every LangChain runnable promises, as a test class to inherit from."""
+
+import asyncio
+import copy
+import pickle
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from langchain_core.load import dumpd, load
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import BaseModel
+
+from langchain_groundedness.testing._seen_runs import SeenRuns
+from langchain_groundedness.testing._ways import ASYNC_WAYS, WAYS, called, raised, within
+
+__all__ = ["Probe", "ProbeError", "RunnableContract"]
+
+Probe = Callable[[RunnableConfig], None]
+"""What a test puts into a runnable, to see the config of an inner run or to fail there."""
+_TAG, _NAME = "contract-tag", "contract-run"
+_METADATA = {"contract": "kept"}
+_LIMIT = 7
+_AT_ONCE = 2
+
+
+class ProbeError(Exception):
+    """What goes wrong inside a runnable, in a test of its contract."""
+
+
+class RunnableContract(ABC):
+    """Tests that a runnable agrees with itself, hands its config on, and shares nothing.
+
+    Inherit from it in a test module, in a class whose name begins with `Test`, and say how the
+    runnable is made and what it accepts. What a hook does not give is not tested; pytest then shows
+    the test as skipped.
+
+    Example:
+        >>> class TestUpperCase(RunnableContract):
+        ...     def runnable(self):
+        ...         return RunnableLambda(str.upper)
+        ...
+        ...     def inputs(self):
+        ...         return ["a", "b"]
+        >>> TestUpperCase().test_all_ways_to_call_agree()
+    """
+
+    @abstractmethod
+    def runnable(self) -> Runnable[Any, Any]:
+        """Make the runnable, anew at each call."""
+
+    @abstractmethod
+    def inputs(self) -> Sequence[Any]:
+        """Give at least two valid inputs, with different outputs."""
+
+    def probed(self, probe: Probe) -> Runnable[Any, Any] | None:
+        """Make the runnable with a call of the probe in one of its inner runs.
+
+        Args:
+            probe: To be called, with the config of the inner run, before anything can fail. What
+                it raises must not be caught by your part of the runnable.
+
+        Returns:
+            The runnable; `None` if it has no inner runs.
+        """
+        return None
+
+    def bad_input(self) -> Any:
+        """Give an input that is refused with an exception; `None` if every input is accepted."""
+        return None
+
+    def load_arguments(self) -> dict[str, Any]:
+        """Give the arguments with which `langchain_core.load.load` makes the runnable again."""
+        return {}
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Tell whether two outputs are the same.
+
+        Args:
+            one: What one call gave.
+            other: What another call gave.
+
+        Returns:
+            By default, whether they are equal.
+        """
+        return bool(one == other)
+
+    def failure(self) -> type[Exception] | None:
+        """Say what a failure inside is raised as; `None` if it is turned into an output."""
+        return ProbeError
+
+    def most_at_once(self, max_concurrency: int) -> int:
+        """Say how many inner runs a batch may have at work.
+
+        Args:
+            max_concurrency: What the config of the batch says.
+
+        Returns:
+            By default the same; more for a runnable that documents that each of its calls takes
+            as many for itself.
+        """
+        return max_concurrency
+
+    # --- agreement
+
+    def test_all_ways_to_call_agree(self) -> None:
+        """`invoke`, `batch`, `stream`, `transform` and their async twins give the same."""
+        inputs = self.inputs()
+        expected = [self.runnable().invoke(each) for each in inputs]
+        for name, found in called(self.runnable, inputs):
+            assert len(found) == len(expected), f"{name} gives {len(found)} outputs"
+            for place, (one, other) in enumerate(zip(expected, found, strict=True)):
+                assert self.same(one, other), f"{name} differs from invoke for input {place}"
+
+    def test_inputs_give_different_outputs(self) -> None:
+        """The inputs of this test class are of use: they give at least two outputs."""
+        first, *others = [self.runnable().invoke(each) for each in self.inputs()]
+        assert any(not self.same(first, other) for other in others)
+
+    def test_inputs_stay_as_they_are(self) -> None:
+        """Nothing that is given is changed."""
+        for each in self.inputs():
+            before = copy.deepcopy(each)
+            self.runnable().invoke(each)
+            WAYS["stream"](self.runnable(), each, None)
+            assert each == before
+
+    def test_a_runnable_can_be_used_again(self) -> None:
+        """A second call gives what the first gave."""
+        runnable = self.runnable()
+        for each in self.inputs():
+            assert self.same(runnable.invoke(each), runnable.invoke(each))
+
+    def test_bindings_and_sequences_give_the_same(self) -> None:
+        """`with_config`, `with_retry`, `with_fallbacks` and `|` change nothing."""
+        given = self.inputs()[0]
+        expected = self.runnable().invoke(given)
+        for name, other in {
+            "with_config": self.runnable().with_config(tags=[_TAG]),
+            "with_retry": self.runnable().with_retry(stop_after_attempt=1),
+            "with_fallbacks": self.runnable().with_fallbacks([RunnableLambda(_never)]),
+            "a sequence": self.runnable() | RunnableLambda(_same),
+        }.items():
+            assert self.same(other.invoke(given), expected), f"{name} changes the output"
+            found = within(other.ainvoke(given))
+            assert self.same(found, expected), f"{name} changes the output of ainvoke"
+
+    # --- config
+
+    def test_a_config_names_tags_and_describes_the_run(self) -> None:
+        """Name, tags and metadata reach the run, whichever way it is called."""
+        for name, call in WAYS.items():
+            seen = SeenRuns()
+            call(self.runnable(), self.inputs()[0], _config(seen))
+            root = seen.root()
+            assert root.name == _NAME, f"{name}: the run is called {root.name!r}"
+            assert _TAG in root.tags, f"{name}: the tag is lost"
+            assert _METADATA.items() <= root.metadata.items(), f"{name}: the metadata are lost"
+
+    def test_every_run_has_an_end(self) -> None:
+        """Handlers hear of the end of every run that they heard the start of."""
+        for name, call in WAYS.items():
+            seen = SeenRuns()
+            call(self.runnable(), self.inputs()[0], _config(seen))
+            assert not seen.open(), f"{name}: no end of {seen.open()}"
+
+    def test_a_config_reaches_inner_runs(self) -> None:
+        """Callbacks, tags, metadata and limits reach inner runs; the name does not."""
+        for name, call in WAYS.items():
+            seen, configs = SeenRuns(), list[RunnableConfig]()
+            runnable = self._with_probe(configs.append)
+            call(runnable, self.inputs()[0], {**_config(seen), "recursion_limit": _LIMIT})
+            assert configs, f"{name}: the probe was not called"
+            assert len(seen.runs) > 1, f"{name}: no handler hears of the inner run"
+            for config in configs:
+                assert _TAG in (config.get("tags") or ()), f"{name}: the tag is lost inside"
+                metadata = config.get("metadata") or {}
+                assert _METADATA.items() <= metadata.items(), f"{name}: metadata are lost inside"
+                assert config.get("recursion_limit") == _LIMIT, f"{name}: limits are lost inside"
+            inside = [run.name for run in seen.runs if run.parent is not None]
+            assert _NAME not in inside, f"{name}: an inner run has the name of the outer one"
+
+    def test_max_concurrency_is_kept(self) -> None:
+        """A batch has no more inner runs at work at once than `max_concurrency` says."""
+        at_work, most, lock = 0, 0, threading.Lock()
+
+        def probe(_: RunnableConfig) -> None:
+            nonlocal at_work, most
+            with lock:
+                at_work += 1
+                most = max(most, at_work)
+            threading.Event().wait(0.01)  # long enough for the others to start
+            with lock:
+                at_work -= 1
+
+        inputs = list(self.inputs()) * 3
+        self._with_probe(probe).batch(inputs, {"max_concurrency": _AT_ONCE})
+        allowed = self.most_at_once(_AT_ONCE)
+        assert most <= allowed, f"batch has {most} at work at once"
+        within(self._with_probe(probe).abatch(inputs, {"max_concurrency": _AT_ONCE}))
+        assert most <= allowed, f"abatch has {most} at work at once"
+
+    def test_events_are_streamed(self) -> None:
+        """`astream_events` tells of start and end of the run."""
+
+        async def events() -> list[Any]:
+            stream = self.runnable().astream_events(
+                self.inputs()[0], version="v2", config={"run_name": _NAME}
+            )
+            return [event["event"] async for event in stream if event["name"] == _NAME]
+
+        found = within(events())
+        assert found[0] == "on_chain_start"
+        assert found[-1] == "on_chain_end"
+
+    # --- failures
+
+    def test_a_bad_input_is_refused_in_every_way(self) -> None:
+        """Each way to call raises the same exception for an input that cannot be read."""
+        bad = self.bad_input()
+        if bad is None:
+            _skip("bad_input() gives none")
+        kinds = {name: type(raised(call, self.runnable(), bad)) for name, call in WAYS.items()}
+        assert len(set(kinds.values())) == 1, f"not the same exception: {kinds}"
+
+    def test_one_bad_input_does_not_spoil_a_batch(self) -> None:
+        """With `return_exceptions`, the others of the batch are as they would be alone."""
+        bad, good = self.bad_input(), self.inputs()[0]
+        if bad is None:
+            _skip("bad_input() gives none")
+        expected = self.runnable().invoke(good)
+        batch = self.runnable().batch([good, bad, good], return_exceptions=True)
+        abatch = within(self.runnable().abatch([good, bad, good], return_exceptions=True))
+        for found in (batch, abatch):
+            assert isinstance(found[1], Exception)
+            assert self.same(found[0], expected)
+            assert self.same(found[2], expected)
+
+    def test_a_failure_inside_ends_the_same_in_every_way(self) -> None:
+        """What goes wrong inside is raised, or absorbed, whichever way it was called."""
+
+        def fail(_: RunnableConfig) -> None:
+            raise ProbeError
+
+        for name, call in WAYS.items():
+            seen = SeenRuns()
+            ended = raised(call, self._with_probe(fail), self.inputs()[0], _config(seen))
+            wanted = self.failure() or type(None)
+            assert isinstance(ended, wanted), f"{name}: {ended!r}"
+            assert not seen.open(), f"{name}: no end of {seen.open()}"
+
+    def test_a_cancelled_run_is_cancelled(self) -> None:
+        """A cancellation is never taken for a failure: it comes through, and every run ends."""
+
+        def cancel(_: RunnableConfig) -> None:
+            raise asyncio.CancelledError
+
+        for name, call in ASYNC_WAYS.items():
+            seen = SeenRuns()
+            ended = raised(call, self._with_probe(cancel), self.inputs()[0], _config(seen))
+            assert isinstance(ended, asyncio.CancelledError), f"{name}: {ended!r}"
+            assert not seen.open(), f"{name}: no end of {seen.open()}"
+
+    # --- saving, describing, sharing
+
+    def test_a_pickled_runnable_works(self) -> None:
+        """A copy made by `pickle` gives what the original gives."""
+        given = self.inputs()[0]
+        revived = pickle.loads(pickle.dumps(self.runnable()))  # noqa: S301  (made here)
+        assert self.same(revived.invoke(given), self.runnable().invoke(given))
+
+    def test_a_saved_runnable_can_be_loaded(self) -> None:
+        """`load(dumpd(...))` gives a runnable that works the same."""
+        runnable = self.runnable()
+        if not getattr(runnable, "is_lc_serializable", lambda: False)():
+            _skip("it does not say that it can be saved")
+        revived = load(dumpd(runnable), **self.load_arguments())
+        given = self.inputs()[0]
+        assert self.same(revived.invoke(given), runnable.invoke(given))
+
+    def test_schemas_and_graph_can_be_made(self) -> None:
+        """Input and output have JSON schemas, and the graph can be drawn."""
+        runnable = self.runnable()
+        assert isinstance(runnable.get_input_jsonschema(), dict)
+        assert isinstance(runnable.get_output_jsonschema(), dict)
+        assert runnable.get_graph().nodes
+
+    def test_the_output_is_of_the_declared_type(self) -> None:
+        """If the output schema is a model of the output, the output is one."""
+        schema = self.runnable().get_output_schema()
+        found = self.runnable().invoke(self.inputs()[0])
+        if isinstance(found, BaseModel):
+            assert isinstance(found, schema)
+
+    def test_concurrent_calls_do_not_mix(self) -> None:
+        """Many calls of one runnable at once give what each gives alone."""
+        runnable, inputs = self.runnable(), list(self.inputs()) * 8
+        expected = [self.runnable().invoke(each) for each in self.inputs()] * 8
+        in_threads = runnable.batch(inputs, {"max_concurrency": 8})
+
+        async def gather() -> list[Any]:
+            return await asyncio.gather(*(runnable.ainvoke(each) for each in inputs))
+
+        for name, found in {"batch": in_threads, "gather": within(gather())}.items():
+            for one, other in zip(expected, found, strict=True):
+                assert self.same(one, other), f"{name}: calls at the same time have mixed"
+
+    # --- how
+
+    def _with_probe(self, probe: Probe) -> Runnable[Any, Any]:
+        return self.probed(probe) or _skip("probed() gives no runnable")
+
+
+def _config(seen: SeenRuns) -> RunnableConfig:
+    return {"callbacks": [seen], "tags": [_TAG], "metadata": dict(_METADATA), "run_name": _NAME}
+
+
+def _never(_: Any) -> Any:
+    msg = "the fallback was called"
+    raise AssertionError(msg)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _skip(reason: str) -> NoReturn:
+    import pytest  # noqa: PLC0415  (only where tests run)
+
+    pytest.skip(reason)

@@ -1,0 +1,103 @@
+"""The contract of handlers fails for handlers that break it."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import Runnable, RunnableLambda
+
+from langchain_groundedness.testing import CallbackHandlerContract
+
+
+class _Counting(BaseCallbackHandler):
+    """Keeps the contract; the faults below inherit from it."""
+
+    def __init__(self) -> None:
+        self.under_way: dict[UUID, Any] = {}
+        self.found: list[Any] = []
+
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        if kwargs.get("parent_run_id") is None:
+            self.under_way[run_id] = inputs
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        if run_id in self.under_way:
+            del self.under_way[run_id]
+            self.found.append(outputs)
+
+    def on_chain_error(self, error: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self.under_way.pop(run_id, None)
+
+
+class _Raising(_Counting):
+    raise_error = True
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        raise RuntimeError
+
+
+class _Changing(_Counting):
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        super().on_chain_end(outputs, run_id=run_id, **kwargs)
+        outputs.append("seen")
+
+
+class _Forgetful(_Counting):
+    def on_chain_error(self, error: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Free nothing."""
+
+
+class _Mixing(_Counting):
+    last: Any = None
+
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        super().on_chain_start(serialized, inputs, run_id=run_id, **kwargs)
+        self.last = inputs
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        super().on_chain_end([self.last], run_id=run_id, **kwargs)
+
+
+def contract_of(kind: type[_Counting]) -> CallbackHandlerContract:
+    class Kept(CallbackHandlerContract):
+        def handler(self) -> BaseCallbackHandler:
+            return kind()
+
+        def chain(self) -> Runnable[Any, Any]:
+            return RunnableLambda(lambda text: [text, text.upper()])
+
+        def inputs(self) -> Sequence[Any]:
+            return ["a", "b", "c"]
+
+        def found(self, handler: Any) -> Sequence[Any]:
+            return list(handler.found)
+
+        def kept(self, handler: Any) -> int:
+            return len(handler.under_way)
+
+    return Kept()
+
+
+TESTS = [name for name in dir(CallbackHandlerContract) if name.startswith("test_")]
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_handler_that_keeps_the_contract_passes(test: str) -> None:
+    getattr(contract_of(_Counting), test)()
+
+
+@pytest.mark.parametrize(
+    ("kind", "test"),
+    [
+        (_Raising, "test_the_chain_gives_what_it_gives_without_the_handler"),
+        (_Changing, "test_the_chain_gives_what_it_gives_without_the_handler"),
+        (_Forgetful, "test_a_failing_chain_fails_as_it_does_without_the_handler"),
+        (_Forgetful, "test_nothing_is_kept_of_a_run_that_is_cancelled"),
+        (_Mixing, "test_one_handler_serves_runs_at_the_same_time"),
+    ],
+)
+def test_a_broken_handler_is_found_out(kind: type[_Counting], test: str) -> None:
+    with pytest.raises((AssertionError, RuntimeError)):
+        getattr(contract_of(kind), test)()
