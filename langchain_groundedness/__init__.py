@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_groundedness import verifiers
+from langchain_groundedness._lazy_names import AROUND_THE_CHECK
 from langchain_groundedness.claims import (
     ClaimExtractor,
     ExtractionExample,
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
         collect_groundedness,
     )
     from langchain_groundedness.evals import (
+        METRICS,
         AnswerCorrectnessEvaluator,
         AnswerQualityEvaluator,
         AnswerRelevancyEvaluator,
@@ -125,6 +127,7 @@ if TYPE_CHECKING:
         as_score,
         evaluate,
         load_run,
+        make_metric,
         open_dataset,
         save_run,
     )
@@ -156,6 +159,7 @@ if TYPE_CHECKING:
     from langchain_groundedness.verifiers import EmbeddedDecisionModel
 
 __all__ = [
+    "METRICS",
     "QUERY_CLASSES",
     "Action",
     "AnswerCorrectnessEvaluator",
@@ -280,6 +284,7 @@ __all__ = [
     "groundedness_node",
     "load_arguments",
     "load_run",
+    "make_metric",
     "open_dataset",
     "read_input",
     "resume_reviewed",
@@ -290,101 +295,12 @@ __all__ = [
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
-_AROUND_THE_CHECK = {
-    name: module
-    for module, names in {
-        "audit": (
-            "AuditedDocument",
-            "AuditEntry",
-            "AuditLog",
-            "AuditPage",
-            "AuditRecord",
-            "JsonlAuditLog",
-            "Review",
-            "SQLAuditLog",
-            "Versions",
-        ),
-        "calibration": (
-            "Calibration",
-            "CalibrationSample",
-            "CalibrationTarget",
-            "Reliability",
-            "ReliabilityBin",
-            "ScoredClaim",
-            "ThresholdChoice",
-            "ThresholdFigures",
-            "calibrate",
-        ),
-        "callbacks": (
-            "AsyncGroundednessCallbackHandler",
-            "GroundednessCallbackHandler",
-            "GroundednessEvent",
-            "collect_groundedness",
-        ),
-        "evals": (
-            "AnswerCorrectnessEvaluator",
-            "AnswerQualityEvaluator",
-            "AnswerRelevancyEvaluator",
-            "BadRow",
-            "BleuEvaluator",
-            "ChrfEvaluator",
-            "CitationEvaluator",
-            "CompositeScore",
-            "ContextPrecisionEvaluator",
-            "ContextRecallEvaluator",
-            "ContextRelevanceEvaluator",
-            "DataSet",
-            "EvaluatedRow",
-            "EvaluationInterrupted",
-            "EvaluationResult",
-            "EvaluationRow",
-            "EvaluationRun",
-            "Evaluator",
-            "FactualCorrectnessEvaluator",
-            "FaithfulnessEvaluator",
-            "ResultCache",
-            "RougeEvaluator",
-            "RowScore",
-            "RubricEvaluator",
-            "RunHeader",
-            "SemanticSimilarityEvaluator",
-            "aevaluate",
-            "as_score",
-            "evaluate",
-            "load_run",
-            "open_dataset",
-            "save_run",
-        ),
-        "feedback": ("ReviewExport",),
-        "monitoring": ("AuditSummary", "GroupFigures", "summarize"),
-        "query": (
-            "QUERY_CLASSES",
-            "ClassFigures",
-            "EmbeddingQueryClassifier",
-            "GateCalibration",
-            "HashedNgramEmbeddings",
-            "LLMQueryClassifier",
-            "QueryClass",
-            "QueryClassifier",
-            "QueryLabel",
-            "QueryReport",
-            "QuerySample",
-            "QueryWeights",
-            "RetrievalGate",
-            "RetrievalStrength",
-            "RunnableQueryClassifier",
-        ),
-        "resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
-    }.items()
-    for name in names
-}
-"""Names that a check alone does not need, by the module that has them: loaded when asked for."""
 
 
 def __getattr__(name: str) -> Any:
     """Load what is around the check, needs an extra, or langchain-core 1.8, when asked for it."""
-    if name in _AROUND_THE_CHECK:
-        found = getattr(import_module(f"{__name__}.{_AROUND_THE_CHECK[name]}"), name)
+    if name in AROUND_THE_CHECK:
+        found = getattr(import_module(f"{__name__}.{AROUND_THE_CHECK[name]}"), name)
         globals()[name] = found
         return found
     if name in _WITH_NEWER_CORE:
@@ -398,4 +314,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Name what is loaded when it is asked for, too."""
-    return sorted({*globals(), *_AROUND_THE_CHECK, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})
+    return sorted({*globals(), *AROUND_THE_CHECK, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})
