@@ -51,6 +51,7 @@ OPTIONAL = (
     "llama_cpp",
     "opentelemetry",
     "psycopg",
+    "pyarrow",
     "rich",
     "rouge_score",
     "sacrebleu",

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from langchain_groundedness import cli
 from langchain_groundedness.cli import _evaluate
 from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
-from langchain_groundedness.testing import (
-    ScriptedResponse,
-    ScriptedServer,
-    ScriptedVerifier,
-)
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 from langchain_groundedness.types import Claim
 
 TRUE = {"id": "t", "answer": "Rome is in Italy.", "contexts": ["Rome is in Italy."], "kind": "x"}
@@ -171,14 +168,16 @@ def test_what_cannot_be_done_ends_with_one_line_and_two(
     assert rows.read_bytes() == before
 
 
-def test_what_models_cost_is_told(run: Run, rows: Path) -> None:
-    del rows
-    reply = {"input_tokens": 10}
-    with ScriptedServer(lambda _: ScriptedResponse("C1: supported | 1")) as server:
-        outcome = run(*USUAL, "--model", "tiny", "--base-url", server.url, "--price", "1,2")
-    assert reply
+@pytest.mark.usefixtures("rows")
+def test_what_models_cost_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = {"input_tokens": 900, "output_tokens": 100, "total_tokens": 1000}
+    model = ScriptedChatModel(replies=lambda _: AIMessage("?", usage_metadata=tokens))
+    monkeypatch.setattr(_evaluate, "load_model", lambda *_: model)
+    outcome = run(*USUAL, "--model", "tiny", "--price", "1,10")
+    calls = len(model.requests)
+    assert calls
     assert outcome.code == 0
-    assert "calls, " in outcome.out
+    assert f"{calls} calls, {1000 * calls:,} tokens, cost {0.0019 * calls:.4g}" in outcome.out
 
 
 def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(
@@ -187,7 +186,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(
     write(tmp_path / "rows.jsonl", *({**TRUE, "id": str(n)} for n in range(50)))
     pressed: list[bool] = []
 
-    def judge(claim: Claim) -> None:
+    def judge(_: Claim) -> None:
         if not pressed:
             pressed.append(True)
             signal.raise_signal(signal.SIGINT)
