@@ -61,9 +61,11 @@ def executed(script: str) -> Any:
         # Unix sockets: nobody else on the machine can listen in or run code.
         sockets = {"transport": "ipc", "ip": str(Path(folder) / "kernel")}
         manager = AsyncKernelManager(kernel_name="python3", **sockets)
-        NotebookClient(
+        client = NotebookClient(
             notebook, km=manager, timeout=120, record_timing=False, coalesce_streams=True
-        ).execute(cwd=str(HERE))
+        )
+        client.owns_km = True  # else the kernel outlives its notebook
+        client.execute(cwd=str(HERE))
     notebook.metadata.pop("language_info", None)
     return notebook
 

@@ -18,7 +18,6 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnablePassthrough
 
 from langchain_groundedness import (
-    Decision,
     DecisionPolicy,
     EmbeddingQueryClassifier,
     GroundednessRunnable,
@@ -130,7 +129,8 @@ for question in ("How long do batteries last in the S2?", "Who wrote Hamlet?"):
 # %% [markdown]
 # ## Routing
 #
-# Each route is an ordinary chain. What the model says stands in a dictionary here.
+# Each route is an ordinary chain. What the model says stands in a dictionary here. A rule of the
+# policy sends what nothing speaks against to a person; what is blocked stays blocked.
 
 # %%
 SAYS = {
@@ -155,15 +155,15 @@ def show(result):
     return f"{action:7}| {'(withheld)' if action == 'block' else result.answer}"
 
 
-def for_review(result):
-    if result.decision.action == "block":
-        return result
-    reasons = (*result.decision.reasons, "a person reads this before it is sent")
-    return result.model_copy(update={"decision": Decision(action="review", reasons=reasons)})
-
-
+read_first = {
+    "when": {"query_class": ["sensitive", "unknown"]},
+    "action": "review",
+    "reason": "a person reads this before it is sent",
+}
 check = GroundednessRunnable(on_contradicted="correct")
-strict = GroundednessRunnable(policy=DecisionPolicy(contradicted="block", untrusted="block"))
+strict = GroundednessRunnable(
+    policy=DecisionPolicy(contradicted="block", untrusted="block", rules=[read_first])
+)
 
 refuse = RunnableLambda(lambda x: "refused| I cannot help with that.")
 unchecked = answer | (lambda x: f"pass   | {x['answer']} (not checked: small talk)")
@@ -176,7 +176,7 @@ checked = (
         answer | check | show,
     )
 )
-reviewed = retrieve | answer | strict | for_review | show
+reviewed = retrieve | answer | strict | show
 
 
 def is_a(*labels):
@@ -225,3 +225,6 @@ print(careful.invoke({"question": "Hello there!"}))
 # %% [markdown]
 # What was learnt can be kept: `classifier.save("queries.json")` writes numbers and names as JSON,
 # and `EmbeddingQueryClassifier.load("queries.json")` reads them without scikit-learn.
+#
+# [A guarded assistant](guarded_assistant.ipynb) adds what comes after the check: an audit log,
+# human review, calibration.

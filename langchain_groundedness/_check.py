@@ -289,7 +289,7 @@ class Check:
         """Give one verdict per claim, with the reason where it is unchecked."""
         known = {verdict.claim.id: verdict for verdict in state.verdicts}
         return tuple(
-            known.get(claim.id) or ClaimVerdict.unchecked(claim, self._reason(state, index))
+            known.get(claim.id) or ClaimVerdict.unchecked(claim, self.reason(state, index))
             for index, claim in enumerate(state.claims or ())
         )
 
@@ -303,7 +303,7 @@ class Check:
         most = self.max_claims
         return claims if most is None else claims[: max(0, most - state.first)]
 
-    def _reason(self, state: CheckState, index: int) -> str:
+    def reason(self, state: CheckState, index: int) -> str:
         """Say why the claim at a place has no verdict."""
         if index >= len(self.within(state)):
             return f"over max_claims={self.max_claims}"

@@ -164,12 +164,13 @@ def shares(
     return _share(right, int(passes.sum()), precision), _share(right, int(good.sum()), recall)
 
 
-def wilson(hits: int, of: int) -> tuple[float, float]:
-    """Give the 95 % score interval of a share (Wilson 1927).
+def wilson(hits: int, of: int, *, z: float = _Z) -> tuple[float, float]:
+    """Give the score interval of a share (Wilson 1927).
 
     Args:
         hits: How many are counted.
         of: Of how many; at least 1.
+        z: Of the normal distribution; by default for 95 %.
 
     Returns:
         Its ends, 0 to 1.
@@ -178,9 +179,9 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
         >>> [round(end, 2) for end in wilson(20, 20)]
         [0.84, 1.0]
     """
-    share, square = hits / of, _Z * _Z
+    share, square = hits / of, z * z
     middle = (share + square / (2 * of)) / (1 + square / of)
-    wide = _Z * math.sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
+    wide = z * math.sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
     return max(middle - wide, 0.0), min(middle + wide, 1.0)
 
 

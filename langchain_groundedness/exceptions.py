@@ -10,6 +10,7 @@ GroundednessError
 ├── MissingDependencyError    also ImportError: names the extra to install
 ├── OutputParsingError        a model answered outside its schema; .raw, .prompt_name
 └── VerificationError         a check could not run; .claim_ids
+    └── EvaluationError       rows of an evaluation failed; .row_ids, .result
 ```
 
 Catch `GroundednessError` to catch them all. Prompts, answers, documents and keys never appear in
@@ -24,6 +25,7 @@ from typing import NamedTuple
 __all__ = [
     "AuditError",
     "ConfigurationError",
+    "EvaluationError",
     "GroundednessError",
     "InputFormatError",
     "MissingDependencyError",
@@ -177,6 +179,27 @@ class VerificationError(GroundednessError):
         """
         super().__init__(message)
         self.claim_ids = claim_ids
+
+
+class EvaluationError(VerificationError):
+    """Rows of an evaluation failed and `raise_on_failure=True` asked to hear of it.
+
+    Attributes:
+        row_ids: The rows that failed; empty if there was only one row, without an id.
+        result: The `EvaluationResult` over all rows, those that succeeded among them.
+    """
+
+    def __init__(self, message: str, *, row_ids: tuple[str, ...] = (), result: object) -> None:
+        """Keep what was found out beside the message.
+
+        Args:
+            message: What failed.
+            row_ids: The rows concerned.
+            result: What there is about all rows.
+        """
+        super().__init__(message)
+        self.row_ids = row_ids
+        self.result = result
 
 
 def require(module: str, *, extra: str) -> ModuleType:

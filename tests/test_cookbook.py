@@ -1,9 +1,11 @@
 """The notebooks: made from their scripts, executed, the same on every machine."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import nbformat
 import pytest
 
 from cookbook.build import cells_of
+from langchain_groundedness.calibration._choosing import FEWEST
 
+VARIES = "differ a little between processors"
 FOLDER = Path(__file__).parent.parent / "cookbook"
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.name != "build.py")
 
@@ -23,6 +27,21 @@ def notebook(path: Path) -> Any:
 
 def outputs(path: Path) -> list[Any]:
     return [cell.outputs for cell in notebook(path).cells if cell.cell_type == "code"]
+
+
+def comparable(path: Path) -> list[str]:
+    """What each code cell shows; of those that say that figures differ, without the figures.
+
+    The encoder's int8 arithmetic is not the same on all processors: with AVX2 in place of VNNI,
+    probabilities of the claims of the shop differ by up to 0.04.
+    """
+    cells = [cell for cell in notebook(path).cells if cell.cell_type == "code"]
+    return [_masked(cell.outputs) if VARIES in cell.source else str(cell.outputs) for cell in cells]
+
+
+def _masked(found: Any) -> str:
+    shown = re.sub(r"<svg.*?</svg>", "<svg>", str(found), flags=re.DOTALL)
+    return re.sub(r"(\d+(\.\d+)?|─+|\s+)", lambda part: "#" if part[0][0].isdigit() else " ", shown)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
@@ -42,12 +61,29 @@ def test_a_notebook_runs_offline_and_gives_the_outputs_that_are_stored(
         env=os.environ | {"PYTHONPATH": str(FOLDER.parent)},
         check=True,
     )
-    fresh = outputs(tmp_path / f"{script.stem}.ipynb")
-    assert fresh == outputs(script.with_suffix(".ipynb"))
-    assert sum(map(len, fresh)) > 3
+    fresh = tmp_path / f"{script.stem}.ipynb"
+    assert comparable(fresh) == comparable(script.with_suffix(".ipynb"))
+    assert sum(map(len, outputs(fresh))) > 3
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_notebook_knows_nothing_of_the_machine_it_was_made_on(script: Path) -> None:
     text = script.with_suffix(".ipynb").read_text(encoding="utf-8")
     assert not re.search(r"/(tmp|home|root|work|usr|Users)\b|\.venv|Traceback|Warning", text)
+
+
+def test_each_labelled_claim_of_the_shop_names_a_document_that_is_there() -> None:
+    lines = (FOLDER / "shop" / "claims.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    documents = {path.name for path in (FOLDER / "shop" / "documents").iterdir()}
+    assert {row["source"] for row in rows} == documents
+    assert len({row["claim"] for row in rows}) == len(rows)
+    counts = Counter(row["label"] for row in rows)
+    assert set(counts) == {"supported", "unsupported"}
+    assert min(counts.values()) >= FEWEST
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_notebook_warns_of_nothing(script: Path) -> None:
+    shown = [output for each in outputs(script.with_suffix(".ipynb")) for output in each]
+    assert not [output for output in shown if output.get("name") == "stderr"]

@@ -1,0 +1,151 @@
+"""One score of several: a weighted mean with minimums."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
+from langchain_groundedness.evals.values import RowScore
+
+__all__ = ["DEFAULT_WEIGHTS", "CompositeScore", "dimensions"]
+
+DEFAULT_WEIGHTS: Mapping[str, float] = {
+    "source": 0.3,
+    "relevance": 0.2,
+    "correctness": 0.3,
+    "completeness": 0.2,
+}
+"""How much grounding in the sources and the dimensions of answer quality count; they favour what
+is true over what is complete, as data to train on must be."""
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+_SLACK = 1e-9
+
+
+class CompositeScore(CheckedOptions):
+    """Combines scores of one answer, each in 0 .. 1, to one.
+
+    Score: the sum of weight x score over the dimensions, divided by the sum of the weights if
+    that is not 1; the comment says so then. If a dimension that counts has no score, there is no
+    score, but a reason. A dimension below its minimum leaves the score as it is: it is named in
+    the details, and `meets_minimums` is false there, for whoever decides what passes.
+
+    Example:
+        >>> composite = CompositeScore(minimums={"correctness": 0.5})
+        >>> row = composite.of(
+        ...     {"source": 1.0, "relevance": 1.0, "correctness": 0.4, "completeness": 1.0}
+        ... )
+        >>> round(row.score, 2), row.details["below_minimum"]
+        (0.82, ['correctness'])
+        >>> composite.of({"source": 1.0}).reason
+        'no score for relevance, correctness, completeness'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str = Field(default="composite", min_length=1)
+    """Name of the metric."""
+    weights: dict[str, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]] = Field(
+        default_factory=lambda: dict(DEFAULT_WEIGHTS)
+    )
+    """How much each dimension counts; one of weight 0 without a minimum may be missing."""
+    minimums: dict[str, Share] = Field(default_factory=dict)
+    """Least score of a dimension, whatever the others are."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if not math.fsum(self.weights.values()) > 0:
+            msg = "weights must name at least one dimension, with a weight above 0"
+            raise ValueError(msg)
+        if unknown := sorted(set(self.minimums) - set(self.weights)):
+            msg = (
+                f"minimums names {', '.join(unknown)}, which weights does not; "
+                f"dimensions are {', '.join(self.weights)}"
+            )
+            raise ValueError(msg)
+        return self
+
+    @property
+    def normalised(self) -> bool:
+        """Whether the weights do not sum to 1, so that scores are divided by their sum."""
+        return abs(math.fsum(self.weights.values()) - 1.0) > _SLACK
+
+    def of(self, scores: Mapping[str, float | None]) -> RowScore:
+        """Combine scores.
+
+        Args:
+            scores: By dimension; `None` for one that has no score. Others than those that are
+                weighted do not count.
+
+        Returns:
+            The score, `failed` if a dimension has none. `details` has `dimensions`,
+            `below_minimum` (those below their minimum, in order) and `meets_minimums`.
+        """
+        known = {name: scores.get(name) for name in self.weights}
+        least = self.minimums
+        below = [n for n, s in known.items() if s is not None and s < least.get(n, 0.0)]
+        details = {
+            "dimensions": known,
+            "below_minimum": below,
+            "meets_minimums": not below,
+        }
+        counts = {name for name, weight in self.weights.items() if weight} | set(least)
+        missing = [name for name, score in known.items() if score is None and name in counts]
+        wrong = [n for n, score in known.items() if score is not None and not 0.0 <= score <= 1.0]
+        if missing or wrong:
+            told = f"no score for {', '.join(missing)}" if missing else ""
+            more = f"not in 0 .. 1: {', '.join(wrong)}" if wrong else ""
+            reason = "; ".join(filter(None, (told, more)))
+            return RowScore(key=self.key, status="failed", reason=reason, details=details)
+        total = math.fsum(self.weights.values())
+        terms = (w * s for n, w in self.weights.items() if (s := known[n]) is not None)
+        score = min(1.0, math.fsum(terms) / total)
+        comment = self._comment(below, total)
+        return RowScore(
+            key=self.key, score=score, status="scored", comment=comment, details=details
+        )
+
+    def combine(self, scores: Iterable[RowScore]) -> RowScore:
+        """Combine what evaluators found in a row.
+
+        Args:
+            scores: Their scores; `dimensions` says which dimension each is.
+
+        Returns:
+            As `of`; where a dimension has no score, the reason says why, if the evaluator did.
+        """
+        listed = list(scores)
+        combined = self.of(dimensions(listed))
+        why = [f"{s.key} {s.status}: {s.reason}" for s in listed if s.status != "scored"]
+        if combined.reason is None or not why:
+            return combined
+        return combined.model_copy(update={"reason": f"{combined.reason} ({'; '.join(why)})"})
+
+    def _comment(self, below: list[str], total: float) -> str:
+        parts = [f"weights divided by their sum, {total:g}"] if self.normalised else []
+        parts += [f"below its minimum: {', '.join(below)}"] if below else []
+        return "; ".join(parts)
+
+
+def dimensions(scores: Iterable[RowScore]) -> dict[str, float]:
+    """Name the dimensions that evaluators have measured.
+
+    Args:
+        scores: Scores of one row.
+
+    Returns:
+        Every score under its key; that of `faithfulness` also as `source`; of answer quality the
+        three dimensions. Scores that are missing are left out.
+    """
+    found: dict[str, float] = {}
+    for score in scores:
+        if score.score is None:
+            continue
+        found[score.key] = score.score
+        if score.key == "faithfulness":
+            found.setdefault("source", score.score)
+        found |= {n: score.details[n] for n in QUALITY_DIMENSIONS if n in score.details}
+    return found

@@ -1,0 +1,101 @@
+"""Rubrics: an answer graded by levels that you describe."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal, Self
+
+from langchain_core.prompts.chat import BaseChatPromptTemplate
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from langchain_groundedness._options import AnyRunnable
+from langchain_groundedness.evals._judged import row_parts
+from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.prompts import RUBRIC_PROMPT, RubricScore
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.prompts import check_prompt, fold_space
+from langchain_groundedness.structured import Flow, ModelCall, StructuredModel
+
+__all__ = ["RubricEvaluator"]
+
+Shown = Literal["question", "documents", "reference"]
+
+
+class RubricEvaluator(Evaluator):
+    """The level of a rubric that an answer reaches, as a chat model judges it.
+
+    The score is (level - lowest) / (highest - lowest), so 0 .. 1; `details` has the `level` as it
+    was given, and the `reasoning`, which the model writes first. A number that is no level is
+    asked for once more, then the row fails.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> evaluator = RubricEvaluator(
+        ...     key="tone",
+        ...     rubric={1: "rude", 2: "neutral", 3: "friendly"},
+        ...     model=FakeListChatModel(responses=['{"reasoning": "Plain.", "score": 2}']),
+        ... )
+        >>> score = evaluator.invoke({"question": "Open today?", "answer": "Yes, until six."})
+        >>> score.score, score.details["level"]
+        (0.5, 2)
+    """
+
+    needs = ("answer",)
+
+    key: str = Field(default="rubric", min_length=1)
+    model: AnyRunnable
+    """The chat model that judges."""
+    rubric: dict[int, str]
+    """What each level stands for; the texts stand in the prompt as they are, so they must be
+    yours."""
+    shows: tuple[Shown, ...] = ("question", "documents", "reference")
+    """What the model sees beside the answer, where the row has it."""
+    prompt: BaseChatPromptTemplate | None = None
+    """Instead of `evals.prompts.RUBRIC_PROMPT`, with the same variables."""
+    max_tokens: int = Field(default=100_000, ge=1)
+    """Most tokens of documents; a row with more fails, since nothing is cut off."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if len(self.rubric) < 2:  # noqa: PLR2004  (one level grades nothing)
+            msg = f"rubric must describe at least 2 levels, got {len(self.rubric)}"
+            raise ValueError(msg)
+        if blank := sorted(level for level, text in self.rubric.items() if not text.strip()):
+            msg = f"rubric must say what each level stands for; blank are {blank}"
+            raise ValueError(msg)
+        optional = {"evidence", "reference", "question"}
+        check_prompt(self._prompt, required={"rubric", "answer"}, optional=optional)
+        return self
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        hidden = {"question", "documents", "reference"} - set(self.shows)
+        seen = row.model_copy(update=dict.fromkeys(hidden))
+        ask = StructuredModel[RubricScore](
+            model=self.model,
+            prompt=self._prompt,
+            reply_schema=RubricScore,
+            name="grade_by_rubric",
+            usable=partial(_is_level, self.rubric),
+        )
+        levels = (f"{level}: {fold_space(self.rubric[level])}" for level in sorted(self.rubric))
+        parts = {"rubric": "\n".join(levels), **row_parts(seen, max_tokens=self.max_tokens)}
+        reply: RubricScore = yield ModelCall(ask, parts)
+        lowest, highest = min(self.rubric), max(self.rubric)
+        return self._scored(
+            (reply.score - lowest) / (highest - lowest),
+            comment=f"level {reply.score} of {lowest} to {highest}",
+            details={"level": reply.score, "reasoning": reply.reasoning},
+        )
+
+    @property
+    def _prompt(self) -> BaseChatPromptTemplate:
+        return self.prompt or RUBRIC_PROMPT
+
+    @override
+    def _defaults(self) -> Mapping[str, Any]:
+        return {"prompt": self._prompt}
+
+
+def _is_level(rubric: Mapping[int, str], reply: RubricScore) -> bool:
+    return reply.score in rubric

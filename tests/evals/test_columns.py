@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from langchain_groundedness import EvaluationRow, InputFormatError
+from langchain_groundedness.evals.columns import COLUMNS, Example, read_columns, read_row
+
+
+@pytest.mark.parametrize("name", COLUMNS["documents"])
+def test_contexts_are_read_under_every_name_that_users_give_them(name: str) -> None:
+    row = read_row({name: ["Rome is old.", Document("Oslo is not.")]})
+    assert row.documents is not None
+    assert [document.page_content for document in row.documents] == ["Rome is old.", "Oslo is not."]
+
+
+@pytest.mark.parametrize("field", ["question", "answer", "reference"])
+def test_texts_are_read_under_every_name_that_users_give_them(field: str) -> None:
+    for name in COLUMNS[field]:
+        assert getattr(read_row({name: "a text"}), field) == "a text"
+
+
+def test_what_is_no_field_of_a_row_is_kept_as_metadata() -> None:
+    row = read_row({"answer": "Rome.", "model": "small", "metadata": {"day": 3}, "id": 7})
+    assert row.id == "7"
+    assert row.metadata == {"day": 3, "model": "small"}
+
+
+def test_a_second_column_for_a_field_is_not_lost() -> None:
+    row = read_row({"question": "Capital?", "input": "something else"})
+    assert row.question == "Capital?"
+    assert row.metadata == {"input": "something else"}
+
+
+def test_columns_that_are_none_are_missing() -> None:
+    row = read_row({"question": None, "input": "Capital?", "contexts": None, "answer": None})
+    assert (row.question, row.documents, row.answer) == ("Capital?", None, None)
+    assert row.metadata == {}
+
+
+def test_arrays_of_contexts_are_read_as_lists() -> None:
+    row = read_row({"contexts": np.array(["one.", "two."], dtype=object)})
+    assert row.documents == (Document("one."), Document("two."))
+
+
+def test_an_empty_list_of_contexts_is_not_a_missing_one() -> None:
+    assert read_row({"contexts": []}).documents == ()
+
+
+def test_the_state_of_an_agent_is_read() -> None:
+    state = {
+        "messages": [
+            HumanMessage("Capital?"),
+            AIMessage("", tool_calls=[{"id": "1", "name": "search", "args": {}}]),
+            ToolMessage("Rome is the capital.", tool_call_id="1"),
+            AIMessage("Rome."),
+        ]
+    }
+    row = read_row(state)
+    assert (row.question, row.answer) == ("Capital?", "Rome.")
+    assert row.documents is not None
+    assert row.documents[0].page_content == "Rome is the capital."
+
+
+@pytest.mark.parametrize("value", ["a text", 3, ["a", "b"]])
+def test_what_is_no_row_is_refused_with_what_is_accepted(value: object) -> None:
+    with pytest.raises(InputFormatError, match="'contexts'"):
+        read_row(value)
+
+
+def test_a_question_or_label_of_a_wrong_type_is_refused() -> None:
+    with pytest.raises(InputFormatError, match="question must be a text, got dict"):
+        read_row({"question": {"text": "Capital?"}})
+    with pytest.raises(InputFormatError, match="label"):
+        read_row({"label": ["good"]})
+
+
+def test_columns_become_rows_with_their_numbers_as_ids() -> None:
+    rows = read_columns(questions=["a?", "b?"], contexts=[["A."], []], predicted_answers=["A", "B"])
+    assert rows == [
+        EvaluationRow(id="1", question="a?", documents=(Document("A."),), answer="A"),
+        EvaluationRow(id="2", question="b?", documents=(), answer="B"),
+    ]
+
+
+def test_columns_of_different_lengths_are_refused_with_their_lengths() -> None:
+    with pytest.raises(InputFormatError, match="questions has 2, contexts has 1"):
+        read_columns(questions=["a?", "b?"], contexts=[["A."]])
+    with pytest.raises(InputFormatError, match="none came"):
+        read_columns()
+
+
+def test_a_text_in_place_of_a_column_is_refused() -> None:
+    with pytest.raises(InputFormatError, match="questions must be a list"):
+        read_columns(questions="Capital?")
+
+
+def test_a_value_that_cannot_be_read_is_named_by_its_row() -> None:
+    with pytest.raises(InputFormatError, match="row 2: "):
+        read_columns(questions=["a?", 5])
+
+
+def test_an_example_is_put_together_of_its_three_parts() -> None:
+    row = read_row(
+        Example(
+            {"question": "Capital?"},
+            {"answer": "Rome.", "context": ["Rome is it."]},
+            {"answer": "Rome"},
+            {},
+        )
+    )
+    assert (row.question, row.answer, row.reference) == ("Capital?", "Rome.", "Rome")
+    assert row.documents == (Document("Rome is it."),)
+
+
+def test_an_example_may_be_of_plain_texts_and_further_arguments() -> None:
+    row = read_row(Example("Capital?", "Rome.", "Rome", {"context": "Rome is it."}))
+    assert (row.question, row.answer, row.reference) == ("Capital?", "Rome.", "Rome")
+    assert row.documents == (Document("Rome is it."),)
+
+
+def test_the_contexts_of_an_example_may_be_among_its_inputs() -> None:
+    row = read_row(Example({"question": "?", "contexts": ["A."]}, {"output": "A"}, None, {}))
+    assert (row.answer, row.documents, row.reference) == ("A", (Document("A."),), None)
+
+
+def test_the_answer_among_the_inputs_is_not_the_answer_that_came_out() -> None:
+    assert read_row(Example({"answer": "gold"}, {}, None, {})).answer is None
+
+
+def test_an_agent_is_asked_in_messages() -> None:
+    asked = {"messages": [{"role": "user", "content": "Capital?"}]}
+    row = read_row(Example(asked, {"messages": [AIMessage("Rome.")]}, None, {}))
+    assert (row.question, row.answer) == ("Capital?", "Rome.")
+
+
+NAMES = st.sampled_from([name for names in COLUMNS.values() for name in names])
+
+
+@given(st.dictionaries(NAMES | st.text(max_size=8), st.none() | st.text(max_size=8), max_size=6))
+def test_no_text_of_a_mapping_is_lost(parts: dict[str, str | None]) -> None:
+    parts.pop("metadata", None)
+    row = read_row(parts)
+    kept = [row.id, row.question, row.answer, row.reference, row.label, *row.metadata.values()]
+    kept += [document.page_content for document in row.documents or ()]
+    assert all(value in kept for value in parts.values() if value)
