@@ -85,7 +85,8 @@ def _opposition(data: Path, folder: Path) -> float:
     if not np.isfinite(chosen):
         msg = f"too few irrelevant claims in {name} that the encoder denies to choose opposition on"
         raise SystemExit(msg)
-    shares = {str(kind): round(float((odds >= chosen)[fine == kind].mean()), 3) for kind in set(fine)}
+    found = odds >= chosen
+    shares = {str(kind): round(float(found[fine == kind].mean()), 3) for kind in set(fine)}
     print(f"contradicted by the encoder alone from log odds of {chosen:.2f}: {shares} of {name}")
     return chosen
 

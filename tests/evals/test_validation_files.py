@@ -353,6 +353,7 @@ run(Path({folder!r}), many(60), on_row=slow, max_concurrency=4)
 """
 
 
+@pytest.mark.timeout(300)
 def test_a_run_that_is_killed_at_any_moment_loses_no_row_and_pays_for_none_twice(
     tmp_path: Path,
 ) -> None:
