@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_groundedness.verifiers._contradictions import Difference, differing_value
+from langchain_groundedness.verifiers._ellipsis import clause_about
 from langchain_groundedness.verifiers._exchange import exchanged_values
 from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._polarity import find_extents
@@ -28,6 +29,9 @@ class Finding(NamedTuple):
 
     difference: Difference
     window: Window
+    alike: frozenset[int] = frozenset()
+    """The sentences, by their first unit, that differ in the same value; that they say it as well,
+    of something else, bears nothing out."""
 
 
 def find_difference(statement: Statement, match: Match, index: EvidenceIndex) -> Finding | None:
@@ -48,11 +52,37 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
     found = [
         Finding(difference, window)
         for window, text in zip(match.sentences, texts, strict=True)
-        if (difference := differing_value(statement.text, text))
+        if (difference := _differing(statement.text, text, _before(window, index)))
         and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
         and not (difference.kind == "extent" and _says_extent(statement, difference, texts))
     ]
-    return max(found, key=lambda finding: finding.difference.agreement, default=None)
+    clearest = max(found, key=lambda finding: finding.difference.agreement, default=None)
+    if clearest is None:
+        return None
+    start = clearest.difference.claim_start
+    alike = (each.window.first for each in found if each.difference.claim_start == start)
+    return clearest._replace(alike=frozenset(alike))
+
+
+def _before(window: Window, index: EvidenceIndex) -> str:
+    """Give the sentence before a window."""
+    place = window.first - 1
+    if place < 0 or index.document_of[place] != index.document_of[window.first]:
+        return ""
+    return index.text(place, place)
+
+
+def _differing(claim: str, sentence: str, before: str) -> Difference | None:
+    """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
+    clause = clause_about(claim, sentence)
+    if clause is None:
+        return differing_value(claim, sentence, before=before)
+    difference = differing_value(claim, clause, before=before)
+    if difference is None or difference.kind != "polarity":
+        return difference
+    return difference._replace(
+        evidence_value=sentence, evidence_start=0, evidence_end=len(sentence)
+    )
 
 
 def _says_extent(statement: Statement, difference: Difference, texts: Sequence[str]) -> bool:
@@ -89,9 +119,11 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
     value = np.array([_inside(difference, item, statement) for item in statement.items])
     if not (match.anywhere[value] > _HALF).any():
         return True
-    said = max(
-        (_rest(w, value, match) for w in match.pool if (w.found[value] > _HALF).any()), default=0.0
-    )
+    giving = [w for w in match.pool if (w.found[value] > _HALF).any()]
+    others = [w for w in giving if w.first not in finding.alike]
+    if giving and not others:
+        return True
+    said = max((_rest(w, value, match) for w in others), default=0.0)
     return difference.parallel and said + _MARGIN < _rest(finding.window, value, match)
 
 
