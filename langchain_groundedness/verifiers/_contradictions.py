@@ -35,6 +35,7 @@ _LONGEST_QUOTE = 4
 _NEAR = 4
 _LITTLE_ELSE = 2
 _SHORTEST_NAME = 3
+_LONGEST_NOUN = 2
 _NAME = re.compile(
     r"[^\W\d_a-z][\w'\u2019-]*(?:(?:[ -]| (?:van|von|de|der|den|da|di|du|la|le|el|al|bin|of|the) )"
     r"[^\W\d_a-z][\w'\u2019-]*)*"
@@ -281,6 +282,21 @@ def _extent(pair: _Pair) -> Difference | None:
     return pair.difference("extent", mine, theirs, agreement)
 
 
+def _named(pair: _Pair, before: str) -> frozenset[str]:
+    """Give the words of the claim that a pronoun of the quote may stand for: a noun, two at most.
+
+    They stand side by side in the sentence before, and the quote does not say them itself.
+    """
+    if not before or not refers_back(pair.quote):
+        return frozenset()
+    missing = {w.stem for w in pair.claim_words} - {w.stem for w in pair.quote_words} - STOP_WORDS
+    said = find_words(before)
+    places = [n for n, word in enumerate(said) if word.stem in missing]
+    if not places or places[-1] - places[0] >= _LONGEST_NOUN:
+        return frozenset()
+    return frozenset(said[n].stem for n in places)
+
+
 def _polarity(pair: _Pair, before: str) -> Difference | None:
     if len(pair.quote_words) > _LONGEST_QUOTE * len(pair.claim_words):
         return None  # too much else to be sure that both speak of one thing
@@ -294,8 +310,7 @@ def _polarity(pair: _Pair, before: str) -> Difference | None:
         [*denials(text), *(Part(w.start, w.end) for w in words if w.stem in stems)]
         for text, words in ((pair.claim, pair.claim_words), (pair.quote, pair.quote_words))
     )
-    named = before if before and refers_back(pair.quote) else ""
-    agreement = pair.agreement(mine, named=frozenset(w.stem for w in find_words(named)))
+    agreement = pair.agreement(mine, named=_named(pair, before))
     parallel = pair.parallel(mine, theirs)
     content = {word.stem for word in pair.claim_words if word.stem not in STOP_WORDS}
     if agreement < _SAME_STATEMENT or not (parallel or len(content) >= _FEWEST_WORDS):

@@ -18,15 +18,16 @@ _AVOID = re.compile(
     r"(?:avoid|refrain from)\b",
     re.IGNORECASE,
 )
+_PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
 _CLAUSE_END = re.compile(r"[;:.!?()\u2014]|,? but\b", re.IGNORECASE)
 _JOINED = re.compile(r",\s*(?:(?:or|nor|and)\s+)?|\b(?:or|nor)\s+", re.IGNORECASE)
 _LAST_JOINED = re.compile(r"\b(?:or|nor)\s+", re.IGNORECASE)
 _BUT = re.compile(r"\bbut\b(?! not\b)", re.IGNORECASE)
 _BACK = re.compile(r"\b(?:it|them|they|this|these)\b", re.IGNORECASE)
-_SENTENCE = 600
 
 
-def denials(text: str) -> list[Part]:
+@lru_cache(maxsize=256)
+def denials(text: str) -> tuple[Part, ...]:
     """Find what denies or forbids in a text.
 
     Args:
@@ -35,7 +36,7 @@ def denials(text: str) -> list[Part]:
     Returns:
         Where "not", "never", "no longer", "avoid" and the like stand.
     """
-    return [*negations(text), *(Part(*found.span()) for found in _AVOID.finditer(text))]
+    return (*negations(text), *(Part(*found.span()) for found in _AVOID.finditer(text)))
 
 
 def denial_differs(claim: str, evidence: str) -> bool:
@@ -81,8 +82,8 @@ def _denied(text: str) -> frozenset[str]:
     for part in parts:
         end = _CLAUSE_END.search(text, part.end)
         stop = end.start() if end else len(text)
-        comma = text.find(",", part.end, stop)
-        denied.add(_first(content, part.end, stop if comma < 0 else comma))
+        next_to = _PUNCTUATION.search(text, part.end)
+        denied.add(_first(content, part.end, next_to.start() if next_to else len(text)))
         last = max((m.end() for m in _LAST_JOINED.finditer(text, part.end, stop)), default=-1)
         denied |= {
             _first(content, joined.end(), stop)

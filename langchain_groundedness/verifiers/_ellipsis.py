@@ -38,8 +38,10 @@ _PREPOSITION = re.compile(
     r"\b(?:of|in|at|on|for|to|from|by|with|until|after|before|since|per)\s+", re.IGNORECASE
 )
 _STANDS_FOR = re.compile(r"\b(?:one|ones|that|those)$", re.IGNORECASE)
+_PARTICIPLE = re.compile(r"[a-z]+(?:ed|ing)|born|built|known|made|held|written|given|led|set")
 _ARTICLE = re.compile(r"an?\s", re.IGNORECASE)
 _LONGEST_SUBJECT = 8
+_LONGEST_PIECE = 15
 _LONGEST_PART = 5
 _FEWEST_PARTS = 2
 _MOST_PIECES = 8
@@ -95,7 +97,7 @@ def clause_about(claim: str, sentence: str) -> str | None:
         >>> clause_about("A lid costs 6 pounds.", "A filter costs 6 pounds, a lid 12.")
         'a lid costs 12 pounds'
     """
-    clauses = full_clauses(sentence)
+    clauses = full_clauses(sentence) if len(sentence) <= _LONGEST else ()
     if not clauses:
         return None
     topics = [_content(clause.topic) for clause in clauses]
@@ -113,7 +115,7 @@ def _content(text: str) -> set[str]:
     return {word.stem for word in find_words(text) if word.stem not in STOP_WORDS}
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def full_clauses(sentence: str) -> tuple[Clause, ...]:
     """Fill in what the clauses of a sentence leave out.
 
@@ -124,8 +126,6 @@ def full_clauses(sentence: str) -> tuple[Clause, ...]:
         The clauses that leave something out and those that they lean on, filled in; nothing if
         there are none.
     """
-    if len(sentence) > _LONGEST:
-        return ()
     found: list[Clause] = []
     before: _Full | None = None
     unlike = ""
@@ -136,12 +136,15 @@ def full_clauses(sentence: str) -> tuple[Clause, ...]:
         if like := _UNLIKE.match(piece):
             unlike = like["subject"]
             continue
-        head, _, tail = _last_and(piece)
-        before = _read(head) if head else None
-        if before is not None and tail and (more := _gapped(tail, before)):
-            found += more
-            continue
-        before = _read(piece) or before
+        full = _read(piece)
+        if full is not None:
+            head, tail = _last_and(piece)
+            joined = full._replace(text=head)
+            if full.end <= len(head) and (more := _gapped(tail, joined)):
+                found += more
+                before = joined
+                continue
+            before = full
         if unlike and before is not None:
             found += _opposed(unlike, before)
             unlike = ""
@@ -153,11 +156,9 @@ def _pieces(sentence: str) -> list[str]:
     return [piece for piece in _PIECE_END.split(bare, _MOST_PIECES) if piece.strip()]
 
 
-def _last_and(piece: str) -> tuple[str, str, str]:
+def _last_and(piece: str) -> tuple[str, str]:
     joins = list(_AND.finditer(piece))
-    if not joins:
-        return "", "", ""
-    return piece[: joins[-1].start()], joins[-1].group(), piece[joins[-1].end() :]
+    return (piece[: joins[-1].start()], piece[joins[-1].end() :]) if joins else ("", "")
 
 
 def _read(piece: str) -> _Full | None:
@@ -214,8 +215,13 @@ def _opposed(subject: str, full: _Full) -> list[Clause]:
 
 def _gapped(piece: str, before: _Full) -> list[Clause]:
     """Fill in "a lid 12 pounds", "grinders of two", "in Prague in 1814"."""
+    words = _WORD.findall(piece)
+    if not _FEWEST_PARTS <= len(words) <= _LONGEST_PIECE or any(map(is_verb, words[1:])):
+        return []
+    if _PARTICIPLE.fullmatch(words[0]):
+        return []  # ", located in the south": more about the same
     parts = list(_parts(piece, 0, len(piece)))
-    if len(parts) < _FEWEST_PARTS or not _is_short(piece, parts):
+    if len(parts) < _FEWEST_PARTS or len(words) > _LONGEST_PART * len(parts):
         return []
     there = [
         *_parts(before.text, 0, before.verb),
@@ -256,12 +262,6 @@ def _stripped(text: str, name: str, start: int, end: int) -> _Part:
     bare = text[start:end]
     first = start + len(bare) - len(bare.lstrip())
     return _Part(name, first, first + len(bare.strip()), None)
-
-
-def _is_short(piece: str, parts: Sequence[_Part]) -> bool:
-    """Tell whether a piece has no verb, and no part is more than a noun or a quantity."""
-    words = _WORD.findall(piece)
-    return len(words) <= _LONGEST_PART * len(parts) and not any(map(is_verb, words[1:]))
 
 
 def _places(
@@ -311,8 +311,8 @@ def _fill(piece: str, part: _Part, before: _Full, place: Part) -> str:
     theirs = before.text[place.start : place.end]
     if part.quantity is None:
         return _named(mine, theirs)
-    [*_, given] = find_quantities(theirs) or [None]
-    if given is None or part.quantity.unit or not given.unit:
+    given = find_quantities(theirs)
+    if part.quantity.unit or not given or not given[-1].unit:
         return mine
     unit = re.search(r"[^\W\d]+$|%$", theirs)
     sign = re.match(r"[^\w\s-]+", theirs)

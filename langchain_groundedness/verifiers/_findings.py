@@ -20,6 +20,8 @@ __all__ = ["CLEAR", "Finding", "decides", "find_difference"]
 CLEAR = 0.8
 """Agreement from which a differing value decides, whatever the rest of the signals say."""
 _HALF = 0.5
+_SAYS_MUCH = 0.4
+"""Share of a claim that a sentence must say for its clauses to be looked at one by one."""
 _MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
 
@@ -52,7 +54,7 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
     found = [
         Finding(difference, window)
         for window, text in zip(match.sentences, texts, strict=True)
-        if (difference := _differing(statement.text, text, _before(window, index)))
+        if (difference := _differing(statement.text, text, window, index))
         and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
         and not (difference.kind == "extent" and _says_extent(statement, difference, texts))
     ]
@@ -64,17 +66,12 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
     return clearest._replace(alike=frozenset(alike))
 
 
-def _before(window: Window, index: EvidenceIndex) -> str:
-    """Give the sentence before a window."""
-    place = window.first - 1
-    if place < 0 or index.document_of[place] != index.document_of[window.first]:
-        return ""
-    return index.text(place, place)
-
-
-def _differing(claim: str, sentence: str, before: str) -> Difference | None:
+def _differing(
+    claim: str, sentence: str, window: Window, index: EvidenceIndex
+) -> Difference | None:
     """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
-    clause = clause_about(claim, sentence)
+    before = _before(window, index)
+    clause = clause_about(claim, sentence) if window.recall >= _SAYS_MUCH else None
     if clause is None:
         return differing_value(claim, sentence, before=before)
     difference = differing_value(claim, clause, before=before)
@@ -83,6 +80,14 @@ def _differing(claim: str, sentence: str, before: str) -> Difference | None:
     return difference._replace(
         evidence_value=sentence, evidence_start=0, evidence_end=len(sentence)
     )
+
+
+def _before(window: Window, index: EvidenceIndex) -> str:
+    """Give the sentence before a window."""
+    place = window.first - 1
+    if place < 0 or index.document_of[place] != index.document_of[window.first]:
+        return ""
+    return index.text(place, place)
 
 
 def _says_extent(statement: Statement, difference: Difference, texts: Sequence[str]) -> bool:

@@ -1,6 +1,7 @@
-"""Which words are verbs, as far as a list and an ending can tell; no more than `_ellipsis` needs."""
+"""Which words may be the verb of a clause, as far as a list and an ending can tell."""
 
 import re
+from functools import lru_cache
 
 from langchain_groundedness.words import stem
 
@@ -39,6 +40,7 @@ _VERBS = frozenset(
 _PAST = re.compile(r"[a-z]{3,}ed")
 
 
+@lru_cache(maxsize=4096)
 def is_verb(word: str) -> bool:
     """Tell whether a word may be the verb of a clause.
 

@@ -132,7 +132,6 @@ def test_a_bound_on_who_is_meant_is_not_another_bound(claim: str, document: str)
         ("The policy does not cover flooding.", "The policy covers theft but not flooding."),
         ("Lyon is in France.", "Malaga is in Spain, Lyon in France."),
         ("The small tent weighs 2 kg.", "The large tent weighs 3 kg and the small one 2 kg."),
-        ("Children under 8 must not use it.", CHILDREN),
         ("Orders over 50 pounds ship free.", "Orders over 50 pounds ship free."),
     ],
 )
@@ -147,7 +146,6 @@ def test_what_is_said_stays_supported(claim: str, document: str) -> None:
         ("Your data is not sold for advertising.", DATA),
         ("Only the filter is safe in the dishwasher.", DISHWASHER),
         ("Lids cost twice as much as filters.", PRICES),
-        ("A filter and a lid cost 18 pounds together.", PRICES),
         ("The warranty is two or three years.", WARRANTY),
         ("An eight-year-old may use it while somebody watches.", CHILDREN),
         ("The grinder lacks a timer.", "The kettle has a timer, the grinder does not."),
