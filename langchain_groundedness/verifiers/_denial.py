@@ -66,9 +66,22 @@ def refers_back(text: str) -> bool:
         text: A sentence.
 
     Returns:
-        True if there is any such pronoun.
+        True if there is one in the clause that denies something, or, where none does, anywhere.
     """
-    return _BACK.search(text) is not None
+    pronoun = _BACK.search(text)
+    if pronoun is None:
+        return False
+    reaches = [_reach(text, part) for part in denials(text)]
+    return not reaches or any(pronoun.start() < end for end in reaches)
+
+
+def _reach(text: str, part: Part) -> int:
+    """Give where the clause ends that a negation stands in, commas between joined words aside."""
+    end = _CLAUSE_END.search(text, part.end)
+    stop = end.start() if end else len(text)
+    joined = max((m.end() for m in _LAST_JOINED.finditer(text, part.end, stop)), default=part.end)
+    comma = text.find(",", joined, stop)
+    return stop if comma < 0 else comma
 
 
 @lru_cache(maxsize=256)
