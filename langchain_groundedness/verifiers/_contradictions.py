@@ -123,7 +123,7 @@ def differing_value(claim_text: str, quote: str, *, before: str = "") -> Differe
     Args:
         claim_text: The claim.
         quote: Evidence, best a single sentence.
-        before: The sentence before it, which may name what a pronoun of it stands for.
+        before: What stands before it and may name what a pronoun of it stands for.
 
     Returns:
         The difference that is clearest, or `None` if the quote speaks of something else or says
@@ -285,16 +285,15 @@ def _extent(pair: _Pair) -> Difference | None:
 def _named(pair: _Pair, before: str) -> frozenset[str]:
     """Give the words of the claim that a pronoun of the quote may stand for: a noun, two at most.
 
-    They stand side by side in the sentence before, and the quote does not say them itself.
+    They stand side by side before it, and the quote does not say them itself.
     """
     if not before or not refers_back(pair.quote):
         return frozenset()
     missing = {w.stem for w in pair.claim_words} - {w.stem for w in pair.quote_words} - STOP_WORDS
-    said = find_words(before)
-    places = [n for n, word in enumerate(said) if word.stem in missing]
-    if not places or places[-1] - places[0] >= _LONGEST_NOUN:
+    places = {word.stem: n for n, word in enumerate(find_words(before)) if word.stem in missing}
+    if not places or max(places.values()) - min(places.values()) >= _LONGEST_NOUN:
         return frozenset()
-    return frozenset(said[n].stem for n in places)
+    return frozenset(places)
 
 
 def _polarity(pair: _Pair, before: str) -> Difference | None:

@@ -27,6 +27,7 @@ _PIECE_END = re.compile(
 _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
 _WORD = re.compile(r"[\w'\u2019-]+")
 _NOT = re.compile(r"(?:\s*not|n['\u2019]t)\b", re.IGNORECASE)
+_BARE = re.compile(r"n['\u2019]t$", re.IGNORECASE)
 _VERB_ONLY = re.compile(
     rf"(?P<subject>[^,;]{{1,60}}?)(?:\s+(?:itself|themselves|himself|herself|alone))?"
     rf"\s+(?P<verb>{'|'.join(AUXILIARIES)})(?P<no>\s*not|n['\u2019]t)?(?:\s+(?:either|too))?",
@@ -167,7 +168,7 @@ def _read(piece: str) -> _Full | None:
             return None
         if not number:
             continue
-        bare = re.sub(r"n['\u2019]t$", "", word.group(), flags=re.IGNORECASE)
+        bare = _BARE.sub("", word.group())
         if is_verb(bare):
             end = word.start() + len(bare)
             no = _NOT.match(piece, end)
@@ -187,13 +188,26 @@ def _verb_only(piece: str, before: _Full) -> list[Clause]:
         return []
     verb = found["verb"].casefold()
     no = bool(found["no"]) or verb == "cannot"
-    same = AUXILIARIES[verb] == before.family
-    rest = before.text[before.end if same else before.verb :]
-    if not same and before.family:
-        rest = _NOT.sub("", rest, count=1)
+    rest = _behind_auxiliary(before.text, AUXILIARIES[verb])
+    if rest is None:
+        rest = before.text[before.verb :]
+        rest = _NOT.sub("", rest, count=1) if before.family else rest
     subject = _named(found["subject"], before.subject)
     text = f"{subject} {verb.removesuffix('not')}{' not' if no else ''} {rest.strip()}"
     return [Clause(before.text, before.subject), Clause(text, subject)]
+
+
+def _behind_auxiliary(text: str, family: str) -> str | None:
+    """Give what stands behind the last form of an auxiliary, and behind its "not"."""
+    forms = [
+        word.end()
+        for word in _WORD.finditer(text)
+        if AUXILIARIES.get(_BARE.sub("", word.group()).casefold()) == family
+    ]
+    if not forms:
+        return None
+    no = _NOT.match(text, forms[-1])
+    return text[no.end() if no else forms[-1] :]
 
 
 def _not_only(piece: str, before: _Full) -> list[Clause]:

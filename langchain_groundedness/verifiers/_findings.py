@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_groundedness.verifiers._contradictions import Difference, differing_value
+from langchain_groundedness.verifiers._denial import refers_back
 from langchain_groundedness.verifiers._ellipsis import clause_about
 from langchain_groundedness.verifiers._exchange import exchanged_values
 from langchain_groundedness.verifiers._index import EvidenceIndex
@@ -22,6 +23,8 @@ CLEAR = 0.8
 _HALF = 0.5
 _SAYS_MUCH = 0.4
 """Share of a claim that a sentence must say for its clauses to be looked at one by one."""
+_FARTHEST_BACK = 3
+"""Sentences in which what a pronoun stands for is looked for."""
 _MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
 
@@ -70,7 +73,7 @@ def _differing(
     claim: str, sentence: str, window: Window, index: EvidenceIndex
 ) -> Difference | None:
     """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
-    before = _before(window, index)
+    before = _before(window, index) if refers_back(sentence) else ""
     clause = clause_about(claim, sentence) if window.recall >= _SAYS_MUCH else None
     if clause is None:
         return differing_value(claim, sentence, before=before)
@@ -83,11 +86,16 @@ def _differing(
 
 
 def _before(window: Window, index: EvidenceIndex) -> str:
-    """Give the sentence before a window."""
-    place = window.first - 1
-    if place < 0 or index.document_of[place] != index.document_of[window.first]:
-        return ""
-    return index.text(place, place)
+    """Give the sentence before a window; if it refers back in turn, with those that it leans on."""
+    document = index.document_of[window.first]
+    first = window.first
+    while (
+        first > max(0, window.first - _FARTHEST_BACK) and index.document_of[first - 1] == document
+    ):
+        first -= 1
+        if not refers_back(index.text(first, first)):
+            break
+    return index.text(first, window.first - 1) if first < window.first else ""
 
 
 def _says_extent(statement: Statement, difference: Difference, texts: Sequence[str]) -> bool:

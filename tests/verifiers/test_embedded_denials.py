@@ -48,6 +48,13 @@ def test_a_denial_reaches_all_that_is_joined_under_it(claim: str, document: str)
     ("claim", "document"),
     [
         ("Put ice on the burn.", BURN),
+        (
+            "Put ice on the burn.",
+            (
+                "Cool the burn under running water. Take off clothes near it. "
+                "Cover it with film. Never put ice or butter on it."
+            ),
+        ),
         ("You should put butter on the burn.", BURN),
         ("Open the lid while the water boils.", "Avoid opening the lid while the water boils."),
         (
@@ -72,6 +79,13 @@ def test_an_order_not_to_do_it_contradicts_even_if_a_pronoun_names_the_thing(
     [
         ("The kettle can go into the dishwasher.", DISHWASHER),
         ("The filter cannot go into the dishwasher.", DISHWASHER),
+        (
+            "The kettle can go into the dishwasher.",
+            (
+                "The filter comes out with a quarter turn and can go into the dishwasher; "
+                "the kettle itself cannot."
+            ),
+        ),
         ("A lid costs 6 pounds.", PRICES),
         ("A new filter costs 12 pounds.", PRICES),
         ("The grinder has a warranty of three years.", WARRANTY),
