@@ -6,7 +6,6 @@ be done, 130 interrupted; what was done by then is in the run file.
 
 import asyncio
 import json
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +17,7 @@ from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending
 from langchain_groundedness.cli._evaluation_table import as_plain, render_evaluation
 from langchain_groundedness.cli._models import load_model
+from langchain_groundedness.cli._pairs import number, numbers, pairs
 from langchain_groundedness.evals._evaluation import Evaluation
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.evals.evaluator import Evaluator
@@ -133,7 +133,7 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
     with ending("cannot evaluate"):
         least = _least(fail_under or (), metric)
         paid = None if price is None else _price(price)
-        columns = dict(_pair(each, "--column", "answer=my_column") for each in column or ())
+        columns = pairs(column, "--column", "answer=my_column")
         evaluation = prepare(
             open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
             _evaluators(metric, model, base_url, calibration),
@@ -200,36 +200,20 @@ def _below(evaluation: Evaluation, least: Mapping[str, float], max_failed: int) 
 
 
 def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
-    pairs = dict(_pair(each, "--fail-under", "faithfulness=0.8") for each in given)
-    for key in pairs:
+    bounds = numbers(given, "--fail-under", "faithfulness=0.8")
+    for key, bound in bounds.items():
         if key not in metrics:
             msg = f"--fail-under {key}: that metric is not measured; add --metric {key}"
             raise CannotCheckError(msg)
-    return {key: _number(value, "--fail-under") for key, value in pairs.items()}
+        if not 0 <= bound <= 1:
+            msg = f"--fail-under {key}: scores are from 0 to 1, got {bound:g}"
+            raise CannotCheckError(msg)
+    return bounds
 
 
 def _price(given: str) -> Price:
-    numbers = [_number(each, "--price") for each in given.split(",")]
-    if len(numbers) != 2 or min(numbers) < 0:  # noqa: PLR2004  (in and out)
+    prices = [number(each, "--price") for each in given.split(",")]
+    if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
         msg = "--price takes two numbers, of a million tokens in and out, as in 0.15,0.60"
         raise CannotCheckError(msg)
-    return Price(*numbers)
-
-
-def _pair(given: str, option: str, example: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
-    if not (name.strip() and equals and value.strip()):
-        msg = f"{option} takes a pair, as in {example}"
-        raise CannotCheckError(msg)
-    return name.strip(), value.strip()
-
-
-def _number(text: str, option: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        msg = f"{option}: a finite number is needed there"
-        raise CannotCheckError(msg)
-    return number
+    return Price(*prices)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from langchain_groundedness.cli._errors import CannotCheckError, ending
+from langchain_groundedness.cli._errors import ending
+from langchain_groundedness.cli._pairs import numbers
 from langchain_groundedness.evals.run_files import load_run
 from langchain_groundedness.report import to_markdown, write_report
 from langchain_groundedness.report._gate import judge
@@ -65,7 +66,7 @@ def report(
 ) -> None:
     """Write reports; `HELP` tells the user the rest."""
     with ending("cannot make the report"):
-        thresholds = dict(map(_threshold, fail_under or ()))
+        thresholds = numbers(fail_under, "--fail-under", "faithfulness=0.8")
         found = load_run(run)
         baseline = None if compare is None else load_run(compare)
         verdicts = judge(found, thresholds, max_failed=max_failed)
@@ -81,12 +82,3 @@ def report(
             typer.echo(f"{sign} {printable(verdict.text)}", err=True)
         if not all(verdict.passed for verdict in verdicts):
             raise typer.Exit(_BELOW)
-
-
-def _threshold(text: str) -> tuple[str, float]:
-    key, _, least = text.rpartition("=")
-    try:
-        return key, float(least)
-    except ValueError:
-        msg = f"--fail-under {text}: METRIC=LEAST is needed, such as faithfulness=0.8"
-        raise CannotCheckError(msg) from None

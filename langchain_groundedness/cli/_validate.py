@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending, one_line
 from langchain_groundedness.cli._models import load_model
+from langchain_groundedness.cli._pairs import numbers, pairs
 from langchain_groundedness.cli._validation_table import render_validation
 from langchain_groundedness.evals import (
     AnswerValidator,
@@ -25,6 +26,7 @@ from langchain_groundedness.evals import (
     ValidationSummary,
     validate,
 )
+from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.exceptions import GroundednessError, require
@@ -158,7 +160,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
 ) -> None:
     """Validate; `HELP` tells the user the rest."""
     with ending("cannot validate"):
-        weights = {**DEFAULT_WEIGHTS, **_numbers(weight, "--weight")}
+        composite = _composite(weight, minimum, judged=model is not None)
         validator = AnswerValidator(
             model=load_model(model, base_url),
             embeddings=_load_embeddings(embeddings),
@@ -167,11 +169,13 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
             reject=reject,
             min_source=min_source,
             pass_score=pass_score,
-            composite=CompositeScore(weights=weights, minimums=_numbers(minimum, "--minimum")),
+            composite=composite,
             on_contradicted=on_contradicted,
             evidence=evidence,
         )
-        columns = {_FIELDS.get(k, k): name for k, name in _pairs(column, "--column").items()}
+        columns = {
+            _FIELDS.get(k, k): name for k, name in pairs(column, "--column", "answer=reply").items()
+        }
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         told = summary or passed.with_suffix(".summary.json")
         try:
@@ -242,23 +246,21 @@ def _interrupted(path: Path) -> ValidationSummary | None:
         return None
 
 
-def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    pairs = {}
-    for each in given or ():
-        name, equals, value = each.partition("=")
-        if not (equals and name.strip() and value.strip()):
-            msg = f"{option} takes NAME=VALUE, such as {option} answer=reply"
+def _composite(
+    weight: Sequence[str] | None, minimum: Sequence[str] | None, *, judged: bool
+) -> CompositeScore:
+    weights = numbers(weight, "--weight", "correctness=0.5")
+    minimums = numbers(minimum, "--minimum", "correctness=0.5")
+    for option, given in (("--weight", weights), ("--minimum", minimums)):
+        if not judged and (
+            unmet := ", ".join(name for name in given if name in QUALITY_DIMENSIONS)
+        ):
+            msg = (
+                f"{option} {unmet} needs --model, which judges it; without one only the share of "
+                "supported claims counts: --min-source, --pass-score"
+            )
             raise CannotCheckError(msg)
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
-def _numbers(given: Sequence[str] | None, option: str) -> dict[str, float]:
-    try:
-        return {name: float(value) for name, value in _pairs(given, option).items()}
-    except ValueError:
-        msg = f"{option} takes SCORE=NUMBER, such as {option} correctness=0.5"
-        raise CannotCheckError(msg) from None
+    return CompositeScore(weights={**DEFAULT_WEIGHTS, **weights}, minimums=minimums)
 
 
 def _load_embeddings(name: str | None) -> Embeddings | None:

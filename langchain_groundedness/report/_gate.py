@@ -40,11 +40,13 @@ def judge(
         One verdict per threshold.
 
     Raises:
-        ConfigurationError: A metric is not in the run, or a threshold is not finite.
+        ConfigurationError: A metric is not in the run, or a threshold is not finite, or none that
+            scores of its metric could have.
     """
     metrics = {metric.key: metric for metric in metrics_of(run)}
     for key, threshold in fail_under.items():
         _check(key, threshold, list(metrics))
+        _check_range(key, threshold, str(run.header.evaluators.get(key, {}).get("class", "")))
     return [_judged(run, metrics[key], least, max_failed) for key, least in fail_under.items()]
 
 
@@ -54,6 +56,15 @@ def _check(key: str, threshold: float, known: Sequence[str]) -> None:
         raise ConfigurationError(msg)
     if not math.isfinite(threshold):
         msg = f"the threshold of {key} must be a finite number, got {threshold}"
+        raise ConfigurationError(msg)
+
+
+def _check_range(key: str, threshold: float, made_by: str) -> None:
+    """Refuse what scores of our own metrics are never: a gate of 80 would never open."""
+    own = made_by.startswith("langchain_groundedness.")
+    lowest = -1 if made_by.endswith("SemanticSimilarityEvaluator") else 0
+    if own and not lowest <= threshold <= 1:
+        msg = f"the threshold of {key}: scores are from {lowest} to 1, got {threshold:g}"
         raise ConfigurationError(msg)
 
 

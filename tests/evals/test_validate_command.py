@@ -116,8 +116,10 @@ def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.Monk
     ("options", "said"),
     [
         (("--accept", "0.3"), "reject must not be above accept"),
-        (("--column", "answer"), "--column takes NAME=VALUE"),
-        (("--minimum", "correctness=much"), "--minimum takes SCORE=NUMBER"),
+        (("--column", "answer"), "--column takes a pair"),
+        (("--minimum", "correctness=much"), "--minimum correctness: a finite number is needed"),
+        (("--minimum", "correctness=0.5"), "--minimum correctness needs --model"),
+        (("--weight", "correctness=0.5"), "--weight correctness needs --model"),
         (("--weight", "charm=1"), "weights may name"),
         (("--column", "answer=nothing"), "nothing"),
         (("--base-url", "http://x"), "--base-url needs --model"),

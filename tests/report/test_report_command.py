@@ -79,8 +79,9 @@ def test_one_metric_below_is_enough_and_the_reports_are_written_all_the_same(
     [
         (("none.jsonl",), "none.jsonl: No such file"),
         (("SAVED", "-o", "r.pdf"), "ends with .html, .md, .xml"),
-        (("SAVED", "--fail-under", "faithfulness"), "METRIC=LEAST is needed"),
-        (("SAVED", "--fail-under", "faithfulness=high"), "METRIC=LEAST is needed"),
+        (("SAVED", "--fail-under", "faithfulness"), "--fail-under takes a pair"),
+        (("SAVED", "--fail-under", "faithfulness=high"), "a finite number is needed"),
+        (("SAVED", "--fail-under", "faithfulness=nan"), "a finite number is needed"),
         (("SAVED", "--fail-under", "speed=0.5"), "the run has no metric 'speed'"),
         (("SAVED", "--compare", "none.jsonl"), "none.jsonl: No such file"),
     ],

@@ -164,6 +164,16 @@ def test_a_mean_just_below_does_not_read_as_if_it_was_there() -> None:
     assert judge(made, {"m": 0.8})[0].text == "m: 0.79999 is below 0.8"
 
 
+@pytest.mark.parametrize("threshold", [80.0, -0.5])
+def test_thresholds_that_no_score_could_have_are_refused(threshold: float) -> None:
+    made = small()
+    own = {"class": "langchain_groundedness.evals.faithfulness.FaithfulnessEvaluator"}
+    header = made.header.model_copy(update={"evaluators": {"faithfulness": own}})
+    with pytest.raises(ConfigurationError, match="scores are from 0 to 1"):
+        judge(made.model_copy(update={"header": header}), {"faithfulness": threshold})
+    assert not judge(made, {"faithfulness": 80.0})[0].passed  # a metric of somebody's own
+
+
 @pytest.mark.parametrize("thresholds", [{"speed": 0.5}, {"faithfulness": float("nan")}])
 def test_a_threshold_that_means_nothing_is_refused(thresholds: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match=r"no metric 'speed'|finite"):
