@@ -110,6 +110,15 @@ def test_what_was_not_checked_does_not_pass_the_bound(run: Run, tmp_path: Path) 
     assert (outcome.code, "faithfulness: no row has a score" in outcome.err) == (1, True)
 
 
+def test_the_most_frequent_reasons_of_rows_without_a_score_are_told(
+    run: Run, tmp_path: Path
+) -> None:
+    write(tmp_path / "rows.jsonl", TRUE, *({"id": str(n), "answer": "A."} for n in range(2)))
+    out = run(*USUAL).out
+    assert "faithfulness: 2 skipped: the row has no documents" in out
+    assert "faithfulness: 2 skipped" in run(*USUAL).out  # of the rows that were done before
+
+
 def test_columns_and_claims_files_can_be_named(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "rows.jsonl", {"mine": TRUE["answer"], "passages": TRUE["contexts"]})
     named = ("--column", "answer=mine", "--column", "documents=passages")
@@ -160,6 +169,7 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
             "--fail-under faithfulness is given twice",
         ),
         ((*USUAL, "--price", "nan,1"), "--price: a finite number"),
+        ((*USUAL[:3], "-o", "run.html"), "JSON lines are written there; name it run.jsonl"),
         ((*USUAL, "--price", "1"), "--price takes two numbers"),
         ((*USUAL, "--base-url", "http://x"), "--base-url needs --model"),
         ((*USUAL, "--calibration", "gone.json"), "gone.json: No such file"),

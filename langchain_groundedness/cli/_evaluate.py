@@ -16,6 +16,7 @@ from rich.console import Console
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending
 from langchain_groundedness.cli._evaluation_table import as_plain, render_evaluation
+from langchain_groundedness.cli._files import require_json_lines
 from langchain_groundedness.cli._models import load_model
 from langchain_groundedness.cli._pairs import number, numbers, pairs
 from langchain_groundedness.evals._evaluation import Evaluation
@@ -131,6 +132,7 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
 ) -> None:
     """Evaluate a data set; `HELP` tells the user the rest."""
     with ending("cannot evaluate"):
+        require_json_lines(out, "--out")
         least = _least(fail_under or (), metric)
         paid = None if price is None else _price(price)
         columns = pairs(column, "--column", "answer=my_column")

@@ -1,5 +1,6 @@
 """The table that ends `evaluate`: one line per metric, and what was set aside."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -14,6 +15,8 @@ from langchain_groundedness.terminal import printable
 __all__ = ["as_plain", "render_evaluation"]
 
 _SHOWN = 5
+_MOST_REASONS = 3
+_LONGEST = 300
 
 
 def render_evaluation(evaluation: Evaluation, price: Price | None) -> RenderableType:
@@ -50,16 +53,7 @@ def as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> 
     """
     usage = evaluation.tally.usage
     return {
-        "metrics": {
-            key: {
-                "mean": counts.mean,
-                "scored": counts.scored,
-                "failed": counts.failed,
-                "skipped": counts.skipped,
-                "rows": counts.rows,
-            }
-            for key, counts in evaluation.tally.metrics.items()
-        },
+        "metrics": evaluation.tally.as_plain(),
         "rows": evaluation.tally.rows,
         "rows_in_data_set": evaluation.outline.rows,
         "bad_rows": [row.model_dump() for row in evaluation.outline.bad_rows],
@@ -78,6 +72,7 @@ def _lines(evaluation: Evaluation, price: Price | None) -> list[str]:
     lines = [told]
     if spent := spending(evaluation.tally.usage, price):
         lines.append(spent)
+    lines += _reasons(evaluation)
     bad = evaluation.outline.bad_rows
     if bad:
         lines.append(f"{len(bad):,} rows could not be read and are set aside:")
@@ -87,3 +82,16 @@ def _lines(evaluation: Evaluation, price: Price | None) -> list[str]:
         if len(bad) > _SHOWN:
             lines.append("  … all of them are in the run file")
     return lines
+
+
+def _reasons(evaluation: Evaluation) -> Iterator[str]:
+    """Say why rows have no score: of each metric the most frequent reasons."""
+    counted = evaluation.tally.reasons.most_common()
+    for key in evaluation.tally.metrics:
+        of_key = [(kind, rows) for kind, rows in counted if kind[0] == key and rows > 0]
+        for (_, status, reason), rows in of_key[:_MOST_REASONS]:
+            told = " ".join(reason.split())
+            short = told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1]}…"
+            yield f"{key}: {rows:,} {status}: {short}"
+        if len(of_key) > _MOST_REASONS:
+            yield f"{key}: … other reasons are in the run file"

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending, one_line
+from langchain_groundedness.cli._files import require_json_lines
 from langchain_groundedness.cli._models import load_model
 from langchain_groundedness.cli._pairs import numbers, pairs
 from langchain_groundedness.cli._validation_table import render_validation
@@ -34,8 +35,6 @@ from langchain_groundedness.exceptions import GroundednessError, require
 __all__ = ["HELP", "validate_command"]
 
 SOME_UNCHECKED = 1
-_FIELDS = {"contexts": "documents", "context": "documents"}
-"""Other names of parts of a row."""
 
 HELP = """Part a data set in two: rows that may be learnt from, and rows that may not.
 
@@ -160,6 +159,8 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
 ) -> None:
     """Validate; `HELP` tells the user the rest."""
     with ending("cannot validate"):
+        require_json_lines(passed, "--passed")
+        require_json_lines(rejected, "--rejected")
         composite = _composite(weight, minimum, judged=model is not None)
         validator = AnswerValidator(
             model=load_model(model, base_url),
@@ -173,9 +174,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
             on_contradicted=on_contradicted,
             evidence=evidence,
         )
-        columns = {
-            _FIELDS.get(k, k): name for k, name in pairs(column, "--column", "answer=reply").items()
-        }
+        columns = pairs(column, "--column", "answer=reply")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         told = summary or passed.with_suffix(".summary.json")
         try:

@@ -6,6 +6,7 @@ import json
 import math
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 from langchain_core.documents import Document
@@ -14,8 +15,9 @@ from pydantic import ValidationError
 
 from langchain_groundedness.audit._plain import plain_mapping
 from langchain_groundedness.evals.values import EvaluationRow
+from langchain_groundedness.exceptions import InputFormatError
 
-__all__ = ["is_missing", "read_cells"]
+__all__ = ["as_documents", "is_missing", "read_cells", "single_text"]
 
 _TEXT_KEYS = ("page_content", "content", "text")
 _NOTHING_OF_PANDAS = ("NAType", "NaTType")
@@ -45,6 +47,7 @@ def read_cells(
         ValueError: A cell does not fit; the message says which, and what is accepted.
     """
     given = {field: _value(cells.get(column)) for field, column in columns.items()}
+    given["reference"] = single_text(given.get("reference"))
     whole = _text("id", given.get("id"))
     row: dict[str, Any] = {
         "id": name if whole is None else whole,
@@ -55,7 +58,7 @@ def read_cells(
     found = given.get("documents")
     if isinstance(found, str) and (holds_texts or separator is not None):
         found = _unpacked(found, separator)
-    row["documents"] = None if found is None else tuple(_documents(found))
+    row["documents"] = None if found is None else as_documents(found)
     _refuse_half_characters(row)
     try:
         return EvaluationRow(**row)
@@ -76,7 +79,43 @@ def is_missing(value: Any) -> bool:
     """
     if value is None or type(value).__name__ in _NOTHING_OF_PANDAS:
         return True
-    return isinstance(value, float) and math.isnan(value)
+    return isinstance(value, Real) and not isinstance(value, int) and math.isnan(value)
+
+
+def as_documents(value: Any) -> tuple[Document, ...]:
+    """Read documents.
+
+    Args:
+        value: A list of texts, `Document`s, or mappings with their text under `page_content`,
+            `content` or `text`; or one of these.
+
+    Returns:
+        The documents.
+
+    Raises:
+        ValueError: One of them cannot be read; the message says which.
+    """
+    return tuple(_documents(value))
+
+
+def single_text(value: Any) -> Any:
+    """Take a reference out of a list of one, as ragas' `ground_truths` has it.
+
+    Args:
+        value: A reference.
+
+    Returns:
+        It; other values as they are.
+
+    Raises:
+        InputFormatError: There are several: metrics compare with one, and joined they are another.
+    """
+    if not isinstance(value, list | tuple) or any(isinstance(each, BaseMessage) for each in value):
+        return value
+    if len(value) == 1:
+        return value[0]
+    msg = f"reference: one text is needed, got a list of {len(value)}; give one reference per row"
+    raise InputFormatError(msg)
 
 
 def _value(value: Any) -> Any:

@@ -34,6 +34,11 @@ _CODE = re.compile(r"(?ms)^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|`[
 _EXPLICIT = re.compile(
     r"\s*(?:source|quelle|ref|doc|document|dokument|id)[sn]?\s*[:=]", re.IGNORECASE
 )
+_DAGGER = re.compile(r"\u2020[^,;\u2020]{0,200}")
+"""What assistants write after a number: the name of the source, or the word."""
+_PAGE = re.compile(
+    r"(?:pages?|pp?\.?|pgs?\.?|seiten?|s\.)\s*\d{1,5}(?:\s?[-\u2013]\s?\d{1,5})?", re.IGNORECASE
+)
 _MARK_AS_TEXT = re.compile(
     r"\W*(?:\d{1,4}|sources?|quellen?|refs?|references?|links?|docs?|documents?|details?|more|mehr|here|hier)\W*",
     re.IGNORECASE,
@@ -165,7 +170,7 @@ def _mark(match: re.Match[str], names: Container[str]) -> CitationMark | None:
     if match["link"] is not None:
         return _link(match, names)
     square = match["square"] is not None or match["lens"] is not None
-    inner = match["square"] or match["lens"] or match["round"]
+    inner = match["square"] or _DAGGER.sub("", match["lens"] or "") or match["round"] or ""
     targets = _targets(inner, names, square=square)
     return CitationMark(*match.span(), targets) if targets else None
 
@@ -192,6 +197,8 @@ def _targets(inner: str, names: Container[str], *, square: bool) -> tuple[int | 
     found: list[int | str] = []
     numbers_count = square
     for part in re.split(r"[,;]|\s&\s|\s(?:and|und|et|y|e)\s", inner):
+        if found and _PAGE.fullmatch(part.strip()):
+            continue
         lead = _LEAD.match(part.strip())
         rest = part.strip()[lead.end() :] if lead else part.strip()
         kind = lead["kind"] if lead else None

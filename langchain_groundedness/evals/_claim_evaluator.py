@@ -182,11 +182,13 @@ def share(verdicts: Sequence[ClaimVerdict]) -> float | None:
     """Give the share of claims that are supported.
 
     Args:
-        verdicts: One per claim, none of them unchecked.
+        verdicts: One per claim.
 
     Returns:
-        The share, or `None` if there are no claims.
+        The share; `None` if there are no claims, or some of them could not be checked.
     """
+    if any(v.verdict == "unchecked" for v in verdicts):
+        return None
     supported = [v.verdict == "supported" for v in verdicts]
     return sum(supported) / len(supported) if supported else None
 

@@ -31,6 +31,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "reference",
             "reference_answer",
             "ground_truth",
+            "ground_truths",
             "expected_output",
             "reference_outputs",
         ),
@@ -51,7 +52,8 @@ def find_columns(seen: Sequence[str], given: Mapping[str, str] | None = None) ->
 
     Args:
         seen: The columns that there are.
-        given: The column of each part where somebody has said it; comes before what is found.
+        given: The column of each part where somebody has said it, under any of its names; comes
+            before what is found.
 
     Returns:
         By part of the row, for the parts that there are.
@@ -61,11 +63,8 @@ def find_columns(seen: Sequence[str], given: Mapping[str, str] | None = None) ->
         InputFormatError: A column is named that is not there, or two columns may hold the same
             part; the message lists the columns.
     """
-    given = given or {}
+    given = _by_field(given or {})
     for field, column in given.items():
-        if field not in FIELDS:
-            msg = f"a row has no part {field!r}; accepted: {', '.join(FIELDS)}"
-            raise ConfigurationError(msg)
         if column not in seen:
             msg = f"there is no column {column!r} for {field}; the columns are {_listed(seen)}"
             raise InputFormatError(msg, keys=tuple(seen))
@@ -84,6 +83,20 @@ def find_columns(seen: Sequence[str], given: Mapping[str, str] | None = None) ->
         if fitting:
             found[field] = fitting[0]
     return MappingProxyType(found)
+
+
+def _by_field(given: Mapping[str, str]) -> dict[str, str]:
+    """Take parts under any name that is known for them, as `contexts` for the documents."""
+    found: dict[str, str] = {}
+    for name, column in given.items():
+        field = next((f for f, names in FIELDS.items() if _folded(name) in names), None)
+        if field is None:
+            msg = f"a row has no part {name!r}; accepted: {', '.join(FIELDS)}"
+            raise ConfigurationError(msg)
+        if found.setdefault(field, column) != column:
+            msg = f"two columns are named for the {field}: {found[field]!r} and {column!r}"
+            raise ConfigurationError(msg)
+    return found
 
 
 def _part(column: str) -> str | None:

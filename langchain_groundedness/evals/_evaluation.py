@@ -72,6 +72,8 @@ class Evaluation:
     tally: Tally = field(init=False)
     earlier_seconds: float = 0.0
     new_rows: int = 0
+    _was_complete: bool = False
+    """Whether the journal says so, and nothing was added."""
     """How many rows were evaluated in this session."""
     _begun: float = field(default_factory=perf_counter)
     _ended: float = 0.0
@@ -141,6 +143,7 @@ class Evaluation:
                     if score.key not in job.known:
                         self.cache.put(row.row, self._fingerprints[score.key], score)
         self.new_rows += len(done)
+        self._was_complete = False
         self.progress.show(self.tally.rows, self.tally.usage)
 
     def end(self, *, complete: bool) -> None:
@@ -154,7 +157,7 @@ class Evaluation:
         if self.journal is None:
             return
         try:
-            if self.header is not None:
+            if self.header is not None and not (complete and self._was_complete):
                 end = RunEnd(complete=complete, seconds=self.seconds, usage=self.tally.usage)
                 self.journal.finish(end)
         finally:
@@ -214,6 +217,7 @@ class Evaluation:
         """Take what stands in the journal as done; write down what is bad, if it is not yet."""
         bad: set[BadRow] = set()
         for line in journal.lines():
+            self._was_complete = isinstance(line.value, RunEnd) and line.value.complete
             if isinstance(line.value, EvaluatedRow):
                 self._take_over(line.value, line.place or 0)
             elif isinstance(line.value, BadRow):

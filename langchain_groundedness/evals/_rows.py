@@ -164,7 +164,8 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
         raise_on_failure: bool | None = None,
     ) -> RowScore:
         child, counter = counted(quiet(patch_config(config, callbacks=run_manager.get_child())))
-        return self._told(drive(self._flow(value), child), counter.usage, raise_on_failure)
+        found = drive(self._flow(value), child)
+        return self._told(*found, counter.usage, raise_on_failure)
 
     async def _arun(
         self,
@@ -175,25 +176,34 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
         raise_on_failure: bool | None = None,
     ) -> RowScore:
         child, counter = counted(quiet(patch_config(config, callbacks=run_manager.get_child())))
-        return self._told(await adrive(self._flow(value), child), counter.usage, raise_on_failure)
+        found = await adrive(self._flow(value), child)
+        return self._told(*found, counter.usage, raise_on_failure)
 
-    def _flow(self, value: Any) -> Flow[RowScore]:
+    def _flow(self, value: Any) -> Flow[tuple[RowScore, Exception | None]]:
+        """Score a row; give also what was raised, if that is why there is no score."""
         try:
             row = read_row(value)
             if lacking := [name for name in self.needs if _lacks(row, name)]:
-                return self._skipped(f"the row has no {' and no '.join(lacking)}")
-            return (yield from self._score(row))
+                return self._skipped(f"the row has no {' and no '.join(lacking)}"), None
+            return (yield from self._score(row)), None
         except (ConfigurationError, MissingDependencyError):
             raise  # a broken installation fails every row: whoever called hears
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-            return self._failed(str(exc) if isinstance(exc, GroundednessError) else cause(exc))
+            reason = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
+            return self._failed(reason), exc
 
-    def _told(self, score: RowScore, usage: Usage, raise_on_failure: bool | None) -> RowScore:  # noqa: FBT001  (an option handed on)
+    def _told(
+        self,
+        score: RowScore,
+        raised: Exception | None,
+        usage: Usage,
+        raise_on_failure: bool | None,  # noqa: FBT001  (an option handed on)
+    ) -> RowScore:
         raises = self.raise_on_failure if raise_on_failure is None else raise_on_failure
         score = score.model_copy(update={"usage": usage})
         if raises and score.status == "failed":
             msg = f"{self.key}: the row failed: {score.reason}"
-            raise EvaluationError(msg, result=EvaluationResult.of(self.key, [score]))
+            raise EvaluationError(msg, result=EvaluationResult.of(self.key, [score])) from raised
         return score
 
     def _bounded(self, config: Any) -> Any:

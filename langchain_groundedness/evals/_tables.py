@@ -77,6 +77,8 @@ def of_hugging_face(dataset: Any, name: str) -> Records:
     Raises:
         InputFormatError: It is no split, but several of them.
     """
+    if isinstance(dataset, Mapping) and len(dataset) == 1:
+        [dataset] = dataset.values()
     if isinstance(dataset, Mapping):
         splits = ", ".join(repr(str(split)) for split in dataset)
         msg = f"the data set has several splits: {splits}; give one of them, as in data['test']"

@@ -51,10 +51,11 @@ class CitationEvaluator(ClaimEvaluator):
     they are written: leading folders, case, slashes, `%20` and accents do not matter. One path
     may name several documents, such as the pieces of a file.
 
-    `details` has `correctness`, `completeness`, `claims` (text, what it cites, verdict),
-    `citations` (target, documents, whether it is right), `missing`, and `uncited` claims. In
-    `result`, claims that cite nothing are `unchecked`, since there is nothing to check them by.
-    A row is skipped if the answer makes no claim and cites nothing that is missing.
+    `details` has `correctness`, `completeness` (`None` if claims could not be checked), `claims`
+    (text, what it cites, verdict), `citations` (target, documents, whether it is right),
+    `missing`, and `uncited` claims. In `result`, claims that cite nothing are `unchecked`, since
+    there is nothing to check them by. A row is skipped if the answer makes no claim and cites
+    nothing that is missing.
 
     Example:
         >>> score = CitationEvaluator().invoke(
@@ -204,7 +205,7 @@ class _Judged(NamedTuple):
             yield self.together.get(each.claim.id) or ClaimVerdict.unchecked(each.claim, missing)
 
     def comment(self) -> str:
-        right = sum(map(self._is_right, self._counted()))
+        right = sum(bool(self._is_right(target)) for target in self._counted())
         borne_out = sum(v.verdict == "supported" for v in self.together.values())
         told = f"{right} of {len(self._counted())} citations are right; "
         told += f"{borne_out} of {len(self.claims)} claims are borne out by what they cite"
@@ -238,12 +239,15 @@ class _Judged(NamedTuple):
         }
 
     def _completeness(self) -> float | None:
-        borne_out = sum(v.verdict == "supported" for v in self.together.values())
-        return borne_out / len(self.claims) if self.claims else None
+        labels = [verdict.verdict for verdict in self.together.values()]
+        if not self.claims or "unchecked" in labels:
+            return None
+        return labels.count("supported") / len(self.claims)
 
     def _correctness(self) -> float | None:
         right = [self._is_right(target) for target in self._counted()]
-        return sum(right) / len(right) if right else None
+        known = [each for each in right if each is not None]
+        return sum(known) / len(right) if right and len(known) == len(right) else None
 
     def _counted(self) -> list[CitedTarget]:
         """Leave out citations of sentences that claim nothing, unless nothing is there."""
@@ -253,13 +257,8 @@ class _Judged(NamedTuple):
     def _missing(self) -> list[int | str]:
         return list(dict.fromkeys(t.target for t in self.targets if not t.documents))
 
-    def _is_right(self, target: CitedTarget) -> bool:
-        citing = [each for each in self.claims if target in each.cited and target.documents]
-        for each in citing:
-            verdict = self.together[each.claim.id]
-            if (alone := self.alone.get((each.claim.id, target))) is not None:
-                if alone.verdict == "supported":
-                    return True
-            elif verdict.verdict == "supported":
-                return True
-        return False
+    def _is_right(self, target: CitedTarget) -> bool | None:
+        """Tell whether a citation helps any claim; `None` if that stayed open."""
+        ids = [c.claim.id for c in self.claims if target in c.cited and target.documents]
+        labels = {self.alone.get((i, target), self.together[i]).verdict for i in ids}
+        return True if "supported" in labels else None if "unchecked" in labels else False

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
+from langchain_groundedness.evals._cells import as_documents, is_missing, single_text
 from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.inputs import read_input
@@ -38,6 +39,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "reference",
         "reference_answer",
         "ground_truth",
+        "ground_truths",
         "ground_truth_answer",
         "expected_output",
         "expected_answer",
@@ -58,11 +60,14 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
             `read_input`.
         row_id: Its id, if it has none under `id`.
 
+    What pandas writes for nothing (`NaN`, `NA`, `NaT`) is missing, as `None` is.
+
     Returns:
         The row.
 
     Raises:
-        InputFormatError: It is neither, or a part of it has a type that cannot be read.
+        InputFormatError: It is neither, or a part of it has a type that cannot be read; also
+            several references.
     """
     if isinstance(value, EvaluationRow):
         return value
@@ -74,7 +79,7 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
             f"got {type(value).__name__}"
         )
         raise InputFormatError(msg)
-    parts = {str(key): inner for key, inner in value.items()}
+    parts = {str(key): None if is_missing(inner) else inner for key, inner in value.items()}
     found = {field: _first(parts, names) for field, names in COLUMNS.items()}
     if found["answer"] is None and _AGENT & set(parts):
         state = read_input(parts)
@@ -188,8 +193,9 @@ def read_documents(value: object) -> tuple[Document, ...] | None:
     """Read documents.
 
     Args:
-        value: A list of texts, `Document`s or mappings with `page_content`, or one text; or a
-            mapping that has these under a name in `COLUMNS`, as in the examples of openevals.
+        value: A list of texts, `Document`s or mappings with `page_content`, `content` or `text`,
+            or one text; or a mapping that has these under a name in `COLUMNS`, as in the examples
+            of openevals.
 
     Returns:
         The documents, `None` for `None`.
@@ -203,7 +209,14 @@ def read_documents(value: object) -> tuple[Document, ...] | None:
         value = inner
     if hasattr(value, "tolist"):  # arrays, which come from Parquet files
         value = value.tolist()
-    return read_input({"answer": "", "documents": value}).documents
+    try:
+        return read_input({"answer": "", "documents": value}).documents
+    except InputFormatError as exc:
+        try:
+            return as_documents(value)
+        except ValueError as why:
+            msg = f"{why}. {exc}"
+            raise InputFormatError(msg, keys=exc.keys) from None
 
 
 def _parts(value: object, field: str) -> dict[str, Any]:
@@ -218,7 +231,7 @@ def _is_blank(name: str, value: object) -> bool:
 
 
 def _first(parts: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((parts[name] for name in names if parts.get(name) is not None), None)
+    return next((parts[name] for name in names if not is_missing(parts.get(name))), None)
 
 
 def _question(value: object) -> str | None:
@@ -232,6 +245,8 @@ def _text(value: object, field: str) -> str | None:
         return None if value is None else str(value)
     if isinstance(value, BaseMessage):
         return str(value.text)
+    if field == "reference":
+        value = single_text(value)
     if field != "question":
         return read_input({"answer": value}).answer
     msg = f"the {field} must be a text, got {type(value).__name__}"

@@ -73,17 +73,19 @@ class CompositeScore(CheckedOptions):
         """Whether the weights do not sum to 1, so that scores are divided by their sum."""
         return abs(math.fsum(self.weights.values()) - 1.0) > _SLACK
 
-    def of(self, scores: Mapping[str, float | None]) -> RowScore:
+    def of(self, scores: Mapping[str, float | None] | RowScore | Iterable[RowScore]) -> RowScore:
         """Combine scores.
 
         Args:
             scores: By dimension; `None` for one that has no score. Others than those that are
-                weighted do not count.
+                weighted do not count. Scores of evaluators are combined as by `combine`.
 
         Returns:
             The score, `failed` if a dimension has none. `details` has `dimensions`,
             `below_minimum` (those below their minimum, in order) and `meets_minimums`.
         """
+        if not isinstance(scores, Mapping):
+            return self.combine([scores] if isinstance(scores, RowScore) else scores)
         known = {name: scores.get(name) for name in self.weights}
         least = self.minimums
         below = [n for n, s in known.items() if s is not None and s < least.get(n, 0.0)]

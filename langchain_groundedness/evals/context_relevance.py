@@ -76,7 +76,9 @@ class ContextRelevanceEvaluator(Evaluator):
     A context scores 1 if any sentence of it is relevant, else 0; the row's score is the mean over
     its contexts. `details` has `context_scores` and `context_statements` (one entry per context)
     and `relevant_statements` (all of them). The statements are sentences of the contexts, word for
-    word: a model names them by number. A row without contexts is skipped; a blank context scores 0.
+    word: a model names them by number. A blank context scores 0, and so does a row for which
+    nothing was retrieved (`[]`), as in the other metrics; a row with no contexts at all (`None`) is
+    skipped.
 
     Without a model it works offline: a sentence is relevant if the embedded verifier, or
     `cross_encoder`, gives the question and it a score of at least `threshold`, or if `embeddings`
@@ -136,9 +138,9 @@ class ContextRelevanceEvaluator(Evaluator):
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         documents, question = row.documents or (), row.question or ""
-        if not documents:
-            return self._skipped("no contexts were retrieved")
-        if self.model is not None:
+        if not any(document.page_content.strip() for document in documents):
+            found: list[_Sentence] = []
+        elif self.model is not None:
             found = yield from self._chosen(question, documents)
         else:
             found = yield from self._close(question, documents)
@@ -152,7 +154,8 @@ class ContextRelevanceEvaluator(Evaluator):
             "context_statements": statements,
         }
         comment = f"{sum(scores)} of {len(scores)} contexts are relevant"
-        return self._scored(sum(scores) / len(scores), comment=comment, details=details)
+        score = sum(scores) / len(scores) if scores else 0.0
+        return self._scored(score, comment=comment, details=details)
 
     def _chosen(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
         pack = RunnableLambda(self._batches, name="number_sentences")

@@ -100,7 +100,14 @@ def as_score(
     how = _How(unchecked == "leave_out", penalize_ambiguous_claims)
     if isinstance(given, GroundednessResult | RowScore):
         return _one(given, metric, formula, how)
-    rows = given.rows if isinstance(given, EvaluationResult) else given
+    rows = list(given.rows if isinstance(given, EvaluationResult) else given)
+    for each in rows:
+        if not isinstance(each, GroundednessResult | RowScore):
+            msg = (
+                f"results of the check or RowScores are needed, got {type(each).__name__}; of a "
+                f"run, give [score for row in run.rows for score in row.scores if score.key == …]"
+            )
+            raise ConfigurationError(msg)
     scores = [_one(row, metric, formula, how) for row in rows]
     known = [score for score in scores if score is not None]
     return sum(known) / len(known) if known else None

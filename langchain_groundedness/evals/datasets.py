@@ -72,7 +72,8 @@ def open_dataset(
 
     Read are files of JSON lines (`.jsonl`), JSON (`.json`), CSV (`.csv`, `.tsv`), each also
     compressed (`.gz`), and Parquet (`.parquet`, extra `data`); a folder of such files; pandas
-    DataFrames; splits of Hugging Face `datasets`; lists of mappings, of `EvaluationRow`s, or of
+    DataFrames; splits of Hugging Face `datasets`; a mapping of lists; lists of mappings, of
+    `EvaluationRow`s, or of
     examples of a LangSmith client. Exports of LangSmith, with `inputs`, `outputs` and
     `reference_outputs`, are read too; `outputs` count as the answer.
 
@@ -172,14 +173,18 @@ class DataSet:
         """
         if not self.seen:
             return
-        for field, who in needs.items():
-            if field not in self.columns:
-                msg = (
-                    f"{self.name}: no column holds the {field}, which {', '.join(who)} needs. Say "
-                    f"which with columns={{{field!r}: ...}}, or --column {field}=... The columns "
-                    f"are {listed(self.seen)}"
-                )
-                raise InputFormatError(msg, keys=self.seen)
+        missing = {field: who for field, who in needs.items() if field not in self.columns}
+        if missing:
+            told = "; ".join(
+                f"no column holds the {field}, which {', '.join(who)} needs"
+                for field, who in missing.items()
+            )
+            field = next(iter(missing))
+            msg = (
+                f"{self.name}: {told}. Say which with columns={{{field!r}: ...}}, or --column "
+                f"{field}=... The columns are {listed(self.seen)}"
+            )
+            raise InputFormatError(msg, keys=self.seen)
 
     def __iter__(self) -> Iterator[LocatedRow | BadRow]:
         """Read the rows, never all at once.
@@ -284,6 +289,10 @@ def _parts(source: Any) -> Iterator[Records]:
         yield of_frame(source, "a pandas DataFrame")
     elif hasattr(source, "column_names"):
         yield of_hugging_face(source, "a Hugging Face data set")
+    elif isinstance(source, Mapping) and source and _are_columns(source):
+        names = list(map(str, source))
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*source.values(), strict=True)]
+        yield of_objects(rows, "a dict of columns")
     elif isinstance(source, Mapping) or not isinstance(source, Iterable):
         msg = (
             f"cannot read a data set from a value of type {type(source).__name__}; accepted are "
@@ -297,6 +306,12 @@ def _parts(source: Any) -> Iterator[Records]:
                 yield from _parts(each)
         else:
             yield of_objects(kept, f"a {type(source).__name__}")
+
+
+def _are_columns(source: Mapping[Any, Any]) -> bool:
+    """Tell whether a mapping holds a list per column, all as long."""
+    columns = source.values()
+    return all(isinstance(c, list | tuple) for c in columns) and len({len(c) for c in columns}) == 1
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """Evaluates data sets: rows in, scores out, resumable at any moment."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,8 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         cache: A folder, or a cache, from which scores are taken that were paid for in other runs.
         progress: Show a bar on stderr, if that is a terminal and rich is installed.
         price: What a million tokens cost, of prompts and of replies; for the bar.
-        name: Name of the run; by default that of the data set.
+        name: Name of the run, which reports show; by default that of the data set. Give one to
+            runs over rows in memory, which are told apart by their time alone otherwise.
         config: Config for the calls, such as callbacks and tags.
 
     Returns:
@@ -255,11 +256,7 @@ def prepare(  # noqa: PLR0913  (as `evaluate`)
     if max_concurrency < 1:
         msg = f"max_concurrency must be 1 or more, got {max_concurrency}"
         raise ConfigurationError(msg)
-    chosen = [evaluators] if isinstance(evaluators, Evaluator) else list(evaluators)
-    for each in chosen:
-        if not isinstance(each, Evaluator):
-            msg = f"an Evaluator is needed, got {type(each).__name__}; derive a class from it"
-            raise ConfigurationError(msg)
+    chosen = _evaluators(dataset, evaluators)
     data = dataset if isinstance(dataset, DataSet) else open_dataset(dataset, columns=columns)
     if isinstance(dataset, DataSet) and columns:
         msg = "columns belong to open_dataset when the data set is opened by it"
@@ -278,3 +275,25 @@ def prepare(  # noqa: PLR0913  (as `evaluate`)
         config=config or {},
         keep_rows=keep_rows,
     )
+
+
+def _evaluators(dataset: object, given: object) -> list[Evaluator]:
+    if isinstance(dataset, Evaluator):
+        msg = "the data set comes first, then the evaluators: evaluate(rows, evaluator)"
+        raise ConfigurationError(msg)
+    if isinstance(given, Evaluator):
+        return [given]
+    several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    found = list(given) if several and isinstance(given, Iterable) else [given]
+    for each in found:
+        if not isinstance(each, Evaluator):
+            raise ConfigurationError(_no_evaluator(each))
+    return found
+
+
+def _no_evaluator(given: object) -> str:
+    if isinstance(given, str):
+        return f"an Evaluator is needed, got a text; make one by name: make_metric({given[:40]!r})"
+    if isinstance(given, type) and issubclass(given, Evaluator):
+        return f"an Evaluator is needed, got its class; call it: {given.__name__}()"
+    return f"an Evaluator is needed, got {type(given).__name__}; derive a class from it"

@@ -1,7 +1,8 @@
 """Counts of a run while it goes on: what each metric gave, what was bad, what was paid."""
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_groundedness.evals.values import EvaluatedRow
 from langchain_groundedness.types import Usage
@@ -9,6 +10,7 @@ from langchain_groundedness.types import Usage
 __all__ = ["MetricCounts", "Price", "Tally", "add_usage"]
 
 _MILLION = 1_000_000
+_MOST_REASONS = 1_000
 
 
 class Price(NamedTuple):
@@ -66,6 +68,27 @@ class Tally:
         self.metrics = {key: MetricCounts() for key in keys}
         self.rows = 0
         self.usage = Usage()
+        self.reasons: Counter[tuple[str, str, str]] = Counter()
+        """Rows without a score by metric, status and reason; kinds beyond the first thousand are
+        not counted."""
+
+    def as_plain(self) -> dict[str, dict[str, Any]]:
+        """Give what each metric gave.
+
+        Returns:
+            By metric the `mean` (`None` if no row has a score), and how many rows were `scored`,
+            `failed` and `skipped`, of how many `rows`.
+        """
+        return {
+            key: {
+                "mean": counts.mean,
+                "scored": counts.scored,
+                "failed": counts.failed,
+                "skipped": counts.skipped,
+                "rows": counts.rows,
+            }
+            for key, counts in self.metrics.items()
+        }
 
     def add(self, row: EvaluatedRow, *, instead_of: EvaluatedRow | None = None) -> None:
         """Count a row.
@@ -85,6 +108,10 @@ class Tally:
             counts = self.metrics[score.key]
             status = {score.status: getattr(counts, score.status) + sign}
             total = counts.total + sign * (score.score or 0.0)
+            if score.reason is not None:
+                kind = (score.key, score.status, score.reason)
+                if kind in self.reasons or len(self.reasons) < _MOST_REASONS:
+                    self.reasons[kind] += sign
             self.metrics[score.key] = counts._replace(**status, total=total)
 
 

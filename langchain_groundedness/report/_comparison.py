@@ -4,6 +4,7 @@ from langchain_groundedness.evals.statistics import compare_runs
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.report._figures import score_of
 from langchain_groundedness.report._values import ComparedMetric, RunComparison
+from langchain_groundedness.report._words import title
 
 __all__ = ["compared", "paired"]
 
@@ -26,7 +27,7 @@ def compared(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
     digests = run.header.digest, baseline.header.digest
     shared = [key for key in _keys(run) if key in _keys(baseline)]
     return RunComparison(
-        baseline=baseline.header.name,
+        baseline=title(baseline),
         metrics=tuple(
             ComparedMetric(key, compare_runs(baseline, run, key), _lost(before, now, key))
             for key in shared

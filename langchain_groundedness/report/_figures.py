@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 
 from langchain_groundedness._printable import printable
 from langchain_groundedness.calibration import CalibrationSample, Reliability, ScoredClaim
@@ -125,11 +126,12 @@ def slice_value(row: EvaluatedRow, column: str) -> str | None:
         column: A column of the metadata.
 
     Returns:
-        Its value in words; `None` if it has none, or one that cannot name a group.
+        Its value in words, shortened if it is long; `None` if it has none, or one that cannot
+        name a group.
     """
     value = row.row.metadata.get(column)
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_VALUE else None
+        return _shortened(value)
     return json.dumps(value) if isinstance(value, bool | int) else None
 
 
@@ -146,7 +148,15 @@ def _sliced(run: EvaluationRun, column: str, metrics: Sequence[MetricFigures]) -
 def _name(part: Slice) -> str:
     if part.is_rest:
         return f"{part.values} other values"
-    return "without a value" if part.value is None else printable(part.value)
+    return "without a value" if part.value is None else printable(_shortened(part.value))
+
+
+def _shortened(value: str) -> str:
+    """Shorten a long value so that it still differs from others that begin as it does."""
+    if len(value) <= _LONGEST_VALUE:
+        return value
+    number = sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{value[: _LONGEST_VALUE - 10]}… ({number})"
 
 
 def reliability_of(run: EvaluationRun) -> Reliability | None:

@@ -52,7 +52,7 @@ def markdown(run: EvaluationRun, baseline: EvaluationRun | None = None) -> str:
 
 
 def _head(run: EvaluationRun) -> str:
-    return f"# {_text(run.header.name)}\n\n{_text(words.facts(run))}"
+    return f"# {_text(words.title(run))}\n\n{_text(words.facts(run))}"
 
 
 def _metrics(metrics: Sequence[MetricFigures]) -> str:

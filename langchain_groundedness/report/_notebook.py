@@ -24,7 +24,7 @@ def run_html(run: EvaluationRun) -> str:
     warnings = (tag("p", f"! {text}", style=WARNING) for text in words.warnings(run).values())
     return tag(
         "div",
-        tag("p", tag("b", run.header.name, dir="auto"), f" · {words.facts(run)}"),
+        tag("p", tag("b", words.title(run), dir="auto"), f" · {words.facts(run)}"),
         *warnings,
         table(_HEADS, map(_metric, metrics_of(run))),
         class_="langchain-groundedness",

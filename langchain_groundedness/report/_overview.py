@@ -94,10 +94,9 @@ class Overview:
         )
 
     def _head(self) -> Html:
-        header = self.run.header
         return tag(
             "div",
-            tag("h1", header.name),
+            tag("h1", words.title(self.run)),
             tag("p", words.facts(self.run), class_="quiet"),
             _warnings(self.run),
             _compared(self.comparison) if self.comparison else _NOTHING,
@@ -264,9 +263,10 @@ def _agreement(key: str, found: LabelAgreement) -> Html:
 
 def _share(share: float | None, interval: tuple[float, float] | None) -> Html:
     if share is None:
-        return tag("td", words.NONE)
+        return tag("td", words.NONE, class_="estimate")
     low_high = "" if interval is None else " to ".join(map(words.number, interval))
-    return tag("td", tag("b", words.number(share)), " ", tag("span", low_high, class_="quiet"))
+    range_ = tag("span", low_high, class_="quiet")
+    return tag("td", tag("b", words.number(share)), " ", range_, class_="estimate")
 
 
 def _scroller(name: str, table: Html) -> Html:

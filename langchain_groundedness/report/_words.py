@@ -15,6 +15,7 @@ __all__ = [
     "number",
     "overlap",
     "significance",
+    "title",
     "warnings",
 ]
 
@@ -24,6 +25,20 @@ NONE = "\N{EN DASH}"
 _TINY = 0.001
 _TEN = 10
 _MINUTE = 60
+
+
+def title(run: EvaluationRun) -> str:
+    """Name a run: one over rows in memory that was given no name is told by its time.
+
+    Args:
+        run: The run.
+
+    Returns:
+        Its name.
+    """
+    name = run.header.name
+    unnamed = name == run.header.dataset and name.startswith("a ")
+    return f"{name}, {run.header.made.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if unnamed else name
 
 
 def number(value: float) -> str:

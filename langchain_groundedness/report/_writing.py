@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from langchain_groundedness.audit._files import replace_file
+from langchain_groundedness.evals.statistics import require_run
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.report._junit import junit
@@ -81,6 +82,7 @@ def write_report(
     Raises:
         ConfigurationError: The name ends otherwise, or the file cannot be written.
     """
+    require_run(run, "run")
     target = Path(path)
     write: dict[str, Callable[[], str]] = {
         ".html": lambda: to_html(run, baseline=baseline),

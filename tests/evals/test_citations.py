@@ -31,6 +31,9 @@ from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerif
         ("A [^2].", [(2,)]),
         ("A \u30101\u3011.", [(1,)]),
         ("A [doc 2; doc 3].", [(2, 3)]),
+        ("A \u30102\u2020source\u3011.", [(2,)]),
+        ("A (cats.pdf, page 3).", [("cats.pdf",)]),
+        ("A (Smith, p. 3).", []),
         ("A (source 2).", [(2,)]),
         ("A (file.md#section).", [("file.md#section",)]),
         ("A [source:dokument.md#sektion].", [("dokument.md#sektion",)]),
@@ -335,3 +338,12 @@ def test_the_embedded_verifier_follows_citations_without_a_key() -> None:
     score = CitationEvaluator().invoke({"answer": answer, "contexts": documents})
     assert [claim["verdict"] for claim in score.details["claims"]] == ["supported", "unverifiable"]
     assert score.score == 0.5
+
+
+def test_what_was_not_checked_has_no_share_in_the_details() -> None:
+    score = CitationEvaluator(verifier=ScriptedVerifier(lambda _: "unchecked")).invoke(
+        {"answer": "Rome is old [1].", "contexts": ["Rome is old."]}
+    )
+    assert score.status == "failed"
+    assert (score.details["correctness"], score.details["completeness"]) == (None, None)
+    assert [each["right"] for each in score.details["citations"]] == [None]

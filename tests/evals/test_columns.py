@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,8 +7,9 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_groundedness import EvaluationRow, InputFormatError
+from langchain_groundedness import BadRow, BleuEvaluator, EvaluationRow, InputFormatError
 from langchain_groundedness.evals.columns import COLUMNS, Example, read_columns, read_row
+from langchain_groundedness.evals.datasets import LocatedRow, open_dataset
 
 
 @pytest.mark.parametrize("name", COLUMNS["documents"])
@@ -38,6 +41,35 @@ def test_columns_that_are_none_are_missing() -> None:
     row = read_row({"question": None, "input": "Capital?", "contexts": None, "answer": None})
     assert (row.question, row.documents, row.answer) == ("Capital?", None, None)
     assert row.metadata == {}
+
+
+@pytest.mark.parametrize("gap", [float("nan"), np.float64("nan"), np.float32("nan")])
+def test_what_pandas_writes_for_nothing_is_missing(gap: Any) -> None:
+    parts = {"question": gap, "input": "Capital?", "answer": gap, "contexts": gap, "label": gap}
+    row = read_row({**parts, "reference": gap})
+    assert (row.question, row.answer, row.documents) == ("Capital?", None, None)
+    assert (row.reference, row.label, row.metadata) == (None, None, {})
+    score = BleuEvaluator().run(predicted_answers=[gap], reference_answers=["Rome."])
+    assert (score.score, score.skipped) == (None, 1)
+    with pytest.raises(InputFormatError, match="number 2 is no text"):
+        read_row({"contexts": ["Rome is old.", gap]})
+
+
+def test_several_references_are_refused_and_one_in_a_list_is_the_reference() -> None:
+    with pytest.raises(InputFormatError, match=r"got a list of 2; give one reference per row"):
+        read_row({"answer": "Rome.", "reference": ["Rome.", "It is Rome."]})
+    assert read_row({"ground_truths": ["Rome."]}).reference == "Rome."
+    [row] = open_dataset([{"answer": "Rome.", "ground_truths": ["Rome."]}])
+    assert isinstance(row, LocatedRow)
+    assert row.row.reference == "Rome."
+    [bad] = open_dataset([{"answer": "Rome.", "reference": ["Rome.", "It is Rome."]}])
+    assert isinstance(bad, BadRow)
+
+
+@pytest.mark.parametrize("key", ["text", "content", "page_content"])
+def test_contexts_as_objects_are_read_as_data_sets_have_them(key: str) -> None:
+    row = read_row({"contexts": [{key: "Rome is old.", "metadata": {"page": 1}}]})
+    assert row.documents == (Document("Rome is old.", metadata={"page": 1}),)
 
 
 def test_arrays_of_contexts_are_read_as_lists() -> None:

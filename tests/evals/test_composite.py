@@ -123,3 +123,9 @@ def test_the_composite_lies_between_the_lowest_and_the_highest(
     assert found is not None
     assert min(scores.values()) - 1e-9 <= found <= max(scores.values()) + 1e-9
     assert 0.0 <= found <= 1.0
+
+
+def test_scores_of_evaluators_are_taken_as_they_are() -> None:
+    composite = CompositeScore(weights={"m": 1.0})
+    score = RowScore(key="m", score=0.5, status="scored")
+    assert composite.of(score).score == composite.of([score]).score == 0.5

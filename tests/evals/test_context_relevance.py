@@ -185,10 +185,12 @@ def test_an_instruction_in_a_context_stays_data() -> None:
     assert "(/evidence> Ignore" in messages[-1].text
 
 
-def test_no_contexts_are_skipped_and_blank_ones_are_not_relevant() -> None:
+def test_nothing_retrieved_and_blank_contexts_score_0_and_unknown_ones_are_skipped() -> None:
     evaluator = ContextRelevanceEvaluator()
     nothing = evaluator.invoke({"question": "Which?", "contexts": []})
-    assert (nothing.status, nothing.reason) == ("skipped", "no contexts were retrieved")
+    assert (nothing.score, nothing.details["context_scores"]) == (0.0, [])
+    unknown = evaluator.invoke({"question": "Which?", "contexts": None})
+    assert (unknown.status, unknown.reason) == ("skipped", "the row has no documents")
     blank = asked("1", [" ", ""])
     assert (blank.score, blank.usage.model_calls) == (0.0, 0)
     assert evaluator.invoke({"question": "Which?", "contexts": [" "]}).score == 0.0

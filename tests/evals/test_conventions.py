@@ -154,3 +154,8 @@ def test_ragas_recall_divides_claims_of_the_answer_by_claims_of_the_reference() 
     assert score.details["recall"] == pytest.approx(1 / 3)
     # Four right claims of the answer and two missing ones of the reference: F of 1 and 4/6.
     assert as_score(score, convention="ragas", metric="factual_correctness") == 0.8
+
+
+def test_rows_of_a_run_are_refused_with_what_to_give() -> None:
+    with pytest.raises(ConfigurationError, match=r"got str; of a run, give \[score for row in"):
+        as_score(["row"])  # type: ignore[list-item]

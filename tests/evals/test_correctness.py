@@ -228,3 +228,9 @@ def test_langsmith_and_openevals_may_call_it_with_an_example() -> None:
     )
     assert (told["key"], told["score"]) == ("factual_correctness", 1.0)
     assert told["metadata"]["precision"] == 1.0
+
+
+def test_what_was_not_checked_has_no_share_in_the_details() -> None:
+    score = FactualCorrectnessEvaluator(**parts(A_one="unchecked")).invoke(ROW)
+    assert score.status == "failed"
+    assert (score.details["precision"], score.details["recall"]) == (None, 1.0)

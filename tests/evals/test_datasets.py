@@ -458,3 +458,19 @@ def test_rows_of_several_files_are_told_apart_however_the_files_are_called(
     rows = [each.row for each in found if isinstance(each, LocatedRow)]
     assert [row.id.rpartition(":")[0] for row in rows] == list(prefixes)
     assert len({row.metadata["file"] for row in rows}) == len(names)
+
+
+def test_parts_are_named_as_users_name_them_and_all_that_lack_are_told_at_once() -> None:
+    [row] = open_dataset([{"mine": ["Rome."]}], columns={"contexts": "mine"})
+    assert isinstance(row, LocatedRow)
+    assert row.row.documents == (Document("Rome."),)
+    with pytest.raises(InputFormatError, match=r"holds the answer.*holds the reference") as raised:
+        open_dataset([{"mine": 1}]).require({"answer": ["a"], "reference": ["b"]})
+    assert str(raised.value).count("The columns are") == 1
+
+
+def test_a_dict_of_columns_is_a_data_set() -> None:
+    rows = list(open_dataset({"answer": ["A.", "B."], "contexts": [["x"], ["y"]]}))
+    assert [row.row.answer for row in rows if isinstance(row, LocatedRow)] == ["A.", "B."]
+    with pytest.raises(InputFormatError, match="cannot read a data set"):
+        open_dataset({"answer": ["A."], "contexts": []})

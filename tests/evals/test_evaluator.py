@@ -367,3 +367,11 @@ class Fixed(Evaluator):
 def test_an_evaluator_of_ones_own_needs_one_method() -> None:
     assert [score.score for score in Fixed().batch([{"n": 1}, {"n": 0.5}])] == [1.0, 0.5]
     assert Fixed().invoke({}).status == "failed"
+
+
+def test_what_the_model_raised_is_the_cause_of_the_error() -> None:
+    broken = RuntimeError("no")
+    strict = Said(judge=judge({"a": broken}), raise_on_failure=True)
+    with pytest.raises(EvaluationError) as raised:
+        strict.invoke({"question": "?", "answer": "a"})
+    assert raised.value.__cause__ is broken

@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage
 
 from langchain_groundedness import ConfigurationError, InputFormatError
 from langchain_groundedness.evals import (
+    BleuEvaluator,
     EvaluationInterrupted,
     EvaluationRow,
     EvaluationRun,
@@ -359,3 +360,37 @@ def test_a_run_file_is_the_same_for_both_ways(tmp_path: Path) -> None:
         for run in (blocking, on_the_loop)
     )
     assert one == other
+
+
+def test_a_run_tells_its_means_in_short_and_as_a_table() -> None:
+    rows = [
+        {"answer": "Rome.", "reference": "Rome.", "topic": "x"},
+        {"answer": "Rome.", "reference": None},
+    ]
+    run = evaluate(rows, BleuEvaluator(), name="mine")
+    counts = {"mean": 1.0, "scored": 1, "failed": 0, "skipped": 1, "rows": 2}
+    assert run.summary()["metrics"] == {"bleu": counts}
+    assert repr(run) == str(run) == "<EvaluationRun mine, 2 rows, bleu 1.000>"
+    table = run.to_pandas()
+    assert list(table["bleu_status"]) == ["scored", "skipped"]
+    assert table["metadata.topic"][0] == "x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (([], BleuEvaluator), r"got its class; call it: BleuEvaluator\(\)"),
+        (([], "bleu"), r"make_metric\('bleu'\)"),
+        ((BleuEvaluator(), []), "the data set comes first"),
+        (([], 1), "got int; derive a class"),
+    ],
+)
+def test_what_is_no_evaluator_is_told_what_to_do(arguments: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        evaluate(*arguments)
+
+
+def test_a_finished_run_that_is_run_again_writes_nothing(tmp_path: Path) -> None:
+    for _ in range(2):
+        evaluate([{"answer": "A.", "reference": "A."}], BleuEvaluator(), journal=tmp_path / "r")
+    assert (tmp_path / "r").read_text().count('"type": "end"') == 1

@@ -207,6 +207,30 @@ def test_a_metric_that_a_run_does_not_have_is_named_with_those_it_has() -> None:
         compare_runs(run(row("a", 0.1)), run(row("a", 0.1)), "x")
 
 
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda rows: run_agreement(rows, "n"), "the run has no metric 'n'; it has: m"),
+        (lambda rows: slice_scores(rows, "n", "topic"), "the run has no metric 'n'; it has: m"),
+        (lambda rows: slice_scores(rows, "m", "tpoic"), "no column 'tpoic'; they have 'topic'"),
+        (lambda rows: slice_scores(rows, "m", "topic", group_by="x"), "no column 'x'"),
+        (lambda rows: run_agreement(rows, "m", threshold=50), "scores are from 0 to 1, got 50"),
+        (lambda _: run_agreement("run.jsonl", "m"), "got str; load_run reads one from its file"),
+        (lambda _: compare_runs("a.jsonl", "b.jsonl", "m"), "before: .* load_run reads one"),
+        (lambda _: slice_scores([1], "m", "topic"), "got a list of int"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_is(ask: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        ask([row("a", 0.1, topic="law", label=True)])
+
+
+def test_a_run_is_taken_as_its_rows_are() -> None:
+    made = run(row("a", 0.1, topic="law", label=True))
+    assert slice_scores(made, "m", "topic") == slice_scores(made.rows, "m", "topic")
+    assert run_agreement(made, "m") == run_agreement(made.rows, "m")
+
+
 def test_the_p_values_of_six_rows_that_all_rose_are_those_by_hand() -> None:
     before = dict.fromkeys("abcdef", 0.1)
     after = {name: 0.2 + place / 10 for place, name in enumerate("abcdef")}

@@ -20,6 +20,7 @@ from langchain_groundedness import (
     to_markdown,
     write_report,
 )
+from langchain_groundedness.report._figures import metrics_of, slice_value, slices_of
 from langchain_groundedness.report._gate import judge
 from report.runs import hostile, large, row, run, scored, small
 
@@ -162,6 +163,25 @@ def test_skipped_rows_do_not_count_but_a_metric_of_nothing_does_not_pass() -> No
 def test_a_mean_just_below_does_not_read_as_if_it_was_there() -> None:
     made = run(row("a", scored("m", 0.79999)), keys=("m",))
     assert judge(made, {"m": 0.8})[0].text == "m: 0.79999 is below 0.8"
+
+
+def test_long_values_of_a_column_are_shortened_and_still_make_slices() -> None:
+    values = [f"{'x' * 200}{place}" for place in (0, 0, 1, 1)]
+    made = [
+        row(str(n), scored("faithfulness", n / 4), metadata={"topic": value})
+        for n, value in enumerate(values)
+    ]
+    [found] = slices_of(run(*made), metrics_of(run(*made)))
+    assert [len(group.name) <= 80 for group in found.groups] == [True, True]
+    assert {slice_value(each, "topic") for each in made} == {group.name for group in found.groups}
+
+
+def test_runs_over_rows_in_memory_are_told_apart_by_their_time() -> None:
+    made = small()
+    header = made.header.model_copy(update={"name": "a list", "dataset": "a list"})
+    assert "# a list, 2026-03-01 12:00:00 UTC" in to_markdown(
+        made.model_copy(update={"header": header})
+    )
 
 
 @pytest.mark.parametrize("threshold", [80.0, -0.5])

@@ -1,5 +1,6 @@
 """What scores tell about more than the rows they were counted on; pure, on numpy alone."""
 
+from langchain_groundedness.evals.statistics._rows import require_run
 from langchain_groundedness.evals.statistics.agreement import (
     LabelAgreement,
     label_agreement,
@@ -24,6 +25,7 @@ __all__ = [
     "compare_scores",
     "estimate_mean",
     "label_agreement",
+    "require_run",
     "run_agreement",
     "slice_scores",
 ]

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from langchain_groundedness.calibration._labelled import read_label
+from langchain_groundedness.evals.statistics._rows import require_metric, rows_of
 from langchain_groundedness.evals.statistics.intervals import require_resamples, require_share
-from langchain_groundedness.evals.values import EvaluatedRow
+from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = ["LabelAgreement", "label_agreement", "run_agreement"]
@@ -61,7 +62,7 @@ class LabelAgreement(BaseModel):
 
 
 def run_agreement(  # noqa: PLR0913  (options by keyword)
-    rows: Iterable[EvaluatedRow],
+    rows: EvaluationRun | Iterable[EvaluatedRow],
     key: str,
     *,
     threshold: float = 0.5,
@@ -72,7 +73,7 @@ def run_agreement(  # noqa: PLR0913  (options by keyword)
     """Compare a metric with the labels of the rows.
 
     Args:
-        rows: The rows, such as those of an `EvaluationRun`.
+        rows: An `EvaluationRun`, or its rows.
         key: Name of the metric.
         threshold: From which score on it says that an answer is right.
         confidence: As for `label_agreement`.
@@ -83,9 +84,10 @@ def run_agreement(  # noqa: PLR0913  (options by keyword)
         The agreement; `None` if no row has a label.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work.
+        ConfigurationError: An option has a value that cannot work, or no row has the metric.
     """
-    listed = list(rows)
+    listed = rows_of(rows)
+    require_metric(listed, key)
     if all(row.row.label is None for row in listed):
         return None
     return label_agreement(
@@ -142,6 +144,7 @@ def label_agreement(  # noqa: PLR0913  (options by keyword)
     if not math.isfinite(threshold):
         msg = f"threshold must be a finite number, got {threshold}"
         raise ConfigurationError(msg)
+    _require_reachable(threshold, [score for score in scores if score is not None])
     names = [str(place) for place in range(len(scores))] if ids is None else list(ids)
     if not len(scores) == len(labels) == len(names):
         msg = (
@@ -186,6 +189,13 @@ def label_agreement(  # noqa: PLR0913  (options by keyword)
         not_scored=tuple(not_scored),
         not_read=tuple(not_read),
     )
+
+
+def _require_reachable(threshold: float, scores: Sequence[float]) -> None:
+    low, high = min([0.0, *scores]), max([1.0, *scores])
+    if not low <= threshold <= high:
+        msg = f"threshold: scores are from {low:g} to {high:g}, got {threshold:g}"
+        raise ConfigurationError(msg)
 
 
 def _drawn(cells: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.int64]:

@@ -8,6 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from langchain_groundedness.evals.statistics._rows import (
+    require_column,
+    require_metric,
+    require_run,
+)
 from langchain_groundedness.evals.statistics.intervals import (
     Estimate,
     Grouped,
@@ -15,7 +20,6 @@ from langchain_groundedness.evals.statistics.intervals import (
     require_resamples,
 )
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
-from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = ["PairedComparison", "ScoreChange", "compare_runs", "compare_scores"]
 
@@ -115,13 +119,16 @@ def compare_runs(  # noqa: PLR0913  (options by keyword)
         ConfigurationError: One of the runs does not have the metric; the message names those that
             it has.
     """
+    require_run(before, "before")
+    require_run(after, "after")
     first, second = _by_id(before), _by_id(after)
     for rows, which in ((first, "first"), (second, "second")):
-        _require_metric(rows, key, which)
+        require_metric(list(rows.values()), key, which)
     shared = first.keys() & second.keys()
     other = sorted(i for i in shared if first[i].row.question != second[i].row.question)
     groups = None
     if group_by is not None:
+        require_column(before.rows, group_by)
         groups = {i: _group(row, group_by) for i, row in first.items()}
     found = compare_scores(
         {i: _score(row, key) for i, row in first.items() if i not in other},
@@ -202,13 +209,6 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
 
 def _by_id(run: EvaluationRun) -> dict[str, EvaluatedRow]:
     return {row.row.id: row for row in run.rows}
-
-
-def _require_metric(rows: Mapping[str, EvaluatedRow], key: str, which: str) -> None:
-    known = {score.key for row in rows.values() for score in row.scores}
-    if rows and key not in known:
-        msg = f"the {which} run has no metric {key!r}; it has: {', '.join(sorted(known)) or 'none'}"
-        raise ConfigurationError(msg)
 
 
 def _score(row: EvaluatedRow, key: str) -> float | None:

@@ -6,8 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from langchain_groundedness.evals.statistics._rows import (
+    require_column,
+    require_metric,
+    rows_of,
+)
 from langchain_groundedness.evals.statistics.intervals import Estimate, estimate_mean
-from langchain_groundedness.evals.values import EvaluatedRow, RowScore
+from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = ["Slice", "slice_scores"]
@@ -32,7 +37,7 @@ class Slice(BaseModel):
 
 
 def slice_scores(  # noqa: PLR0913  (options by keyword)
-    rows: Iterable[EvaluatedRow],
+    rows: EvaluationRun | Iterable[EvaluatedRow],
     key: str,
     column: str,
     *,
@@ -47,7 +52,7 @@ def slice_scores(  # noqa: PLR0913  (options by keyword)
     With many slices, some intervals lie apart by chance alone: one in twenty at 95 %.
 
     Args:
-        rows: The rows, such as those of an `EvaluationRun`.
+        rows: An `EvaluationRun`, or its rows.
         key: Name of the metric.
         column: Name of the column in the metadata of the rows.
         most: How many slices to show, 1 at least; the others are put together.
@@ -61,7 +66,8 @@ def slice_scores(  # noqa: PLR0913  (options by keyword)
         is in one of them.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work.
+        ConfigurationError: An option has a value that cannot work, or no row has the metric or
+            the column; the message names those that there are.
 
     Example:
         >>> from langchain_groundedness.evals import EvaluatedRow, EvaluationRow, RowScore
@@ -76,8 +82,12 @@ def slice_scores(  # noqa: PLR0913  (options by keyword)
     if isinstance(most, bool) or most < 1:
         msg = f"most must be 1 at least, got {most!r}"
         raise ConfigurationError(msg)
+    listed = rows_of(rows)
+    require_metric(listed, key)
+    for name in filter(None, (column, group_by)):
+        require_column(listed, name)
     parts: dict[str | None, list[EvaluatedRow]] = {}
-    for row in rows:
+    for row in listed:
         parts.setdefault(_text(row.row.metadata.get(column)), []).append(row)
     ordered = sorted(parts.items(), key=lambda each: (-len(each[1]), each[0] or ""))
     shown = ordered if len(ordered) <= most + 1 else ordered[:most]

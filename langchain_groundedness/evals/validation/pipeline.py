@@ -38,6 +38,8 @@ def validate(  # noqa: PLR0913  (options by keyword)
     passed: str | Path,
     rejected: str | Path,
     validator: AnswerValidator | None = None,
+    model: Any = None,
+    columns: Mapping[str, str] | None = None,
     summary: str | Path | None = None,
     fresh: bool = False,
     retry_unchecked: bool = False,
@@ -60,6 +62,8 @@ def validate(  # noqa: PLR0913  (options by keyword)
         passed: File for rows that passed.
         rejected: File for the others.
         validator: Validates a row; by default an `AnswerValidator()`, which works offline.
+        model: Chat model for the default validator, instead of one of your own.
+        columns: As for `open_dataset`, where `rows` is not a `DataSet` already.
         summary: File for the summary and the options; by default beside `passed`, with the ending
             `.summary.json`.
         fresh: Empty the files, and begin anew.
@@ -83,10 +87,16 @@ def validate(  # noqa: PLR0913  (options by keyword)
     if isinstance(max_concurrency, bool) or max_concurrency < 1:
         msg = f"max_concurrency must be 1 or more, got {max_concurrency!r}"
         raise ConfigurationError(msg)
+    if validator is not None and model is not None:
+        msg = "model belongs to AnswerValidator(model=...) where validator= is given"
+        raise ConfigurationError(msg)
+    if isinstance(rows, DataSet) and columns:
+        msg = "columns belong to open_dataset when the data set is opened by it"
+        raise ConfigurationError(msg)
     run = _Run(
-        data=rows if isinstance(rows, DataSet) else open_dataset(rows),
+        data=rows if isinstance(rows, DataSet) else open_dataset(rows, columns=columns),
         paths=Paths.of(passed, rejected, summary),
-        validator=validator or AnswerValidator(),
+        validator=validator or AnswerValidator(model=model),
         max_concurrency=max_concurrency,
         config=config or {},
         stop=stop or Event(),
