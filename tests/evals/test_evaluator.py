@@ -4,9 +4,12 @@ import asyncio
 import json
 import logging
 import threading
+import warnings
 from typing import Any
 
 import pytest
+from langchain_core._api import LangChainBetaWarning
+from langchain_core.load import dumpd, load
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
@@ -23,6 +26,8 @@ from langchain_groundedness import (
     MissingDependencyError,
     RowScore,
     VerificationError,
+    evals,
+    load_arguments,
 )
 from langchain_groundedness.evals import _progress
 from langchain_groundedness.evals._fingerprint import describe
@@ -305,6 +310,15 @@ def test_the_fingerprint_tells_the_options_of_embeddings() -> None:
 
 def test_the_fingerprint_of_a_set_is_the_same_in_every_process() -> None:
     assert describe({"b", "c", "a"}) == ["a", "b", "c"]
+
+
+def test_every_evaluator_can_be_loaded_again() -> None:
+    named = {getattr(evals, name) for name in evals.__all__ if name.endswith("Evaluator")}
+    assert named - {Evaluator} <= set(load_arguments()["allowed_objects"])
+    evaluator = FaithfulnessEvaluator(max_claims=3)
+    with warnings.catch_warnings(action="ignore", category=LangChainBetaWarning):
+        loaded = load(dumpd(evaluator), **load_arguments())
+    assert loaded.fingerprint() == evaluator.fingerprint()
 
 
 def test_an_unknown_option_is_refused_with_those_there_are() -> None:
