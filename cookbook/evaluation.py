@@ -202,7 +202,7 @@ metrics = [
     CitationEvaluator(),
 ]
 before = evaluate(rows, metrics, name="one passage", journal=work / "before.jsonl")
-display(before)
+display(before.model_copy(update={"seconds": None}))  # how long it took differs each time
 
 # %% [markdown]
 # ## 4. Read some rows
@@ -385,8 +385,14 @@ gate("before.jsonl")
 # (its figures differ a little between processors)
 summary = validate(after_rows, passed=work / "passed.jsonl", rejected=work / "rejected.jsonl")
 print(f"{summary.passed} passed, {summary.rejected} rejected, {summary.unchecked} unchecked")
-for line in (work / "rejected.jsonl").read_text(encoding="utf-8").splitlines():
-    row = json.loads(line)
+
+
+def read_rows(name):
+    lines = (work / name).read_text(encoding="utf-8").splitlines()
+    return {row["id"]: row for row in map(json.loads, lines)}
+
+
+for _, row in sorted(read_rows("rejected.jsonl").items()):  # they stand there as they were done
     print(f"{row['question']}\n  {row['answer']}")
     print(*(f"    {reason['text']}" for reason in row["validation"]["reasons"]), sep="\n")
 
@@ -397,10 +403,8 @@ for line in (work / "rejected.jsonl").read_text(encoding="utf-8").splitlines():
 
 # %%
 # (its figures differ a little between processors)
-lines = (work / "passed.jsonl").read_text(encoding="utf-8").splitlines()
-passed = {row["id"]: row for row in map(json.loads, lines)}
-print(passed["warranty-g2"]["answer"])
-print(passed["warranty-g2"]["reference"])
+row = read_rows("passed.jsonl")["warranty-g2"]
+print(row["answer"], row["reference"], sep="\n")
 
 # %% [markdown]
 # ## 12. Elsewhere
