@@ -71,8 +71,8 @@ print(
 
 # %% [markdown]
 # A chat model needs no samples, only a description of each class; eight are shipped. A model that
-# fails gives `unknown`, and `failed` tells that apart from a query that fits no class. The log has a
-# warning of it; here, where the failure is meant, it is switched off.
+# fails gives `unknown`, and `failed` tells that apart from a query that fits no class. The log has
+# a warning of it; here, where the failure is meant, it is switched off.
 
 
 # %%
