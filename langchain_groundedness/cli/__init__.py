@@ -10,6 +10,8 @@ from langchain_groundedness.cli._calibrate import HELP as CALIBRATE_HELP
 from langchain_groundedness.cli._calibrate import calibrate_command
 from langchain_groundedness.cli._check import HELP as CHECK_HELP
 from langchain_groundedness.cli._check import check
+from langchain_groundedness.cli._evaluate import HELP as EVALUATE_HELP
+from langchain_groundedness.cli._evaluate import evaluate_command
 from langchain_groundedness.cli._export_reviews import HELP as EXPORT_HELP
 from langchain_groundedness.cli._export_reviews import export_reviews
 from langchain_groundedness.cli._review import HELP as REVIEW_HELP
@@ -99,5 +101,6 @@ def _program(
 app.command(help=CHECK_HELP)(check)
 app.command(help=REVIEW_HELP)(review)
 app.command("calibrate", help=CALIBRATE_HELP)(calibrate_command)
+app.command("evaluate", help=EVALUATE_HELP)(evaluate_command)
 app.command(help=STATS_HELP)(stats)
 app.command(help=EXPORT_HELP)(export_reviews)

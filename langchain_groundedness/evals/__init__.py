@@ -2,11 +2,29 @@
 
 from langchain_groundedness.evals.answer_quality import AnswerQualityEvaluator
 from langchain_groundedness.evals.answer_relevancy import AnswerRelevancyEvaluator
+from langchain_groundedness.evals.cache import ResultCache
+from langchain_groundedness.evals.citations import CitationEvaluator
 from langchain_groundedness.evals.composite import CompositeScore
 from langchain_groundedness.evals.context_relevance import ContextRelevanceEvaluator
+from langchain_groundedness.evals.conventions import as_score
+from langchain_groundedness.evals.correctness import (
+    AnswerCorrectnessEvaluator,
+    FactualCorrectnessEvaluator,
+)
+from langchain_groundedness.evals.datasets import DataSet, open_dataset
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
+from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
+from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, ContextRecallEvaluator
 from langchain_groundedness.evals.rubric import RubricEvaluator
+from langchain_groundedness.evals.run_files import load_run, save_run
+from langchain_groundedness.evals.runner import EvaluationInterrupted, aevaluate, evaluate
+from langchain_groundedness.evals.text_metrics import (
+    BleuEvaluator,
+    ChrfEvaluator,
+    RougeEvaluator,
+    SemanticSimilarityEvaluator,
+)
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -17,18 +35,38 @@ from langchain_groundedness.evals.values import (
 )
 
 __all__ = [
+    "METRICS",
+    "AnswerCorrectnessEvaluator",
     "AnswerQualityEvaluator",
     "AnswerRelevancyEvaluator",
     "BadRow",
+    "BleuEvaluator",
+    "ChrfEvaluator",
+    "CitationEvaluator",
     "CompositeScore",
+    "ContextPrecisionEvaluator",
+    "ContextRecallEvaluator",
     "ContextRelevanceEvaluator",
+    "DataSet",
     "EvaluatedRow",
+    "EvaluationInterrupted",
     "EvaluationResult",
     "EvaluationRow",
     "EvaluationRun",
     "Evaluator",
+    "FactualCorrectnessEvaluator",
     "FaithfulnessEvaluator",
+    "ResultCache",
+    "RougeEvaluator",
     "RowScore",
     "RubricEvaluator",
     "RunHeader",
+    "SemanticSimilarityEvaluator",
+    "aevaluate",
+    "as_score",
+    "evaluate",
+    "load_run",
+    "make_metric",
+    "open_dataset",
+    "save_run",
 ]

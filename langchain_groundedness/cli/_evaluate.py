@@ -1,0 +1,231 @@
+"""The command `langchain-groundedness evaluate`.
+
+Exit codes: 0 all rows are done, 1 a metric is below what `--fail-under` asks for, 2 it could not
+be done, 130 interrupted; what was done by then is in the run file.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending
+from langchain_groundedness.cli._evaluation_table import as_plain, render_evaluation
+from langchain_groundedness.cli._models import load_model
+from langchain_groundedness.evals._evaluation import Evaluation
+from langchain_groundedness.evals.datasets import open_dataset
+from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
+from langchain_groundedness.evals.runner import drive_to_the_end, prepare
+from langchain_groundedness.evals.tally import Price
+
+__all__ = ["HELP", "evaluate_command"]
+
+BELOW = 1
+
+HELP = f"""Score every row of a data set, and write rows and scores into a run file.
+
+\b
+Examples:
+  langchain-groundedness evaluate answers.jsonl --metric faithfulness -o run.jsonl
+  langchain-groundedness evaluate answers.csv --metric faithfulness --metric context_recall \\
+      --column answer=reply --column documents=passages -o run.jsonl --fail-under faithfulness=0.8
+  langchain-groundedness evaluate claims/ --format claims --metric faithfulness -o run.jsonl
+
+\b
+Data sets: .jsonl, .json, .csv, .tsv (each also .gz), .parquet, or a folder of these. Columns are
+found by their names: question, answer, contexts, reference, label, id and the like.
+Metrics: {", ".join(METRICS)}.
+
+\b
+The same command run again goes on where it ended, even if it was killed; --fresh begins anew.
+Exit code: 0 done, 1 below --fail-under, 2 cannot be done, 130 interrupted.
+"""
+
+
+def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
+    *,
+    data: Annotated[
+        list[str], typer.Argument(metavar="IN...", help="Files or folders with the rows.")
+    ],
+    metric: Annotated[
+        list[str], typer.Option(metavar="NAME", help="What to measure; can be given repeatedly.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="RUN.jsonl", help="Where the run is written.")
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROVIDER:NAME",
+            help="Chat model that judges. Without one, the embedded verifier does, offline.",
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Thresholds that `calibrate` has written; not with --model."
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART=NAME", help="The column of a part of the row, as in answer=my_column."
+        ),
+    ] = None,
+    layout: Annotated[
+        Literal["rows", "claims"],
+        typer.Option(
+            "--format",
+            help="rows: each record is one. claims: records with documents, and claims that name "
+            "them by documents_id.",
+        ),
+    ] = "rows",
+    separator: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What stands between documents written in one text."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Evaluate this many rows only, the first ones.")
+    ] = None,
+    max_concurrency: Annotated[int, typer.Option(min=1, help="Most rows at a time.")] = 16,
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Go on with the run file, or begin it anew.")
+    ] = True,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="When resuming, try rows that failed again.")
+    ] = False,
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where scores are kept, for other runs to take."),
+    ] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IN,OUT", help="What a million tokens cost, of prompts and of replies."
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; can be given repeatedly."
+        ),
+    ] = None,
+    max_failed: Annotated[
+        int,
+        typer.Option(min=0, help="With --fail-under: how many rows may fail, or be unreadable."),
+    ] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON, for a program.")
+    ] = False,
+) -> None:
+    """Evaluate a data set; `HELP` tells the user the rest."""
+    with ending("cannot evaluate"):
+        least = _least(fail_under or (), metric)
+        paid = None if price is None else _price(price)
+        columns = dict(_pair(each, "--column", "answer=my_column") for each in column or ())
+        evaluation = prepare(
+            open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
+            _evaluators(metric, model, base_url, calibration),
+            columns=None,
+            journal=out,
+            fresh=not resume,
+            retry_failed=retry_failed,
+            fsync=False,
+            max_concurrency=max_concurrency,
+            cache=cache,
+            progress=True,
+            price=paid,
+            name=name,
+            config=None,
+            keep_rows=False,
+        )
+        is_complete = _driven(evaluation)
+        if as_json:
+            typer.echo(json.dumps(as_plain(evaluation, paid, complete=is_complete), indent=2))
+        else:
+            Console().print(render_evaluation(evaluation, paid))
+            typer.echo(f"written to {out}" if is_complete else f"partial: {out}")
+        if not is_complete:
+            typer.echo("interrupted; the same command goes on from here", err=True)
+            raise typer.Exit(INTERRUPTED)
+        if below := list(_below(evaluation, least, max_failed)):
+            typer.echo(f"below --fail-under: {'; '.join(below)}", err=True)
+            raise typer.Exit(BELOW)
+
+
+def _driven(evaluation: Evaluation) -> bool:
+    """Evaluate; tell whether it came to its end, or was interrupted on the way."""
+    try:
+        asyncio.run(drive_to_the_end(evaluation))
+    except KeyboardInterrupt:
+        if evaluation.header is None:
+            raise
+        return False
+    return True
+
+
+def _evaluators(
+    names: Iterable[str], model: str | None, base_url: str | None, calibration: Path | None
+) -> list[Evaluator]:
+    if calibration is not None and model is not None:
+        msg = "--calibration is of the embedded verifier; leave out --model"
+        raise CannotCheckError(msg)
+    parts: dict[str, Any] = {"model": load_model(model, base_url)}
+    if calibration is not None:
+        parts["verifier"] = Calibration.load(calibration).checker().check.verifier
+    return [make_metric(name, **parts) for name in dict.fromkeys(names)]
+
+
+def _below(evaluation: Evaluation, least: Mapping[str, float], max_failed: int) -> Iterable[str]:
+    for key, bound in least.items():
+        counts = evaluation.tally.metrics[key]
+        lost = counts.failed + len(evaluation.outline.bad_rows)
+        if counts.mean is None:
+            yield f"{key}: no row has a score"
+        elif counts.mean < bound:
+            yield f"{key} is {counts.mean:.3f}, less than {bound:g}"
+        if lost > max_failed:
+            yield f"{key}: {lost} rows failed or could not be read, more than {max_failed}"
+
+
+def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
+    pairs = dict(_pair(each, "--fail-under", "faithfulness=0.8") for each in given)
+    for key in pairs:
+        if key not in metrics:
+            msg = f"--fail-under {key}: that metric is not measured; add --metric {key}"
+            raise CannotCheckError(msg)
+    return {key: _number(value, "--fail-under") for key, value in pairs.items()}
+
+
+def _price(given: str) -> Price:
+    numbers = [_number(each, "--price") for each in given.split(",")]
+    if len(numbers) != 2 or min(numbers) < 0:  # noqa: PLR2004  (in and out)
+        msg = "--price takes two numbers, of a million tokens in and out, as in 0.15,0.60"
+        raise CannotCheckError(msg)
+    return Price(*numbers)
+
+
+def _pair(given: str, option: str, example: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        msg = f"{option} takes a pair, as in {example}"
+        raise CannotCheckError(msg)
+    return name.strip(), value.strip()
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"{option}: a number is needed there"
+        raise CannotCheckError(msg) from None

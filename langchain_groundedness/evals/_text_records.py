@@ -1,0 +1,212 @@
+"""Reads records from JSON lines, JSON and CSV files, compressed with gzip or not."""
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from langchain_groundedness.evals._records import LONGEST_LINE, Record, file_error
+from langchain_groundedness.exceptions import InputFormatError
+
+__all__ = ["csv_columns", "read_csv", "read_json", "read_json_lines"]
+
+_BOM = b"\xef\xbb\xbf"
+_TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
+_ROWS_KEYS = ("data", "rows", "examples")
+_DELIMITERS = ",;\t"
+
+
+def read_json_lines(path: Path) -> Iterator[Record]:
+    """Read one JSON object per line, never all at once.
+
+    Args:
+        path: The file.
+
+    Yields:
+        A record for each line that is not blank.
+
+    Raises:
+        InputFormatError: The file cannot be read.
+    """
+    with _opened(path) as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE:
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(LONGEST_LINE)
+                yield Record(number, None, _TOO_LONG)
+                continue
+            line = line.removeprefix(_BOM) if number == 1 else line
+            if line.strip():
+                yield _from_json(line, number)
+
+
+def read_json(path: Path) -> Iterator[Record]:
+    """Read a JSON list of objects, also under `data`, `rows` or `examples`.
+
+    Args:
+        path: The file; it is read as a whole.
+
+    Yields:
+        A record for each entry, numbered from 1.
+
+    Raises:
+        InputFormatError: The file cannot be read, or holds something else.
+    """
+    with _opened(path) as file:
+        data = file.read()
+    try:
+        found = json.loads(data.removeprefix(_BOM).decode("utf-8"))
+    except UnicodeDecodeError as exc:
+        msg = f"{path}: not UTF-8 text (byte {exc.start}); convert it first"
+        raise InputFormatError(msg) from None
+    except (ValueError, RecursionError) as exc:
+        where = f", line {exc.lineno}" if isinstance(exc, json.JSONDecodeError) else ""
+        advice = "for one object per line, name the file .jsonl"
+        msg = f"{path}{where}: no JSON ({getattr(exc, 'msg', type(exc).__name__)}); {advice}"
+        raise InputFormatError(msg) from None  # the cause quotes the text
+    if isinstance(found, dict):
+        found = next((found[key] for key in _ROWS_KEYS if isinstance(found.get(key), list)), found)
+    if not isinstance(found, list):
+        keys = ", ".join(map(repr, _ROWS_KEYS))
+        msg = f"{path}: a list of objects is needed, on its own or under one of {keys}"
+        raise InputFormatError(msg)
+    for number, each in enumerate(found, 1):
+        yield _record(each, number)
+
+
+def csv_columns(path: Path) -> tuple[str, ...]:
+    """Read the header of a CSV file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The names of its columns, in order.
+
+    Raises:
+        InputFormatError: The file cannot be read, or has no header.
+    """
+    with _opened(path) as file, _decoded(file) as text:
+        return _header(path, _csv_lines(path, text))[0]
+
+
+def read_csv(path: Path) -> Iterator[Record]:
+    """Read a CSV file with a header; cells are separated by commas, semicolons or tabs.
+
+    Args:
+        path: The file.
+
+    Yields:
+        A record per row; an empty cell counts as missing.
+
+    Raises:
+        InputFormatError: The file cannot be read, or has no header.
+    """
+    with _opened(path) as file, _decoded(file) as text:
+        lines = _csv_lines(path, text)
+        columns, delimiter, used = _header(path, lines)
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        while True:
+            begin = used + rows.line_num + 1
+            try:
+                cells = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as exc:
+                yield Record(begin, None, _csv_fault(exc))
+                continue
+            if cells:
+                yield _csv_record(cells, columns, begin)
+
+
+def _header(path: Path, lines: Iterator[str]) -> tuple[tuple[str, ...], str, int]:
+    """Give the columns, what separates cells, and how many lines the header takes."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    first = next(lines, "")
+    delimiter = max(_DELIMITERS, key=first.count)
+
+    def whole() -> Iterator[str]:
+        yield first
+        yield from lines
+
+    header = csv.reader(whole(), delimiter=delimiter, strict=True)
+    try:
+        names = [name.strip() for name in next(header, [])]
+    except csv.Error as exc:
+        msg = f"{path}, line 1: the header cannot be read: {_csv_fault(exc)}"
+        raise InputFormatError(msg) from None
+    if not any(names):
+        msg = f"{path}: no header in line 1; a CSV file begins with the names of its columns"
+        raise InputFormatError(msg)
+    columns = tuple(name or f"column {place}" for place, name in enumerate(names, 1))
+    if twice := {name for name in columns if columns.count(name) > 1}:
+        named = ", ".join(map(repr, sorted(twice)))
+        msg = f"{path}: two columns have the same name: {named}; rename one"
+        raise InputFormatError(msg, keys=columns)
+    return columns, delimiter, header.line_num
+
+
+@contextmanager
+def _decoded(file: IO[bytes]) -> Iterator[IO[str]]:
+    # Bytes that are no UTF-8 become halves of characters, which make their row a bad one.
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()  # closing is for whoever opened it
+
+
+def _csv_lines(path: Path, text: IO[str]) -> Iterator[str]:
+    number = 0
+    while line := text.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            msg = f"{path}, line {number}: {_TOO_LONG}"
+            raise InputFormatError(msg)
+        yield line
+
+
+def _csv_fault(error: csv.Error) -> str:
+    text = str(error)
+    if "unexpected end" in text:
+        return "a quote that opens in this row is never closed: all that follows is in one cell"
+    if "field limit" in text:
+        return f"a cell is {_TOO_LONG}"
+    return "a quoted cell goes on after its closing quote; a quote inside is written twice"
+
+
+def _csv_record(cells: list[str], columns: tuple[str, ...], line: int) -> Record:
+    if len(cells) != len(columns):
+        return Record(line, None, f"{len(cells)} cells, and the header has {len(columns)}")
+    return Record(line, {name: cell or None for name, cell in zip(columns, cells, strict=True)})
+
+
+def _from_json(line: bytes, number: int) -> Record:
+    try:
+        return _record(json.loads(line.decode("utf-8")), number)
+    except UnicodeDecodeError as exc:
+        return Record(number, None, f"not UTF-8 text (byte {exc.start} of the line)")
+    except (ValueError, RecursionError) as exc:
+        return Record(number, None, f"no JSON ({getattr(exc, 'msg', type(exc).__name__)})")
+
+
+def _record(found: Any, number: int) -> Record:
+    if isinstance(found, Mapping):
+        return Record(number, found)
+    return Record(number, None, f"an object is needed, got {type(found).__name__}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with path.open("rb") as file:
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
+    except (OSError, EOFError, zlib.error) as exc:
+        raise file_error(path, exc) from exc

@@ -1,0 +1,106 @@
+"""Scores that were paid for once, by content: in a folder, for any number of runs."""
+
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from langchain_groundedness.audit._files import private_folder
+from langchain_groundedness.evals.run_files import as_json
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import Usage
+
+__all__ = ["ResultCache"]
+
+_FORMAT = 1
+_LOGGER = logging.getLogger(__name__)
+
+
+class ResultCache:
+    """Keeps the score of a row for an evaluator, as one JSON file in a folder.
+
+    An entry is found again if the question, answer, documents and reference of a row are the same,
+    and what the evaluator's `fingerprint` says. Only scores are kept, no failures. Several
+    processes may use one folder; an entry that is damaged counts as missing.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> row, options = EvaluationRow(id="1", answer="Rome."), {"class": "Mine"}
+        >>> with TemporaryDirectory() as folder:
+        ...     cache = ResultCache(folder)
+        ...     cache.put(row, options, RowScore(key="mine", score=1.0, status="scored"))
+        ...     cache.get(row.model_copy(update={"id": "2"}), options).score
+        1.0
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        """Name the folder.
+
+        Args:
+            folder: Where the entries are; made, for its owner only, if it is not there.
+
+        Raises:
+            ConfigurationError: It cannot be made.
+        """
+        self._folder = Path(folder)
+        try:
+            private_folder(self._folder)
+        except OSError as exc:
+            if not self._folder.is_dir():
+                msg = f"{folder}: {exc.strerror or type(exc).__name__}"
+                raise ConfigurationError(msg) from exc
+
+    def get(self, row: EvaluationRow, fingerprint: Mapping[str, Any]) -> RowScore | None:
+        """Look for a score.
+
+        Args:
+            row: The row.
+            fingerprint: What the evaluator says of itself.
+
+        Returns:
+            The score, with no usage, since nothing was paid for it now; `None` if there is none.
+        """
+        path = self._path(row, fingerprint)
+        try:
+            score = RowScore.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as exc:
+            _LOGGER.warning("cache: %s cannot be read (%s)", path, type(exc).__name__)
+            return None
+        return score.model_copy(update={"usage": Usage()}) if score.status == "scored" else None
+
+    def put(self, row: EvaluationRow, fingerprint: Mapping[str, Any], score: RowScore) -> None:
+        """Keep a score; one that failed, or was skipped, is not kept.
+
+        Args:
+            row: The row.
+            fingerprint: What the evaluator says of itself.
+            score: Its score.
+        """
+        if score.status != "scored":
+            return
+        path = self._path(row, fingerprint)
+        draft = path.with_suffix(f".{secrets.token_hex(8)}.part")
+        text = as_json(score.model_dump())
+        try:
+            path.parent.mkdir(exist_ok=True)
+            draft.write_text(text, encoding="ascii")
+            draft.replace(path)
+        except OSError as exc:  # a full disk must not cost the run
+            _LOGGER.warning("cache: %s cannot be written (%s)", path, exc.strerror)
+            draft.unlink(missing_ok=True)
+
+    def _path(self, row: EvaluationRow, fingerprint: Mapping[str, Any]) -> Path:
+        parts = row.model_dump(
+            mode="json", include={"question", "answer", "documents", "reference"}
+        )
+        content = json.dumps([_FORMAT, dict(fingerprint), parts], sort_keys=True, default=str)
+        name = hashlib.sha256(content.encode("ascii")).hexdigest()
+        return self._folder / name[:2] / f"{name[2:]}.json"

@@ -1,0 +1,248 @@
+"""Citations: do the passages that an answer cites say what it says they do?"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+from typing_extensions import override
+
+from langchain_groundedness.evals._citation_marks import blanked, citation_marks
+from langchain_groundedness.evals._cited_documents import (
+    SECTION_KEYS,
+    SOURCE_KEYS,
+    DocumentIndex,
+)
+from langchain_groundedness.evals._citing import (
+    CitedTarget,
+    CitingClaim,
+    cited_targets,
+    citing_claims,
+)
+from langchain_groundedness.evals._claim_evaluator import ClaimEvaluator, Evidence, unchecked_reason
+from langchain_groundedness.evals.correctness import f_beta
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.structured import Flow
+from langchain_groundedness.types import Claim, ClaimVerdict
+
+__all__ = ["CitationEvaluator"]
+
+_CITES_NOTHING = "the sentence cites no document"
+_CITES_WHAT_IS_NOT_THERE = "no document that the sentence cites exists"
+
+
+class CitationEvaluator(ClaimEvaluator):
+    """Whether citations are right, and whether every claim has one that bears it out.
+
+    Completeness is the share of claims that the documents cited by their sentence, taken together,
+    support: a claim without a citation lowers it. Correctness is the share of citations that
+    help: that name a document which alone supports a claim of the sentence, or which is quoted
+    where all that the sentence cites supports it. A citation of a document that does not exist is
+    wrong, and is named under `missing`. These are citation recall and precision of ALCE (Gao et
+    al. 2023, section 3), counted by claim; `f1` joins them.
+
+    Read as citations are `[1]`, `[2][3]`, `[1, 2]`, `[1-3]`, `(file.md#section)`,
+    `[source:file.md#section]`, links, and ids and names of documents in brackets. Numbers count
+    the documents from `first_number`. Paths are found by the metadata (`source_keys`), however
+    they are written: leading folders, case, slashes, `%20` and accents do not matter. One path
+    may name several documents, such as the pieces of a file.
+
+    `details` has `correctness`, `completeness`, `claims` (text, what it cites, verdict),
+    `citations` (target, documents, whether it is right), `missing`, and `uncited` claims. In
+    `result`, claims that cite nothing are `unchecked`, since there is nothing to check them by.
+    A row is skipped if the answer makes no claim and cites nothing that is missing.
+
+    Example:
+        >>> score = CitationEvaluator().invoke(
+        ...     {
+        ...         "answer": "Rome is the capital of Italy [1]. Cats sleep a lot (cats.md). [7]",
+        ...         "contexts": ["Rome is the capital of Italy.", "Cats sleep a lot."],
+        ...     }
+        ... )
+        >>> score.details["missing"], score.details["completeness"]
+        (['cats.md', 7], 0.5)
+    """
+
+    needs = ("answer", "documents")
+
+    key: str = Field(default="citations", min_length=1)
+    mode: Literal["f1", "correctness", "completeness"] = "f1"
+    """What the score is."""
+    first_number: int = Field(default=1, ge=0)
+    """The number by which the first document is cited."""
+    source_keys: tuple[str, ...] = SOURCE_KEYS
+    """Keys of the documents' metadata that hold names or paths."""
+    section_keys: tuple[str, ...] = SECTION_KEYS
+    """Keys of the documents' metadata that hold names of sections."""
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        answer, documents = row.answer or "", row.documents or ()
+        index = DocumentIndex(
+            documents,
+            first_number=self.first_number,
+            source_keys=self.source_keys,
+            section_keys=self.section_keys,
+        )
+        marks = citation_marks(answer, index.names)
+        found = yield from self._claims_of(blanked(answer, marks), row.question)
+        claims = citing_claims(answer, marks, found, index)
+        targets = cited_targets(answer, marks, index)
+        together = yield from self._together(claims, row)
+        alone = yield from self._alone(claims, together, row)
+        judged = _Judged(claims, targets, together, alone)
+        source = CheckInput(question=row.question, answer=answer, documents=documents)
+        result = self._result(source, judged.verdicts())
+        details = judged.details()
+        checked = [*together.values(), *alone.values()]
+        if reason := unchecked_reason(checked):
+            return self._failed(reason, details=details, result=result)
+        score = judged.score(self.mode)
+        if score is None:
+            reason = (
+                "the answer cites nothing"
+                if claims
+                else "the answer makes no claim to be cited for"
+            )
+            return self._skipped(reason, details=details, result=result)
+        return self._scored(score, comment=judged.comment(), details=details, result=result)
+
+    def _together(
+        self, claims: Sequence[CitingClaim], row: EvaluationRow
+    ) -> Flow[dict[str, ClaimVerdict]]:
+        """Judge each claim by all that it cites."""
+        groups: dict[tuple[int, ...], list[Claim]] = {}
+        for claim, cited in ((each.claim, each.documents) for each in claims):
+            if cited:
+                groups.setdefault(cited, []).append(claim)
+        parts = [Evidence(tuple(claims), cited) for cited, claims in groups.items()]
+        found = yield from self._judge_against(
+            parts, row.documents or (), question=row.question, answer=row.answer or ""
+        )
+        return {v.claim.id: v for verdicts in found for v in verdicts}
+
+    def _alone(
+        self,
+        claims: Sequence[CitingClaim],
+        together: Mapping[str, ClaimVerdict],
+        row: EvaluationRow,
+    ) -> Flow[dict[tuple[str, CitedTarget], ClaimVerdict]]:
+        """Judge claims by single citations, where it is open whether those helped."""
+        open_ones = [
+            (each.claim, target)
+            for each in claims
+            for target in each.cited
+            if target.documents and _is_open(target, each, together[each.claim.id])
+        ]
+        groups: dict[tuple[int, ...], list[tuple[Claim, CitedTarget]]] = {}
+        for claim, target in open_ones:
+            groups.setdefault(target.documents, []).append((claim, target))
+        parts = [
+            Evidence(tuple({c.id: c for c, _ in pairs}.values()), cited)
+            for cited, pairs in groups.items()
+        ]
+        found = yield from self._judge_against(
+            parts, row.documents or (), question=row.question, answer=row.answer or ""
+        )
+        by_group = {
+            (cited, v.claim.id): v
+            for cited, verdicts in zip(groups, found, strict=True)
+            for v in verdicts
+        }
+        return {
+            (claim.id, target): by_group[target.documents, claim.id] for claim, target in open_ones
+        }
+
+
+def _is_open(target: CitedTarget, each: CitingClaim, verdict: ClaimVerdict) -> bool:
+    """Tell whether a citation has to be judged alone: others may have done all of the work."""
+    if verdict.verdict != "supported" or target.documents == each.documents:
+        return False
+    return not _quoted(target, verdict)
+
+
+def _quoted(target: CitedTarget, verdict: ClaimVerdict) -> bool:
+    return any(citation.document in target.documents for citation in verdict.citations)
+
+
+class _Judged(NamedTuple):
+    """What was found out about one answer."""
+
+    claims: Sequence[CitingClaim]
+    targets: Sequence[CitedTarget]
+    together: Mapping[str, ClaimVerdict]
+    alone: Mapping[tuple[str, CitedTarget], ClaimVerdict]
+
+    def score(self, mode: str) -> float | None:
+        correctness, completeness = self._correctness(), self._completeness()
+        if mode != "f1":
+            return correctness if mode == "correctness" else completeness
+        if correctness is None and completeness is None:
+            return None
+        return f_beta(correctness or 0.0, completeness or 0.0)
+
+    def verdicts(self) -> Iterable[ClaimVerdict]:
+        for each in self.claims:
+            missing = _CITES_WHAT_IS_NOT_THERE if each.cited else _CITES_NOTHING
+            yield self.together.get(each.claim.id) or ClaimVerdict.unchecked(each.claim, missing)
+
+    def comment(self) -> str:
+        right = sum(map(self._is_right, self._counted()))
+        borne_out = sum(v.verdict == "supported" for v in self.together.values())
+        told = f"{right} of {len(self._counted())} citations are right; "
+        told += f"{borne_out} of {len(self.claims)} claims are borne out by what they cite"
+        missing = self._missing()
+        return f"{told}; not there: {', '.join(map(str, missing))}" if missing else told
+
+    def details(self) -> dict[str, Any]:
+        return {
+            "correctness": self._correctness(),
+            "completeness": self._completeness(),
+            "claims": [
+                {
+                    "text": each.claim.text,
+                    "cites": [target.target for target in each.cited],
+                    "documents": list(each.documents),
+                    "verdict": verdict.verdict,
+                }
+                for each, verdict in zip(self.claims, self.verdicts(), strict=True)
+            ],
+            "citations": [
+                {
+                    "target": target.target,
+                    "sentence": target.sentence,
+                    "documents": list(target.documents),
+                    "right": self._is_right(target),
+                }
+                for target in self._counted()
+            ],
+            "missing": self._missing(),
+            "uncited": [each.claim.text for each in self.claims if not each.cited],
+        }
+
+    def _completeness(self) -> float | None:
+        borne_out = sum(v.verdict == "supported" for v in self.together.values())
+        return borne_out / len(self.claims) if self.claims else None
+
+    def _correctness(self) -> float | None:
+        right = [self._is_right(target) for target in self._counted()]
+        return sum(right) / len(right) if right else None
+
+    def _counted(self) -> list[CitedTarget]:
+        """Leave out citations of sentences that claim nothing, unless nothing is there."""
+        used = {target for each in self.claims for target in each.cited}
+        return [t for t in self.targets if t in used or not t.documents]
+
+    def _missing(self) -> list[int | str]:
+        return list(dict.fromkeys(t.target for t in self.targets if not t.documents))
+
+    def _is_right(self, target: CitedTarget) -> bool:
+        citing = [each for each in self.claims if target in each.cited and target.documents]
+        for each in citing:
+            verdict = self.together[each.claim.id]
+            if (alone := self.alone.get((each.claim.id, target))) is not None:
+                if alone.verdict == "supported":
+                    return True
+            elif verdict.verdict == "supported":
+                return True
+        return False

@@ -1,0 +1,226 @@
+"""How far an answer says the same as a reference: claim by claim, both ways."""
+
+from typing import Any, Literal, NamedTuple, Self
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from langchain_groundedness.evals._claim_evaluator import (
+    ClaimEvaluator,
+    listed,
+    share,
+    unchecked_reason,
+)
+from langchain_groundedness.evals._similarity import cosine_of
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.structured import Flow
+from langchain_groundedness.types import ClaimVerdict, GroundednessResult
+
+__all__ = ["AnswerCorrectnessEvaluator", "FactualCorrectnessEvaluator", "f_beta"]
+
+_ANSWER, _REFERENCE = "the answer makes no claim", "the reference makes no claim"
+
+
+def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
+    """Join precision and recall in their weighted harmonic mean.
+
+    Van Rijsbergen, Information Retrieval, 1979: (1 + β²)·P·R / (β²·P + R).
+
+    Args:
+        precision: From 0 to 1.
+        recall: From 0 to 1.
+        beta: How many times as much recall counts as precision.
+
+    Returns:
+        The mean; 0 if both are 0.
+
+    Example:
+        >>> f_beta(1.0, 0.5)
+        0.6666666666666666
+    """
+    if precision == 0 == recall:
+        return 0.0
+    return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
+
+
+class _Comparison(NamedTuple):
+    """The claims of the answer against the reference, and the other way round."""
+
+    answer: GroundednessResult | None
+    reference: GroundednessResult | None
+
+    @property
+    def verdicts(self) -> tuple[ClaimVerdict, ...]:
+        return tuple(v for side in self if side is not None for v in side.claims)
+
+    @property
+    def precision(self) -> float | None:
+        return None if self.answer is None else share(self.answer.claims)
+
+    @property
+    def recall(self) -> float | None:
+        return None if self.reference is None else share(self.reference.claims)
+
+    def details(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"precision": self.precision, "recall": self.recall}
+        if self.answer is not None:
+            told["claims"] = listed(self.answer.claims)
+        if self.reference is not None:
+            told["reference_claims"] = listed(self.reference.claims)
+        return told
+
+
+class _ComparingEvaluator(ClaimEvaluator):
+    """Base of what compares answer and reference by their claims."""
+
+    needs = ("answer", "reference")
+
+    beta: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+    """How many times as much recall counts as precision."""
+
+    def _compare(
+        self, row: EvaluationRow, *, answer: bool = True, reference: bool = True
+    ) -> Flow[_Comparison]:
+        said, right = row.answer or "", row.reference or ""
+        pairs = [(said, right)] * answer + [(right, said)] * reference
+        results = yield from self._judge_all(
+            [
+                CheckInput(
+                    question=row.question, answer=text, documents=(Document(page_content=other),)
+                )
+                for text, other in pairs
+            ]
+        )
+        given = iter(results)
+        return _Comparison(next(given) if answer else None, next(given) if reference else None)
+
+    def _f(self, compared: _Comparison) -> float | None:
+        """Join both directions; `None` if neither text makes a claim.
+
+        An answer without claims repeats nothing of the reference, and claims where the reference
+        has none are not borne out by it: the missing half counts as 0.
+        """
+        precision, recall = compared.precision, compared.recall
+        if precision is None and recall is None:
+            return None
+        return f_beta(precision or 0.0, recall or 0.0, self.beta)
+
+
+class FactualCorrectnessEvaluator(_ComparingEvaluator):
+    """How much of an answer the reference bears out, and how much of the reference it says.
+
+    Precision is the share of the claims of the answer that the reference supports; recall is the
+    share of the claims of the reference that the answer supports; `f1` joins them. Both sides are
+    judged by the claim verifier, in parallel; the idea is that of FActScore (Min et al. 2023) in
+    both directions. `details` has precision, recall and the claims of both sides with their
+    verdicts; `result` is the check of the answer, or of the reference with `mode="recall"`.
+
+    A row is skipped if there is nothing to take a share of.
+
+    Example:
+        >>> evaluator = FactualCorrectnessEvaluator()
+        >>> score = evaluator.invoke(
+        ...     {
+        ...         "answer": "Rome is the capital of Italy.",
+        ...         "reference": "Rome is the capital of Italy. Rome lies on the Tiber.",
+        ...     }
+        ... )
+        >>> score.details["precision"], score.details["recall"], round(score.score, 3)
+        (1.0, 0.5, 0.667)
+    """
+
+    key: str = Field(default="factual_correctness", min_length=1)
+    mode: Literal["f1", "precision", "recall"] = "f1"
+    """What the score is. With `precision` or `recall` only that direction is judged."""
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        compared = yield from self._compare(
+            row, answer=self.mode != "recall", reference=self.mode != "precision"
+        )
+        details = {"mode": self.mode, "beta": self.beta, **compared.details()}
+        result = compared.answer or compared.reference
+        if reason := unchecked_reason(compared.verdicts):
+            return self._failed(reason, details=details, result=result)
+        score = {
+            "f1": self._f(compared),
+            "precision": compared.precision,
+            "recall": compared.recall,
+        }[self.mode]
+        if score is None:
+            parts = {"precision": _ANSWER, "recall": _REFERENCE}
+            both = f"{_ANSWER}, and {_REFERENCE}"
+            return self._skipped(parts.get(self.mode, both), details=details, result=result)
+        return self._scored(score, comment=_comment(compared), details=details, result=result)
+
+
+class AnswerCorrectnessEvaluator(_ComparingEvaluator):
+    """Facts and wording together: the F-score of the claims, and the closeness of the texts.
+
+    The score is the mean of `FactualCorrectnessEvaluator`'s F-score and the cosine similarity of
+    the embeddings of answer and reference, weighted 0.75 and 0.25 as ragas does (0.4.3,
+    `answer_correctness`). A cosine may be negative. `details` has both parts beside what factual
+    correctness has.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> evaluator = AnswerCorrectnessEvaluator(embeddings=DeterministicFakeEmbedding(size=64))
+        >>> text = "Rome is the capital of Italy."
+        >>> round(evaluator.invoke({"answer": text, "reference": text}).score, 6)
+        1.0
+    """
+
+    key: str = Field(default="answer_correctness", min_length=1)
+    embeddings: Embeddings | None = None
+    """Any LangChain embeddings; needed unless the second weight is 0."""
+    weights: tuple[float, float] = (0.75, 0.25)
+    """Of the F-score and of the similarity; they need not add up to 1."""
+
+    @model_validator(mode="after")
+    def _usable_weights(self) -> Self:
+        if min(self.weights) < 0 or not 0 < sum(self.weights) < float("inf"):
+            msg = f"weights must not be negative, nor both 0, got {self.weights}"
+            raise ValueError(msg)
+        if self.weights[1] and self.embeddings is None:
+            msg = "embeddings are needed for the similarity: give embeddings=, or weights=(1, 0)"
+            raise ValueError(msg)
+        return self
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        compared = yield from self._compare(row)
+        details = {"beta": self.beta, "weights": list(self.weights), **compared.details()}
+        if reason := unchecked_reason(compared.verdicts):
+            return self._failed(reason, details=details, result=compared.answer)
+        factual = self._f(compared)
+        if factual is None:
+            reason = f"{_ANSWER}, and {_REFERENCE}"
+            return self._skipped(reason, details=details, result=compared.answer)
+        similarity = 0.0
+        if self.embeddings is not None and self.weights[1]:
+            similarity = yield from cosine_of(
+                self.embeddings, row.answer or "", row.reference or ""
+            )
+            details["similarity"] = similarity
+        details["factual"] = factual
+        score = (self.weights[0] * factual + self.weights[1] * similarity) / sum(self.weights)
+        return self._scored(
+            score, comment=_comment(compared), details=details, result=compared.answer
+        )
+
+
+def _comment(compared: _Comparison) -> str:
+    told = []
+    if compared.answer is not None:
+        told.append(f"the reference supports {_of(compared.answer)} of the answer")
+    if compared.reference is not None:
+        told.append(f"the answer supports {_of(compared.reference)} of the reference")
+    return "; ".join(told)
+
+
+def _of(result: GroundednessResult) -> str:
+    supported = sum(v.verdict == "supported" for v in result.claims)
+    return f"{supported} of {len(result.claims)} claims"

@@ -1,0 +1,313 @@
+"""Data sets to evaluate: files and objects of many kinds, read row by row."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from langchain_groundedness.evals._cells import read_cells
+from langchain_groundedness.evals._column_names import find_columns
+from langchain_groundedness.evals._layouts import flattened, joined_claims
+from langchain_groundedness.evals._records import Record, Records, listed
+from langchain_groundedness.evals._tables import (
+    of_frame,
+    of_hugging_face,
+    of_objects,
+    of_parquet,
+)
+from langchain_groundedness.evals._text_records import (
+    csv_columns,
+    read_csv,
+    read_json,
+    read_json_lines,
+)
+from langchain_groundedness.evals.values import BadRow, EvaluationRow
+from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
+
+__all__ = ["DataSet", "Layout", "LocatedRow", "Outline", "open_dataset"]
+
+Layout: TypeAlias = Literal["rows", "claims"]
+"""How records make rows. `rows`: each record is one. `claims`: some records define documents, and
+the others are claims that refer to them by `documents_id`."""
+
+_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+_AS_LIST = ("to_pylist", "to_dicts")
+"""What tables of pyarrow and polars give their rows with."""
+
+
+class LocatedRow(NamedTuple):
+    """A row, and where it stands."""
+
+    row: EvaluationRow
+    line: int | None
+
+
+class Outline(NamedTuple):
+    """What reading a whole data set once tells of it."""
+
+    rows: int
+    """How many rows can be evaluated."""
+    bad_rows: tuple[BadRow, ...]
+    """The others."""
+    digest: str
+    """SHA-256 of all rows in order, whatever kind of file they came from."""
+
+
+def open_dataset(
+    source: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    layout: Layout = "rows",
+    separator: str | None = None,
+    limit: int | None = None,
+) -> "DataSet":
+    """Open a data set.
+
+    Read are files of JSON lines (`.jsonl`), JSON (`.json`), CSV (`.csv`, `.tsv`), each also
+    compressed (`.gz`), and Parquet (`.parquet`, extra `data`); a folder of such files; pandas
+    DataFrames; splits of Hugging Face `datasets`; lists of mappings, of `EvaluationRow`s, or of
+    examples of a LangSmith client. Exports of LangSmith, with `inputs`, `outputs` and
+    `reference_outputs`, are read too; `outputs` count as the answer.
+
+    Columns are found by their names: the question under `question`, `user_input`, `input` or
+    `query`; the answer under `answer`, `response`, `predicted_answer` or `output`; the documents
+    under `documents`, `contexts`, `context` or `retrieved_contexts`; the right answer under
+    `reference`, `ground_truth` or `reference_answer`; `label` and `id` under these names. All
+    other columns become metadata. Documents are texts, or objects with `page_content` and
+    `metadata`; in CSV a JSON list of these, or one text.
+
+    Args:
+        source: A path, several paths, or an object of one of these kinds.
+        columns: The column of a part of the row, where its name does not say it:
+            `{"answer": "my_column"}`.
+        layout: How records make rows.
+        separator: What stands between documents that are written into one text.
+        limit: Read this many rows only, the first ones.
+
+    Returns:
+        The data set; nothing of it is kept in memory but what was given in memory.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work.
+        InputFormatError: It is of no kind that can be read, or its columns do not tell what they
+            hold; the message lists the columns.
+        MissingDependencyError: An extra is needed.
+
+    Example:
+        >>> rows = [{"query": "Capital?", "response": "Rome.", "contexts": ["Rome is it."]}]
+        >>> for row, line in open_dataset(rows):
+        ...     print(line, row.question, row.answer, len(row.documents))
+        1 Capital? Rome. 1
+    """
+    if limit is not None and limit < 1:
+        msg = f"limit must be 1 or more, got {limit}"
+        raise ConfigurationError(msg)
+    parts = tuple(_parts(source))
+    if not parts:
+        msg = f"{source}: no file to read there; accepted are {', '.join(_ENDINGS)}"
+        raise InputFormatError(msg)
+    return DataSet(
+        parts=parts,
+        name=parts[0].name if len(parts) == 1 else _name_of(source),
+        given_columns=dict(columns or {}),
+        layout=layout,
+        separator=separator,
+        limit=limit,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """A data set that can be read again and again; made by `open_dataset`."""
+
+    parts: tuple[Records, ...]
+    name: str
+    """Its path, or its kind."""
+    given_columns: Mapping[str, str]
+    layout: Layout
+    separator: str | None
+    limit: int | None
+
+    @cached_property
+    def seen(self) -> tuple[str, ...]:
+        """All columns that there are; of JSON lines, all of the file is read to know them."""
+        found: dict[str, None] = {}
+        for part in self.parts:
+            if part.columns is not None and not {"inputs", "outputs"} & set(part.columns):
+                found |= dict.fromkeys(part.columns)
+                continue
+            for record in islice(self._records(part), self.limit):
+                if record.cells is not None:
+                    found |= dict.fromkeys(record.cells)
+        return tuple(found)
+
+    @cached_property
+    def columns(self) -> Mapping[str, str]:
+        """By part of a row, the column that holds it.
+
+        Raises:
+            InputFormatError: Columns do not tell what they hold.
+        """
+        try:
+            return find_columns(self.seen, self.given_columns)
+        except InputFormatError as exc:
+            msg = f"{self.name}: {exc}"
+            raise InputFormatError(msg, keys=exc.keys) from None
+
+    def require(self, needs: Mapping[str, Iterable[str]]) -> None:
+        """Refuse to go on if no column holds what is needed.
+
+        Args:
+            needs: By part of a row, who needs it.
+
+        Raises:
+            InputFormatError: No column holds it; the message lists the columns.
+        """
+        if not self.seen:
+            return
+        for field, who in needs.items():
+            if field not in self.columns:
+                msg = (
+                    f"{self.name}: no column holds the {field}, which {', '.join(who)} needs. Say "
+                    f"which with columns={{{field!r}: ...}}, or --column {field}=... The columns "
+                    f"are {listed(self.seen)}"
+                )
+                raise InputFormatError(msg, keys=self.seen)
+
+    def __iter__(self) -> Iterator[LocatedRow | BadRow]:
+        """Read the rows, never all at once.
+
+        Yields:
+            Each row, or why it cannot be read; a row whose id another one has is a bad one.
+
+        Raises:
+            InputFormatError: The data set cannot be read, or its columns do not tell what they
+                hold.
+        """
+        ids: dict[str, int | None] = {}
+        for found in islice(self._rows(), self.limit):
+            if isinstance(found, BadRow):
+                yield found
+            elif found.row.id in ids:
+                first = ids[found.row.id]
+                where = "an earlier row" if first is None else f"line {first}"
+                yield BadRow(line=found.line, id=found.row.id, reason=f"{where} has the same id")
+            else:
+                ids[found.row.id] = found.line
+                yield found
+
+    def outline(self) -> Outline:
+        """Read all of it once, to know what there is to do.
+
+        Returns:
+            How many rows there are, which are bad, and a digest of all.
+        """
+        digest, rows, bad = hashlib.sha256(), 0, []
+        for found in self:
+            if isinstance(found, BadRow):
+                bad.append(found)
+                continue
+            rows += 1
+            data = found.row.model_dump(mode="json")
+            digest.update(json.dumps(data, sort_keys=True).encode("ascii") + b"\n")
+        return Outline(rows, tuple(bad), digest.hexdigest())
+
+    def _rows(self) -> Iterator[LocatedRow | BadRow]:
+        several, columns = len(self.parts) > 1, self.columns
+        for part in self.parts:
+            file = Path(part.name).name if several else None
+            for record in self._records(part):
+                yield self._row(record, columns, file, holds_texts=part.holds_texts)
+
+    def _records(self, part: Records) -> Iterator[Record]:
+        records = part.read()
+        return joined_claims(records) if self.layout == "claims" else flattened(records)
+
+    def _row(
+        self, record: Record, columns: Mapping[str, str], file: str | None, *, holds_texts: bool
+    ) -> LocatedRow | BadRow:
+        if record.cells is None:
+            return BadRow(line=record.line, reason=_within(file, record.fault))
+        try:
+            row = read_cells(
+                record.cells,
+                columns,
+                name=str(record.line),
+                separator=self.separator,
+                holds_texts=holds_texts,
+            )
+        except ValueError as exc:
+            return BadRow(line=record.line, reason=_within(file, str(exc)))
+        if file is not None:
+            stem = file.partition(".")[0]
+            metadata = {"file": file, **row.metadata}
+            row = row.model_copy(update={"id": f"{stem}:{row.id}", "metadata": metadata})
+        return LocatedRow(row, record.line)
+
+
+def _within(file: str | None, reason: str) -> str:
+    return reason if file is None else f"{file}: {reason}"
+
+
+def _parts(source: Any) -> Iterator[Records]:
+    if isinstance(source, str | Path):
+        yield from map(_of_file, _files(Path(source)))
+    elif method := next((name for name in _AS_LIST if hasattr(source, name)), None):
+        yield of_objects(getattr(source, method)(), f"a {type(source).__name__}")
+    elif hasattr(source, "itertuples") and hasattr(source, "columns"):
+        yield of_frame(source, "a pandas DataFrame")
+    elif hasattr(source, "column_names"):
+        yield of_hugging_face(source, "a Hugging Face data set")
+    elif isinstance(source, Mapping) or not isinstance(source, Iterable):
+        msg = (
+            f"cannot read a data set from a value of type {type(source).__name__}; accepted are "
+            "paths, DataFrames, splits of Hugging Face `datasets`, and lists of mappings"
+        )
+        raise InputFormatError(msg)
+    else:
+        kept = list(source)
+        if kept and all(isinstance(each, str | Path) for each in kept):
+            for each in kept:
+                yield from _parts(each)
+        else:
+            yield of_objects(kept, f"a {type(source).__name__}")
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from sorted(
+            each
+            for each in path.iterdir()
+            if each.is_file() and not each.name.startswith(".") and _ending(each) in _ENDINGS
+        )
+        return
+    if not path.exists():
+        msg = f"{path}: no such file or folder"
+        raise InputFormatError(msg)
+    yield path
+
+
+def _of_file(path: Path) -> Records:
+    ending = _ending(path)
+    if ending in {".jsonl", ".ndjson"}:
+        return Records(str(path), partial(read_json_lines, path))
+    if ending == ".json":
+        return Records(str(path), partial(read_json, path))
+    if ending in {".csv", ".tsv"}:
+        return Records(str(path), partial(read_csv, path), csv_columns(path), holds_texts=True)
+    if ending == ".parquet":
+        return of_parquet(path)
+    msg = f"{path}: what kind of file is it? Its name ends in none of {', '.join(_ENDINGS)}, or .gz"
+    raise InputFormatError(msg)
+
+
+def _ending(path: Path) -> str:
+    return path.with_suffix("").suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
+
+
+def _name_of(source: Any) -> str:
+    return str(source) if isinstance(source, str | Path) else ", ".join(map(str, source))

@@ -1,0 +1,192 @@
+"""Scores from the wording of answer and reference alone: BLEU, chrF, ROUGE, embeddings."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import Field
+from typing_extensions import override
+
+from langchain_groundedness.evals._similarity import cosine_of
+from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.exceptions import GroundednessError, require
+from langchain_groundedness.structured import Flow, ModelCall
+
+__all__ = [
+    "BleuEvaluator",
+    "ChrfEvaluator",
+    "RougeEvaluator",
+    "SemanticSimilarityEvaluator",
+]
+
+
+class _WordingEvaluator(Evaluator, ABC):
+    """Base of what compares two texts by arithmetic, in a thread where there is an event loop."""
+
+    needs = ("answer", "reference")
+
+    @abstractmethod
+    def _compare(self, answer: str, reference: str) -> dict[str, float]:
+        """Give the score under `score`, and what else there is to tell."""
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        found = yield ModelCall(_Arithmetic(self._compare), (row.answer or "", row.reference or ""))
+        score = min(1.0, found.pop("score"))
+        return self._scored(score, details=found)
+
+
+class BleuEvaluator(_WordingEvaluator):
+    """BLEU of the whole answer against the whole reference, from 0 to 1, by sacrebleu.
+
+    Papineni et al. 2002, as sacrebleu computes it for a sentence: smoothed, and without the orders
+    that a text is too short for, so that equal texts of one word score 1. The mean over rows is
+    not the BLEU of the corpus, which adds counts up before it divides. Needs the extra `metrics`.
+
+    Example:
+        >>> BleuEvaluator().invoke({"answer": "Paris", "reference": "Paris"}).score
+        1.0
+    """
+
+    key: str = Field(default="bleu", min_length=1)
+    tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a"
+    """How sacrebleu finds words: `char` or `zh` for texts without spaces between them."""
+    lowercase: bool = False
+    """Whether case does not count."""
+
+    @override
+    def _compare(self, answer: str, reference: str) -> dict[str, float]:
+        metrics = require("sacrebleu.metrics", extra="metrics")
+        bleu = metrics.BLEU(tokenize=self.tokenize, lowercase=self.lowercase, effective_order=True)
+        found = bleu.sentence_score(answer, [reference])
+        return {"score": found.score / 100, "brevity_penalty": found.bp}
+
+
+class ChrfEvaluator(_WordingEvaluator):
+    """chrF of the whole answer against the whole reference, from 0 to 1, by sacrebleu.
+
+    Popović 2015: the F-score of character n-grams, which needs no notion of a word; with
+    `word_order=2` it is chrF++. Needs the extra `metrics`.
+
+    Example:
+        >>> ChrfEvaluator().invoke({"answer": "東京", "reference": "東京"}).score
+        1.0
+    """
+
+    key: str = Field(default="chrf", min_length=1)
+    char_order: int = Field(default=6, ge=1)
+    """Longest n-gram of characters."""
+    word_order: int = Field(default=0, ge=0)
+    """Longest n-gram of words; 0 for none."""
+    beta: float = Field(default=2.0, gt=0.0, allow_inf_nan=False)
+    """How many times as much recall counts as precision."""
+    lowercase: bool = False
+    """Whether case does not count."""
+
+    @override
+    def _compare(self, answer: str, reference: str) -> dict[str, float]:
+        metrics = require("sacrebleu.metrics", extra="metrics")
+        chrf = metrics.CHRF(
+            char_order=self.char_order,
+            word_order=self.word_order,
+            beta=self.beta,
+            lowercase=self.lowercase,
+        )
+        return {"score": chrf.sentence_score(answer, [reference]).score / 100}
+
+
+class RougeEvaluator(_WordingEvaluator):
+    """ROUGE of the whole answer against the whole reference, from 0 to 1, by rouge-score.
+
+    Lin 2004: `rougeL` is the longest common subsequence of words, `rouge1`, `rouge2` … count
+    n-grams. `details` has precision, recall and F1. rouge-score knows as words only runs of
+    unaccented Latin letters and digits: for other languages give a `tokenizer`. Where it finds no
+    word in the reference, the row fails. Needs the extra `metrics`.
+
+    Example:
+        >>> row = {"answer": "The cat sat.", "reference": "The cat sat on the mat."}
+        >>> score = RougeEvaluator().invoke(row)
+        >>> score.details["precision"], score.details["recall"]
+        (1.0, 0.5)
+    """
+
+    key: str = Field(default="rouge", min_length=1)
+    kind: Literal["rouge1", "rouge2", "rouge3", "rouge4", "rougeL"] = "rougeL"
+    """Which ROUGE."""
+    measure: Literal["f1", "precision", "recall"] = "f1"
+    """What the score is."""
+    stem: bool = True
+    """Whether words are reduced to their stems (English, Porter); not with a tokenizer."""
+    tokenizer: Callable[[str], Sequence[str]] | None = None
+    """From a text to its words; by default rouge-score's own, for English."""
+
+    @override
+    def _compare(self, answer: str, reference: str) -> dict[str, float]:
+        scorer = require("rouge_score.rouge_scorer", extra="metrics")
+        words: Any = _Words(self.tokenizer) if self.tokenizer else None
+        rouge = scorer.RougeScorer([self.kind], use_stemmer=self.stem, tokenizer=words)
+        if not rouge._tokenizer.tokenize(reference):  # noqa: SLF001  (there is no other way to ask)
+            msg = "ROUGE finds no word in the reference: give tokenizer= for its language"
+            raise _NoWordsError(msg)
+        found = rouge.score(reference, answer)[self.kind]
+        measures = {"precision": found.precision, "recall": found.recall, "f1": found.fmeasure}
+        return {"score": measures[self.measure], **measures}
+
+
+class SemanticSimilarityEvaluator(Evaluator):
+    """Cosine of the embeddings of answer and reference, each embedded whole, in one call.
+
+    From -1 to 1; which cosine is close depends on the embeddings. Many models silently cut what
+    is longer than they read. A blank answer scores 0.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> evaluator = SemanticSimilarityEvaluator(embeddings=DeterministicFakeEmbedding(size=64))
+        >>> round(evaluator.invoke({"answer": "Yes.", "reference": "Yes."}).score, 6)
+        1.0
+    """
+
+    needs = ("answer", "reference")
+
+    key: str = Field(default="semantic_similarity", min_length=1)
+    embeddings: Embeddings
+    """Any LangChain embeddings."""
+    threshold: float | None = Field(default=None, ge=-1.0, le=1.0)
+    """With it, the score is 1 for a cosine from there on, and 0 below."""
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        cosine = yield from cosine_of(self.embeddings, row.answer or "", row.reference or "")
+        score = cosine if self.threshold is None else float(cosine >= self.threshold)
+        return self._scored(score, comment=f"cosine {cosine:.3f}", details={"cosine": cosine})
+
+
+class _NoWordsError(GroundednessError):
+    """A text has no words that a metric could count."""
+
+
+class _Arithmetic(Runnable[tuple[str, str], dict[str, float]]):
+    """Calls a function from a flow: off the event loop, and no run of it is traced."""
+
+    def __init__(self, function: Callable[[str, str], dict[str, float]]) -> None:
+        self._function = function
+
+    @override
+    def invoke(
+        self, input: tuple[str, str], config: RunnableConfig | None = None, **_: Any
+    ) -> dict[str, float]:
+        return self._function(*input)
+
+
+class _Words:
+    """A tokenizer as rouge-score wants it."""
+
+    def __init__(self, split: Callable[[str], Sequence[str]]) -> None:
+        self._split = split
+
+    def tokenize(self, text: str) -> list[str]:
+        """Find the words of a text."""
+        return list(self._split(text))
