@@ -86,10 +86,7 @@ class Evaluation:
             msg = f"evaluators need different keys, and at least one is needed; got {keys}"
             raise ConfigurationError(msg)
         self.tally = Tally(keys)
-        self._asked = [
-            each.model_copy(update={"raise_on_failure": False}) if each.raise_on_failure else each
-            for each in self.evaluators
-        ]
+        self._asked = [(each.key, each.bind(raise_on_failure=False)) for each in self.evaluators]
         self._fingerprints = {each.key: each.fingerprint() for each in self.evaluators}
 
     def flow(self) -> Schedule[Job]:
@@ -271,8 +268,8 @@ class Evaluation:
     def _scored(self, job: Job) -> Flow[_Done]:
         begun = perf_counter()
         scores: list[RowScore] = []
-        for evaluator in self._asked:
-            known = job.known.get(evaluator.key)
+        for key, evaluator in self._asked:
+            known = job.known.get(key)
             scores.append(known or (yield ModelCall(evaluator, job.located.row)))
         row = EvaluatedRow(
             row=job.located.row,

@@ -5,6 +5,7 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ class ResultCache:
             draft.replace(path)
         except OSError as exc:  # a full disk must not cost the run
             _LOGGER.warning("cache: %s cannot be written (%s)", path, exc.strerror)
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):
+                draft.unlink()
 
     def _path(self, row: EvaluationRow, fingerprint: Mapping[str, Any]) -> Path:
         parts = row.model_dump(

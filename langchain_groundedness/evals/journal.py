@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -211,10 +211,19 @@ def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:
         if old is None or new is None:
             yield f"metric {key} {'was not there' if old is None else 'is missing'}"
             continue
-        for option in sorted({*old, *new}):
-            if old.get(option) != new.get(option):
-                was, is_now = _shown(old.get(option)), _shown(new.get(option))
-                yield f"{key}: {option} was {was}, now {is_now}"
+        was, is_now = dict(_flat(old, "")), dict(_flat(new, ""))
+        for option in sorted({*was, *is_now}):
+            if was.get(option) != is_now.get(option):
+                told = f"{_shown(was.get(option))}, now {_shown(is_now.get(option))}"
+                yield f"{key}: {option} was {told}"
+
+
+def _flat(options: Mapping[str, Any], above: str) -> Iterator[tuple[str, Any]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,202 @@
+"""The command `evaluate`, run in this process with real arguments and files."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from langchain_groundedness import cli
+from langchain_groundedness.cli import _evaluate
+from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
+from langchain_groundedness.types import Claim
+
+TRUE = {"id": "t", "answer": "Rome is in Italy.", "contexts": ["Rome is in Italy."], "kind": "x"}
+FALSE = {"id": "f", "answer": "Rome is in Spain.", "contexts": ["Rome is in Italy."]}
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Run:
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+    def evaluate(*arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as stopped:
+            cli.run(["evaluate", *arguments])
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Outcome(stopped.value.code, captured.out, captured.err)
+
+    return evaluate
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return write(tmp_path / "rows.jsonl", TRUE, FALSE)
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+USUAL = ("rows.jsonl", "--metric", "faithfulness", "-o", "run.jsonl")
+
+
+@pytest.mark.usefixtures("rows")
+def test_the_table_tells_the_mean_and_the_run_file_has_the_rows(run: Run) -> None:
+    outcome = run(*USUAL)
+    assert outcome.code == 0
+    assert "faithfulness" in outcome.out
+    assert "0.500" in outcome.out
+    assert "2 of 2 rows; 2 of them now" in outcome.out
+    assert outcome.err == ""
+    assert [row.row.id for row in load_run("run.jsonl").rows] == ["t", "f"]
+
+
+@pytest.mark.usefixtures("rows")
+def test_the_same_command_again_evaluates_nothing(run: Run) -> None:
+    run(*USUAL)
+    before = load_run("run.jsonl").rows
+    again = run(*USUAL)
+    assert (again.code, "rows/s" in again.out) == (0, False)
+    assert load_run("run.jsonl").rows == before
+    other = run(*USUAL, "--limit", "1")
+    assert other.code == 2
+    assert "the rows are not those of rows.jsonl" in other.err
+    assert run(*USUAL, "--limit", "1", "--fresh").code == 0
+    assert len(load_run("run.jsonl").rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("bound", "code", "said"),
+    [
+        ("0.5", 0, ""),
+        ("0.51", 1, "below --fail-under: faithfulness is 0.500, less than 0.51"),
+    ],
+)
+@pytest.mark.usefixtures("rows")
+def test_a_mean_below_the_bound_exits_with_one(run: Run, bound: str, code: int, said: str) -> None:
+    outcome = run(*USUAL, "--fail-under", f"faithfulness={bound}")
+    assert outcome.code == code
+    assert outcome.err.strip() == said
+
+
+def test_what_was_not_checked_does_not_pass_the_bound(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "rows.jsonl", TRUE, {"answer": []})
+    bounded = (*USUAL, "--fail-under", "faithfulness=0.1")
+    outcome = run(*bounded)
+    assert outcome.code == 1
+    assert "1 rows failed or could not be read, more than 0" in outcome.err
+    assert "1 rows could not be read and are set aside:" in outcome.out
+    assert "line 2: answer: a text is needed, got list" in outcome.out
+    assert run(*bounded, "--max-failed", "1").code == 0
+    write(tmp_path / "rows.jsonl", {**TRUE, "contexts": None})
+    outcome = run(*bounded, "--fresh")
+    assert (outcome.code, "faithfulness: no row has a score" in outcome.err) == (1, True)
+
+
+def test_columns_and_claims_files_can_be_named(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "rows.jsonl", {"mine": TRUE["answer"], "passages": TRUE["contexts"]})
+    named = ("--column", "answer=mine", "--column", "documents=passages")
+    assert "1.000" in run(*USUAL, *named).out
+    write(
+        tmp_path / "rows.jsonl",
+        {"documents_id": "d", "documents": TRUE["contexts"]},
+        {"claim": TRUE["answer"], "documents_id": "d", "label": "supported"},
+    )
+    assert run(*USUAL, "--format", "claims", "--fresh").code == 0
+    assert load_run("run.jsonl").rows[0].row.label == "supported"
+
+
+@pytest.mark.usefixtures("rows")
+def test_json_is_for_programs(run: Run) -> None:
+    outcome = run(*USUAL, "--json")
+    summary = json.loads(outcome.out)
+    assert summary["metrics"]["faithfulness"]["mean"] == 0.5
+    assert (summary["rows"], summary["complete"], summary["cost"]) == (2, True, None)
+
+
+@pytest.mark.usefixtures("rows")
+def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(*USUAL, "--cache", "cache")
+    monkeypatch.setattr(FaithfulnessEvaluator, "invoke", None)
+    monkeypatch.setattr(FaithfulnessEvaluator, "ainvoke", None)
+    assert "0.500" in run(*USUAL, "--cache", "cache", "--fresh").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("gone.jsonl", *USUAL[1:]), "gone.jsonl: no such file or folder"),
+        ((*USUAL[:1], "--metric", "mood", *USUAL[3:]), "there is no metric 'mood'; accepted: "),
+        ((*USUAL[:1], "--metric", "answer_quality", *USUAL[3:]), "answer_quality needs model"),
+        ((*USUAL, "--column", "answer"), "--column takes a pair"),
+        ((*USUAL, "--column", "answer=gone"), "there is no column 'gone' for answer"),
+        ((*USUAL, "--fail-under", "bleu=1"), "--fail-under bleu: that metric is not measured"),
+        ((*USUAL, "--fail-under", "faithfulness=x"), "--fail-under: a number is needed"),
+        ((*USUAL, "--price", "1"), "--price takes two numbers"),
+        ((*USUAL, "--base-url", "http://x"), "--base-url needs --model"),
+        ((*USUAL, "--calibration", "gone.json"), "gone.json: No such file"),
+        ((*USUAL[:3], "-o", "gone/run.jsonl"), "gone/run.jsonl: No such file or directory"),
+        ((*USUAL[:3], "-o", "rows.jsonl"), "rows.jsonl, line 1: no line of a run file"),
+    ],
+)
+def test_what_cannot_be_done_ends_with_one_line_and_two(
+    run: Run, rows: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    before = rows.read_bytes()
+    outcome = run(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("cannot evaluate: ")
+    assert said in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert rows.read_bytes() == before
+
+
+@pytest.mark.usefixtures("rows")
+def test_what_models_cost_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = {"input_tokens": 900, "output_tokens": 100, "total_tokens": 1000}
+    model = ScriptedChatModel(replies=lambda _: AIMessage("?", usage_metadata=tokens))
+    monkeypatch.setattr(_evaluate, "load_model", lambda *_: model)
+    outcome = run(*USUAL, "--model", "tiny", "--price", "1,10")
+    calls = len(model.requests)
+    assert calls
+    assert outcome.code == 0
+    assert f"{calls} calls, {1000 * calls:,} tokens, cost {0.0019 * calls:.4g}" in outcome.out
+
+
+def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "rows.jsonl", *({**TRUE, "id": str(n)} for n in range(50)))
+    pressed: list[bool] = []
+
+    def judge(_: Claim) -> None:
+        if not pressed:
+            pressed.append(True)
+            signal.raise_signal(signal.SIGINT)
+
+    slow = FaithfulnessEvaluator(verifier=ScriptedVerifier(judge))
+    monkeypatch.setattr(_evaluate, "make_metric", lambda *_, **__: slow)
+    outcome = run(*USUAL, "--max-concurrency", "1")
+    assert outcome.code == 130
+    assert "partial: run.jsonl" in outcome.out
+    assert "interrupted; the same command goes on from here" in outcome.err
+    assert not load_run("run.jsonl").complete
+    assert run(*USUAL).code == 0
+    assert len(load_run("run.jsonl").rows) == 50
