@@ -40,7 +40,7 @@ BENCHMARKS = overhead guard streaming throughput languages queries minimal_pairs
 	"evidence_recall --data $(DATA)" \
 	"accuracy --data $(DATA) $(if $(CROSS_ENCODER),--cross-encoder $(CROSS_ENCODER))"
 
-bench: $(VENV)/.test $(VENV)/.training ## print accuracy beside baselines (and CROSS_ENCODER=folder) on the claim sets under DATA=, and the overhead
+bench: $(VENV)/.test $(VENV)/.encoder ## print accuracy beside baselines (and CROSS_ENCODER=folder) on the claim sets under DATA=, and the overhead
 	@missed=; for job in $(BENCHMARKS); do \
 		set -- $$job; script=benchmarks/$$1.py; shift; \
 		echo; echo "$$script $$*"; $(BIN)/python "$$script" "$$@" || missed="$$missed $$script"; \

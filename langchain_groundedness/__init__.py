@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_groundedness import verifiers
+from langchain_groundedness._lazy_names import AROUND_THE_CHECK
 from langchain_groundedness.claims import (
     ClaimExtractor,
     ExtractionExample,
@@ -95,9 +96,11 @@ if TYPE_CHECKING:
         collect_groundedness,
     )
     from langchain_groundedness.evals import (
+        METRICS,
         AnswerCorrectnessEvaluator,
         AnswerQualityEvaluator,
         AnswerRelevancyEvaluator,
+        AnswerValidator,
         BadRow,
         BleuEvaluator,
         ChrfEvaluator,
@@ -107,6 +110,7 @@ if TYPE_CHECKING:
         ContextRecallEvaluator,
         ContextRelevanceEvaluator,
         DataSet,
+        Estimate,
         EvaluatedRow,
         EvaluationInterrupted,
         EvaluationResult,
@@ -115,18 +119,37 @@ if TYPE_CHECKING:
         Evaluator,
         FactualCorrectnessEvaluator,
         FaithfulnessEvaluator,
+        LabelAgreement,
+        PairedComparison,
         ResultCache,
         RougeEvaluator,
         RowScore,
+        RowValidation,
         RubricEvaluator,
         RunHeader,
+        ScoreChange,
         SemanticSimilarityEvaluator,
+        Slice,
+        SourceClaim,
+        SweepLine,
+        ValidatedRow,
+        ValidationReason,
+        ValidationSummary,
         aevaluate,
         as_score,
+        avalidate,
+        compare_runs,
+        compare_scores,
+        estimate_mean,
         evaluate,
+        label_agreement,
         load_run,
+        make_metric,
         open_dataset,
+        run_agreement,
         save_run,
+        slice_scores,
+        validate,
     )
     from langchain_groundedness.feedback import ReviewExport
     from langchain_groundedness.middleware import (
@@ -152,15 +175,18 @@ if TYPE_CHECKING:
         RetrievalStrength,
         RunnableQueryClassifier,
     )
+    from langchain_groundedness.report import to_html, to_junit, to_markdown, write_report
     from langchain_groundedness.resume import aresume_reviewed, resume_reviewed, resume_value
     from langchain_groundedness.verifiers import EmbeddedDecisionModel
 
 __all__ = [
+    "METRICS",
     "QUERY_CLASSES",
     "Action",
     "AnswerCorrectnessEvaluator",
     "AnswerQualityEvaluator",
     "AnswerRelevancyEvaluator",
+    "AnswerValidator",
     "AnswerVerdict",
     "AsyncGroundednessCallbackHandler",
     "AuditEntry",
@@ -203,6 +229,7 @@ __all__ = [
     "EmbeddedVerifier",
     "EmbeddingQueryClassifier",
     "EmbeddingVerifier",
+    "Estimate",
     "EvaluatedRow",
     "EvaluationError",
     "EvaluationInterrupted",
@@ -233,11 +260,13 @@ __all__ = [
     "LLMClaimExtractor",
     "LLMQueryClassifier",
     "LLMVerifier",
+    "LabelAgreement",
     "MissingDependencyError",
     "ModelFileError",
     "OnContradicted",
     "OnUnverifiable",
     "OutputParsingError",
+    "PairedComparison",
     "Passage",
     "QueryClass",
     "QueryClassifier",
@@ -255,17 +284,25 @@ __all__ = [
     "ReviewExport",
     "RougeEvaluator",
     "RowScore",
+    "RowValidation",
     "RubricEvaluator",
     "RunHeader",
     "RunnableQueryClassifier",
     "SQLAuditLog",
+    "ScoreChange",
     "ScoredClaim",
     "SemanticSimilarityEvaluator",
     "SentenceClaimExtractor",
+    "Slice",
+    "SourceClaim",
     "Stage",
+    "SweepLine",
     "ThresholdChoice",
     "ThresholdFigures",
     "Usage",
+    "ValidatedRow",
+    "ValidationReason",
+    "ValidationSummary",
     "VerdictLabel",
     "VerificationError",
     "VerificationTask",
@@ -274,117 +311,41 @@ __all__ = [
     "aevaluate",
     "aresume_reviewed",
     "as_score",
+    "avalidate",
     "calibrate",
     "collect_groundedness",
+    "compare_runs",
+    "compare_scores",
+    "estimate_mean",
     "evaluate",
     "groundedness_node",
+    "label_agreement",
     "load_arguments",
     "load_run",
+    "make_metric",
     "open_dataset",
     "read_input",
     "resume_reviewed",
     "resume_value",
+    "run_agreement",
     "save_run",
+    "slice_scores",
     "summarize",
+    "to_html",
+    "to_junit",
+    "to_markdown",
+    "validate",
+    "write_report",
 ]
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
-_AROUND_THE_CHECK = {
-    name: module
-    for module, names in {
-        "audit": (
-            "AuditedDocument",
-            "AuditEntry",
-            "AuditLog",
-            "AuditPage",
-            "AuditRecord",
-            "JsonlAuditLog",
-            "Review",
-            "SQLAuditLog",
-            "Versions",
-        ),
-        "calibration": (
-            "Calibration",
-            "CalibrationSample",
-            "CalibrationTarget",
-            "Reliability",
-            "ReliabilityBin",
-            "ScoredClaim",
-            "ThresholdChoice",
-            "ThresholdFigures",
-            "calibrate",
-        ),
-        "callbacks": (
-            "AsyncGroundednessCallbackHandler",
-            "GroundednessCallbackHandler",
-            "GroundednessEvent",
-            "collect_groundedness",
-        ),
-        "evals": (
-            "AnswerCorrectnessEvaluator",
-            "AnswerQualityEvaluator",
-            "AnswerRelevancyEvaluator",
-            "BadRow",
-            "BleuEvaluator",
-            "ChrfEvaluator",
-            "CitationEvaluator",
-            "CompositeScore",
-            "ContextPrecisionEvaluator",
-            "ContextRecallEvaluator",
-            "ContextRelevanceEvaluator",
-            "DataSet",
-            "EvaluatedRow",
-            "EvaluationInterrupted",
-            "EvaluationResult",
-            "EvaluationRow",
-            "EvaluationRun",
-            "Evaluator",
-            "FactualCorrectnessEvaluator",
-            "FaithfulnessEvaluator",
-            "ResultCache",
-            "RougeEvaluator",
-            "RowScore",
-            "RubricEvaluator",
-            "RunHeader",
-            "SemanticSimilarityEvaluator",
-            "aevaluate",
-            "as_score",
-            "evaluate",
-            "load_run",
-            "open_dataset",
-            "save_run",
-        ),
-        "feedback": ("ReviewExport",),
-        "monitoring": ("AuditSummary", "GroupFigures", "summarize"),
-        "query": (
-            "QUERY_CLASSES",
-            "ClassFigures",
-            "EmbeddingQueryClassifier",
-            "GateCalibration",
-            "HashedNgramEmbeddings",
-            "LLMQueryClassifier",
-            "QueryClass",
-            "QueryClassifier",
-            "QueryLabel",
-            "QueryReport",
-            "QuerySample",
-            "QueryWeights",
-            "RetrievalGate",
-            "RetrievalStrength",
-            "RunnableQueryClassifier",
-        ),
-        "resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
-    }.items()
-    for name in names
-}
-"""Names that a check alone does not need, by the module that has them: loaded when asked for."""
 
 
 def __getattr__(name: str) -> Any:
     """Load what is around the check, needs an extra, or langchain-core 1.8, when asked for it."""
-    if name in _AROUND_THE_CHECK:
-        found = getattr(import_module(f"{__name__}.{_AROUND_THE_CHECK[name]}"), name)
+    if name in AROUND_THE_CHECK:
+        found = getattr(import_module(f"{__name__}.{AROUND_THE_CHECK[name]}"), name)
         globals()[name] = found
         return found
     if name in _WITH_NEWER_CORE:
@@ -398,4 +359,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Name what is loaded when it is asked for, too."""
-    return sorted({*globals(), *_AROUND_THE_CHECK, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})
+    return sorted({*globals(), *AROUND_THE_CHECK, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})

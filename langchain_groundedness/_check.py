@@ -177,7 +177,7 @@ class Check:
 
     def verification(self, state: CheckState) -> VerificationTask | None:
         """Ask for verdicts on the first `max_claims` claims, if there is anything to read."""
-        claims = (state.claims or ())[: self.max_claims]
+        claims = self.within(state)
         if not claims or state.failure or not _has_text(state.source):
             return None
         return _task(state, claims)
@@ -186,7 +186,7 @@ class Check:
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
         """Match verdicts to claims; what a complete reply leaves out is unchecked."""
-        task = _task(state, (state.claims or ())[: self.max_claims])
+        task = _task(state, self.within(state))
         given = replies_of(ClaimVerdict, reply, source="verifier")
         answered = {verdict.claim.id for verdict in given}
         if not complete:
@@ -297,9 +297,15 @@ class Check:
         """Tell whether there is any text to check against."""
         return _has_text(source)
 
+    def within(self, state: CheckState) -> tuple[Claim, ...]:
+        """Give the claims that are to be checked: those among the first `max_claims`."""
+        claims = state.claims or ()
+        most = self.max_claims
+        return claims if most is None else claims[: max(0, most - state.first)]
+
     def reason(self, state: CheckState, index: int) -> str:
         """Say why the claim at a place has no verdict."""
-        if self.max_claims is not None and index >= self.max_claims:
+        if index >= len(self.within(state)):
             return f"over max_claims={self.max_claims}"
         if state.failure is None and not _has_text(state.source):
             return no_documents(state.source)

@@ -1,6 +1,7 @@
 """Edits of an answer: the least text to replace, removal without scars, application in one go."""
 
 import re
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Container, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -155,9 +156,14 @@ def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
         The kept ones, in order of position.
     """
     kept: list[Edit] = []
+    starts: list[int] = []
+    ends: list[int] = []
     for edit in sorted(_side_by_side(edits), key=lambda e: (e.end - e.start, e.start)):
-        if all(edit.end <= k.start or edit.start >= k.end for k in kept):
+        # Those that are kept do not overlap, so their ends are in the order of their starts.
+        if bisect_left(starts, edit.end) <= bisect_right(ends, edit.start):
             kept.append(edit)
+            insort(starts, edit.start)
+            insort(ends, edit.end)
     return tuple(sorted(kept, key=lambda e: e.start))
 
 

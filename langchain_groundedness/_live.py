@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_groundedness._check import Check
 from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._edits import apply_edits, tail_end, without_overlaps
-from langchain_groundedness._statements import Sentence, StatementReader
+from langchain_groundedness._statements import Sentence, StatementReader, sentence_claims
 from langchain_groundedness._steps import CheckState
 from langchain_groundedness._telemetry import Checking
 from langchain_groundedness._upstream import Upstream
@@ -188,8 +188,7 @@ class LiveCheck:
         if unit is None:
             self._corrected = state.corrected if state and self.grows else None
         elif state is not None and job.version == self._version:
-            verdicts = self._check.outcome(state)
-            self._settle(unit, verdicts)
+            self._settle(unit, state)
             unit.edits = state.corrected.edits if state.corrected else ()
             if unit.edits:
                 self._chunks.append(GroundednessResultChunk(edits=self._edits()))
@@ -223,6 +222,24 @@ class LiveCheck:
         self._chunks.append(self._maker.close(result))
         return result
 
+    def abandon(self, usage: Usage) -> GroundednessResult | None:
+        """Sum up what is known when nobody reads on.
+
+        Args:
+            usage: What the model calls cost.
+
+        Returns:
+            The result, in which what was not judged is unchecked; `None` if no text was read.
+        """
+        if not self.text:
+            return None
+        state = self._state()
+        if not self.grows:
+            state = replace(state, claims=tuple(sentence_claims(self.text)))
+        result = self._check.result(state, usage)
+        self._checking.end(result)
+        return result
+
     def _look_at_head(self) -> None:
         head = self._upstream.head()
         known, self._head = self._head, head
@@ -253,11 +270,9 @@ class LiveCheck:
     def _plan(self, unit: Unit) -> bool:
         """Make a job of a unit; tell whether that could be done already."""
         source = self._head
-        within = unit.claims
-        if self._check.max_claims is not None:
-            within = within[: max(0, self._check.max_claims - unit.first)]
-        if not within or (self.closed and not self._check.can_check(source)):
-            self._settle(unit, ())
+        state = CheckState(source=source, claims=unit.claims, first=unit.first)
+        if not self._check.within(state) or (self.closed and not self._check.can_check(source)):
+            self._settle(unit, state)
             return True
         end: int | None = unit.end
         if self.removes:
@@ -265,20 +280,11 @@ class LiveCheck:
         if end is None or not self._check.can_check(source):
             return False
         source = source.model_copy(update={"answer": self.text[:end]})
-        state = CheckState(source=source, claims=within)
-        self.jobs.append(Job(self._verify, state, unit, self._version))
+        self.jobs.append(Job(self._verify, replace(state, source=source), unit, self._version))
         return True
 
-    def _settle(self, unit: Unit, verdicts: Sequence[ClaimVerdict]) -> None:
-        left = unit.claims[len(verdicts) :]
-        state = CheckState(source=self._head)
-        unit.verdicts = (
-            *verdicts,
-            *(
-                ClaimVerdict.unchecked(claim, self._check.reason(state, place))
-                for place, claim in enumerate(left, unit.first + len(verdicts))
-            ),
-        )
+    def _settle(self, unit: Unit, state: CheckState) -> None:
+        unit.verdicts = self._check.outcome(state)
         unit.done = True
         self._judge(unit.verdicts)
 

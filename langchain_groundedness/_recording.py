@@ -1,6 +1,6 @@
 """Hands a record of each decision to an audit log: who decided, about which run, after how long."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +22,7 @@ __all__ = [
     "Run",
     "encoder_checksum",
     "log_of",
+    "suggested",
     "thread_of",
     "unaudited",
 ]
@@ -110,24 +111,36 @@ class Pending:
         self._run = run
         self._began = perf_counter()
 
-    def end(self, result: GroundednessResult | None, **fields: Any) -> None:
+    def end(
+        self,
+        result: GroundednessResult | None,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
+    ) -> None:
         """Record the decision.
 
         Args:
             result: The result; `None` if nothing came that could be checked.
+            timings: Milliseconds of the parts of the check, by name.
             **fields: Fields of the record that the result does not know.
 
         Raises:
             AuditError: The store is down, and the log is to raise then.
         """
         if result is not None and self._recorder.log is not None:
-            self._recorder.log.record(self._record(result, fields))
+            self._recorder.log.record(self._record(result, timings, fields))
 
-    async def aend(self, result: GroundednessResult | None, **fields: Any) -> None:
+    async def aend(
+        self,
+        result: GroundednessResult | None,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
+    ) -> None:
         """Record the decision without holding up the event loop.
 
         Args:
             result: As for `end`.
+            timings: As for `end`.
             **fields: As for `end`.
 
         Raises:
@@ -137,9 +150,15 @@ class Pending:
             return
         if not _known():
             await run_in_executor(None, _learn)
-        await self._recorder.log.arecord(self._record(result, fields))
+        await self._recorder.log.arecord(self._record(result, timings, fields))
 
-    def _record(self, result: GroundednessResult, fields: dict[str, Any]) -> AuditRecord:
+    def _record(
+        self,
+        result: GroundednessResult,
+        timings: Mapping[str, float] | None,
+        fields: Mapping[str, Any],
+    ) -> AuditRecord:
+        check = round(1000 * (perf_counter() - self._began), 3)
         known: dict[str, Any] = {
             "source": self._recorder.source,
             "run_id": self._run.run_id,
@@ -148,7 +167,7 @@ class Pending:
             "thread_id": self._run.thread_id,
             "policy_version": self._recorder.policy_version(),
             "versions": self._recorder.versions(),
-            "timings": {"check": round(1000 * (perf_counter() - self._began), 3)},
+            "timings": {"check": check, **(timings or {})},
         }
         return AuditRecord.from_result(result, **{**known, **fields})
 
@@ -182,6 +201,18 @@ def unaudited(checker: _T) -> _T:
     copied = same.model_copy(update={"audit_log": None})
     copied._check = same.check  # noqa: SLF001  (what it has loaded need not be loaded again)
     return copied  # type: ignore[no-any-return]  # a copy
+
+
+def suggested(result: GroundednessResult) -> str | None:
+    """Give the corrected answer, for a person to begin with.
+
+    Args:
+        result: The result of a check.
+
+    Returns:
+        The text; `None` if nothing was corrected.
+    """
+    return None if result.answer == result.original_answer else result.answer
 
 
 def thread_of(config: RunnableConfig) -> str | None:

@@ -47,7 +47,7 @@ class Runs:
             state = self._check.pipeline(self._read).invoke(value, config)
             result = self._check.result(state, counter.usage)
             check.told(result)
-        pending.end(result)
+        pending.end(result, state.timings)
         EventStream(config).publish(ChunkMaker().close(result))
         return result
 
@@ -59,7 +59,7 @@ class Runs:
             state = await self._check.pipeline(self._read).ainvoke(value, config)
             result = self._check.result(state, counter.usage)
             check.told(result)
-        await pending.aend(result)
+        await pending.aend(result, state.timings)
         await EventStream(config).apublish(ChunkMaker().close(result))
         return result
 
@@ -75,9 +75,9 @@ class Runs:
                 pipeline.batch(values, list(configs), return_exceptions=True)
             )
             results = self._results(states, counters, check)
-        for result, each, record in zip(results, configs, pending, strict=True):
-            if not isinstance(result, Exception):
-                record.end(result)
+        for state, result, each, record in zip(states, results, configs, pending, strict=True):
+            if not isinstance(state, Exception) and not isinstance(result, Exception):
+                record.end(result, state.timings)
                 EventStream(each).publish(ChunkMaker().close(result))
         return results
 
@@ -90,9 +90,9 @@ class Runs:
         with checking() as check:
             states = await self._states(values, list(configs), config[0].get("max_concurrency"))
             results = self._results(states, counters, check)
-        for result, each, record in zip(results, configs, pending, strict=True):
-            if not isinstance(result, Exception):
-                await record.aend(result)
+        for state, result, each, record in zip(states, results, configs, pending, strict=True):
+            if not isinstance(state, Exception) and not isinstance(result, Exception):
+                await record.aend(result, state.timings)
                 await EventStream(each).apublish(ChunkMaker().close(result))
         return results
 

@@ -6,9 +6,10 @@ the LCEL sequence `read | extract | verify | correct | recheck`: every step has 
 traces, honours the caller's config, batches across inputs and streams states as they grow.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -33,10 +34,14 @@ class CheckState:
     source: CheckInput
     claims: tuple[Claim, ...] | None = None
     """`None` until they are extracted."""
+    first: int = 0
+    """Place of the first of them among all claims of the answer."""
     failure: str | None = None
     """Why no claim can be checked, if none can."""
     verdicts: tuple[ClaimVerdict, ...] = ()
     corrected: CorrectedAnswer | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds that steps have waited for what they asked, by their names, if not streamed."""
 
 
 class Absorb(Protocol):
@@ -183,9 +188,10 @@ class Step(Runnable[CheckState, CheckState]):
         if asks:
             configs = [config[ask.index] for ask in asks]
             requests = [ask.request for ask in asks]
+            began = perf_counter()
             with step(self._title):
                 replies = self.bound.batch(requests, configs, return_exceptions=True)
-            self._conclude_all(grown, asks, exceptions_at_most(replies))
+            self._conclude_all(grown, asks, exceptions_at_most(replies), began)
         return grown
 
     async def _aask_all(
@@ -198,10 +204,11 @@ class Step(Runnable[CheckState, CheckState]):
         if asks:
             configs = [config[ask.index] for ask in asks]
             requests = [ask.request for ask in asks]
+            began = perf_counter()
             async with self._limit:
                 with step(self._title):
                     replies = await self.bound.abatch(requests, configs, return_exceptions=True)
-            self._conclude_all(grown, asks, exceptions_at_most(replies))
+            self._conclude_all(grown, asks, exceptions_at_most(replies), began)
         return grown
 
     def _begun(
@@ -224,9 +231,12 @@ class Step(Runnable[CheckState, CheckState]):
         grown: list[Exception | CheckState],
         asks: Sequence[_Ask],
         replies: Sequence[Any],
+        began: float,
     ) -> None:
+        waited = {self._title: round(1000 * (perf_counter() - began), 3)}
         for ask, reply in zip(asks, replies, strict=True):
-            grown[ask.index] = self._outcome(ask.state, reply)
+            state = replace(ask.state, timings={**ask.state.timings, **waited})
+            grown[ask.index] = self._outcome(state, reply)
 
     def _outcome(self, state: CheckState, reply: Any) -> Exception | CheckState:
         try:

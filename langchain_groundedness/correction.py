@@ -46,6 +46,7 @@ __all__ = ["Corrector"]
 
 _LONGEST_VALUE = 4
 _JOINS_HALVES = re.compile(r"[*_`]*,?[ ](?:and )?[*_`]*")
+_LONGEST_JOIN = 40
 _LOGGER = logging.getLogger(__name__)
 _ENDED = re.compile(r"""[.!?\u2026\u3002\uff01\uff1f][*_`"')\u201d\u2019]*$""")
 _OPENS_SECOND_HALF = re.compile(r"(?:that|which|who|with|is|was|are|were|has|have|had)\b")
@@ -54,7 +55,8 @@ _CLOSES_SENTENCE = re.compile(
 )
 
 Span: TypeAlias = tuple[int, int]
-_Found: TypeAlias = tuple[list[Edit], list[tuple[ClaimVerdict, Span]]]
+_Placed: TypeAlias = tuple[ClaimVerdict, Span]
+_Found: TypeAlias = tuple[list[Edit], list[_Placed]]
 
 
 class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAnswer]):
@@ -136,10 +138,10 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         """Find the edits that need no model, and the statements that do."""
         spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
         edits: list[Edit] = []
-        coarse: list[tuple[ClaimVerdict, Span]] = []
+        coarse: list[_Placed] = []
         for verdict, span in spans:
             if _action(task, verdict) == "strip":
-                edits += filter(None, [_strip(task, verdict, span)])
+                edits += filter(None, [_strip(task, verdict, span, spans)])
             elif _action(task, verdict) == "correct":
                 text = task.answer[slice(*span)]
                 change = _least_change(text, verdict) or _change_of_claim(text, verdict)
@@ -162,9 +164,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         made = without_overlaps(edits)
         return CorrectedAnswer(text=apply_edits(task.answer, made), edits=made)
 
-    def _rewritten(
-        self, task: CorrectionTask, coarse: Sequence[tuple[ClaimVerdict, Span]]
-    ) -> Flow[dict[str, str]]:
+    def _rewritten(self, task: CorrectionTask, coarse: Sequence[_Placed]) -> Flow[dict[str, str]]:
         """Ask the model for the statements in which no differing part could be told."""
         quotes = dict.fromkeys(c.quote for verdict, _ in coarse for c in verdict.citations)
         statements = [fold_space(task.answer[slice(*span)]) for _, span in coarse]
@@ -226,16 +226,18 @@ def _span(verdict: ClaimVerdict, answer: str) -> tuple[int, int] | None:
     return start, end
 
 
-def _strip(task: CorrectionTask, verdict: ClaimVerdict, span: Span) -> Edit | None:
+def _strip(
+    task: CorrectionTask, verdict: ClaimVerdict, span: Span, spans: Sequence[_Placed]
+) -> Edit | None:
     """Take a claim out; of a sentence that it shares with another one, only what is its own."""
     # Text that a claim which stays also rests on is not taken out.
-    for other in task.verdicts:
-        if other.claim.id != verdict.claim.id and other.verdict in ("supported", "unchecked"):
-            theirs = _span(other, task.answer)
-            if theirs and theirs[0] < span[1] and span[0] < theirs[1]:
-                return None
+    for other, theirs in spans:
+        overlaps = theirs[0] < span[1] and span[0] < theirs[1]
+        stays = other.claim.id != verdict.claim.id and other.verdict in ("supported", "unchecked")
+        if overlaps and stays:
+            return None
     (start, end), replacement = removal(task.answer, *span), ""
-    half = _other_half(task, span)
+    half = _other_half(task, span, spans)
     if half is not None:
         action, theirs = _action(task, half), (half.claim.start or 0, half.claim.end or 0)
         comes_first = theirs[0] < span[0]
@@ -258,11 +260,10 @@ def _strip(task: CorrectionTask, verdict: ClaimVerdict, span: Span) -> Edit | No
     )
 
 
-def _other_half(task: CorrectionTask, span: Span) -> ClaimVerdict | None:
+def _other_half(task: CorrectionTask, span: Span, spans: Sequence[_Placed]) -> ClaimVerdict | None:
     """Find the claim that says the rest of the sentence, where a sentence says two things."""
-    for other in task.verdicts:
-        theirs = _span(other, task.answer)
-        if theirs and theirs != span:
+    for other, theirs in spans:
+        if 0 < max(span[0] - theirs[1], theirs[0] - span[1]) <= _LONGEST_JOIN:
             first, second = sorted((span, theirs))
             if (
                 _JOINS_HALVES.fullmatch(task.answer[first[1] : second[0]])

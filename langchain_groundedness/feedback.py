@@ -1,5 +1,6 @@
 """What reviewers have decided, as evaluation data."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -142,7 +143,15 @@ def _label(record: AuditRecord, found: ClaimVerdict) -> str | None:
     answer, edited = record.original_answer or "", review.answer or ""
     if claim.start is None or claim.end is None or record.redacted:
         return None
-    return _RIGHT if _folded(answer[claim.start : claim.end]) in _folded(edited) else _WRONG
+    return _RIGHT if _stands(answer[claim.start : claim.end], edited) else _WRONG
+
+
+def _stands(words: str, text: str) -> bool:
+    """Tell whether words stand in a text, and not as a part of other words or numbers."""
+    exact = re.escape(_folded(words))
+    before = r"(?<!\d[.,])" + (r"(?<!\w)" if words[:1].isascii() else "")
+    after = r"(?![.,]?\d|%)" + (r"(?!\w)" if words[-1:].isascii() else "")
+    return re.search(before + exact + after, _folded(text)) is not None
 
 
 def _folded(text: str) -> str:

@@ -16,7 +16,7 @@ from langchain_groundedness._recording import Recorder, unaudited
 from langchain_groundedness._release import OnUnchecked, Release, ReleaseRules, guarded_text
 from langchain_groundedness._transform import atransformed, transformed
 from langchain_groundedness._usage import counted
-from langchain_groundedness.audit import AuditLog
+from langchain_groundedness.audit import AuditLog, Review
 from langchain_groundedness.runnable import GroundednessRunnable
 
 if TYPE_CHECKING:
@@ -228,14 +228,18 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     ) -> Iterator[str]:
         guarded = _Guarded(self, config, given)
         pending = self._recorder.begin(run_manager, config)
-        with closing(run_live(pieces, guarded.live, guarded.config)) as steps:
-            for _ in steps:
-                text = guarded.go_on()
-                guarded.publish()
-                if text:
-                    yield text
-                if guarded.release.stopped:
-                    break
+        try:
+            with closing(run_live(pieces, guarded.live, guarded.config)) as steps:
+                for _ in steps:
+                    text = guarded.go_on()
+                    guarded.publish()
+                    if text:
+                        yield text
+                    if guarded.release.stopped:
+                        break
+        except BaseException:  # the reader has gone, or the model has failed
+            pending.end(guarded.abandoned(), **guarded.left_behind)
+            raise
         text = guarded.end()
         pending.end(guarded.result, shown_answer=guarded.shown)
         guarded.publish()
@@ -251,14 +255,18 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     ) -> AsyncGenerator[str]:
         guarded = _Guarded(self, config, given)
         pending = self._recorder.begin(run_manager, config)
-        async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
-            async for _ in steps:
-                text = guarded.go_on()
-                await guarded.apublish()
-                if text:
-                    yield text
-                if guarded.release.stopped:
-                    break
+        try:
+            async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
+                async for _ in steps:
+                    text = guarded.go_on()
+                    await guarded.apublish()
+                    if text:
+                        yield text
+                    if guarded.release.stopped:
+                        break
+        except BaseException:  # the reader has gone, or the model has failed
+            await pending.aend(guarded.abandoned(), **guarded.left_behind)
+            raise
         text = guarded.end()
         await pending.aend(guarded.result, shown_answer=guarded.shown)
         await guarded.apublish()
@@ -278,15 +286,25 @@ class _Guarded:
         self.release = Release(self.live, guard.rules, immediate=immediate)
         self._events = EventStream(self.config)
         self._rules = guard.rules
-        self._let_out: list[str] | None = None if immediate else []
+        self._immediate = immediate
+        self._let_out: list[str] = []
         self.result: GroundednessResult | None = None
 
     @property
     def shown(self) -> str:
         """What the reader is left with: the text that has left, less what was retracted."""
-        if self._let_out is not None or self.result is None:
-            return "".join(self._let_out or ())
+        if not self._immediate or self.result is None:
+            return "".join(self._let_out)
         return guarded_text(self.result, self._rules).text
+
+    @property
+    def left_behind(self) -> dict[str, Any]:
+        """What a record says of an answer that was not read to its end."""
+        return {"shown_answer": self.shown, "outcome": "abandoned", "review": Review()}
+
+    def abandoned(self) -> "GroundednessResult | None":
+        """Sum up an answer that is not read to its end; `None` if no text of it has left."""
+        return self.live.abandon(self._counter.usage) if self.shown else None
 
     def go_on(self) -> str:
         return self._out(self.release.take())
@@ -296,8 +314,7 @@ class _Guarded:
         return self._out(self.release.finish(self.result))
 
     def _out(self, text: str) -> str:
-        if self._let_out is not None:
-            self._let_out.append(text)
+        self._let_out.append(text)
         return text
 
     def publish(self) -> None:

@@ -323,6 +323,12 @@ class GroundednessResult(_Value):
 
     __hash__ = None  # type: ignore[assignment]  # documents are mutable, so no value has a hash
 
+    def _repr_html_(self) -> str:
+        """Show the answer with its claims marked, in a notebook."""
+        from langchain_groundedness._notebook import result_html  # noqa: PLC0415  (for notebooks)
+
+        return result_html(self)
+
 
 class GroundednessResultChunk(GroundednessResult):
     """A piece of a result that is still being made; pieces add up with `+` to the result.

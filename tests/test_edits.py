@@ -78,6 +78,16 @@ def test_of_two_edits_that_overlap_the_smaller_is_made() -> None:
     assert without_overlaps([edit(0, 20), edit(5, 8), edit(30, 31)]) == (edit(5, 8), edit(30, 31))
 
 
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), max_size=20))
+def test_an_edit_is_made_unless_a_smaller_one_is_in_its_way(spans: list[tuple[int, int]]) -> None:
+    wanted = [edit(a, a + n, "new") for a, n in spans]
+    made: list[Edit] = []
+    for each in sorted(wanted, key=lambda e: (e.end - e.start, e.start)):
+        if all(each.end <= other.start or each.start >= other.end for other in made):
+            made.append(each)
+    assert without_overlaps(wanted) == tuple(sorted(made, key=lambda e: e.start))
+
+
 @given(st.text(), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), max_size=6))
 def test_every_character_outside_the_edits_stays(text: str, spans: list[tuple[int, int]]) -> None:
     wanted = [edit(a, a + n, "\x00") for a, n in spans if a + n <= len(text) and n]

@@ -32,6 +32,7 @@ BEFORE = snippet_below("Before the answer")
 AUDIT = snippet_below("Audit log")
 REVIEW = snippet_below("Human review")
 FEEDBACK = snippet_below("Feedback and monitoring")
+LEARNING = snippet_below("Data to learn from")
 EVALUATION = snippet_below("Evaluation")
 PARTS = snippet_below("Where LangChain expects a model")
 DECIDED = snippet_below("What is decided")
@@ -118,6 +119,14 @@ def test_calibration_snippet_prints_what_it_says(
     monkeypatch.chdir(tmp_path)
     run(FEEDBACK)
     assert capsys.readouterr().out.splitlines() == promised(FEEDBACK) != []
+
+
+def test_validation_snippet_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(LEARNING)
+    assert capsys.readouterr().out.splitlines() == promised(LEARNING) != []
 
 
 @pytest.mark.enable_socket

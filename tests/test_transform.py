@@ -9,7 +9,7 @@ from operator import add
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_classic.chains import create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
@@ -92,6 +92,12 @@ async def test_async_chunks_add_up_to_the_result_of_an_answer_that_comes_by_the_
 
 @settings(deadline=None, max_examples=60)
 @given(answer=markdown(), places=cuts(), options=st.sampled_from(OPTIONS))
+@example(
+    # `max_claims` ends between the two claims of one sentence.
+    answer="日本。1. Rome is a city with 4 million people",
+    places=[1],
+    options={"on_contradicted": "strip", "on_unverifiable": "strip", "max_claims": 3},
+)
 def test_chunks_add_up_for_any_markdown(
     answer: str, places: list[int], options: dict[str, Any]
 ) -> None:

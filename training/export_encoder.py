@@ -99,7 +99,7 @@ def _feeds(paths: list[Path], tokenizer: Tokenizer) -> list[dict[str, NDArray[np
     for path in paths:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             rows += [json.loads(line) for line in lines]
-    rows = random.Random(0).sample(rows, k=_CALIBRATION_PAIRS)
+    rows = random.Random(0).sample(rows, k=min(_CALIBRATION_PAIRS, len(rows)))
     encoded = [tokenizer.encode(row["evidence"], row["claim"]) for row in rows]
     feeds = []
     for first in range(0, len(encoded), _PER_RUN):

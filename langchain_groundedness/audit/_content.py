@@ -15,6 +15,8 @@ __all__ = ["Keeping", "Redact"]
 Redact = Callable[[str], str]
 """Takes a text, gives the text that may be kept."""
 
+_TEXTS = ("question", "original_answer", "shown_answer", "suggested_answer")
+
 logger = logging.getLogger("langchain_groundedness")
 
 
@@ -161,9 +163,7 @@ def _lean(claims: tuple[ClaimVerdict, ...]) -> tuple[ClaimVerdict, ...]:
 def _changed(record: AuditRecord, change: Redact) -> AuditRecord:
     """Put every text of a record through a function."""
     update = {
-        "question": _maybe(record.question, change),
-        "original_answer": _maybe(record.original_answer, change),
-        "shown_answer": _maybe(record.shown_answer, change),
+        **{name: _maybe(getattr(record, name), change) for name in _TEXTS},
         "claims": tuple(_claim(claim, change) for claim in record.claims),
         "documents": tuple(_document(document, change) for document in record.documents),
         "review": _review(record.review, change),
@@ -214,7 +214,7 @@ def _without(record: AuditRecord, content: Content) -> dict[str, Any]:
     if content == "hash":
         return {"documents": documents}
     review = record.review.model_copy(update={"answer": None, "note": None})
-    gone = dict.fromkeys(("question", "original_answer", "shown_answer"))
+    gone = dict.fromkeys(_TEXTS)
     return {**gone, "documents": documents, "review": review}
 
 

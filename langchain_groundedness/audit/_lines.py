@@ -1,15 +1,23 @@
 """Records as lines of JSON: written, and read back while others write."""
 
+import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
+from typing import TypeAlias
 
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord
 from langchain_groundedness.exceptions import AuditError
 
-__all__ = ["Damage", "as_lines", "read_lines"]
+__all__ = ["Damage", "Key", "as_lines", "found_in", "read_lines"]
+
+Key: TypeAlias = tuple[str, int]
+"""Id and revision of a record."""
 
 _BLOCK = 1 << 20
+_HEAD = re.compile(rb'\{"schema_version":\d+,"id":("(?:[^"\\]|\\.)*"),"revision":(\d+)')
 
 logger = logging.getLogger("langchain_groundedness")
 
@@ -66,13 +74,36 @@ def read_lines(descriptor: int, damage: Damage) -> Iterator[AuditEntry]:
     Yields:
         The records, in order.
     """
+    for line in _whole_lines(descriptor, damage):
+        try:
+            yield AuditEntry(AuditRecord.from_json(line), line.decode("ascii"))
+        except (AuditError, UnicodeDecodeError):
+            damage.lines += [line] if line.strip() else []
+
+
+def found_in(descriptor: int, wanted: Container[Key]) -> Iterator[Key]:
+    """Tell which of some records a file holds, without reading the others whole.
+
+    Args:
+        descriptor: As for `read_lines`.
+        wanted: Ids with revisions.
+
+    Yields:
+        Those that the file holds.
+    """
+    for line in _whole_lines(descriptor, Damage()):
+        head = _HEAD.match(line)
+        if head is None or (json.loads(head[1]), int(head[2])) in wanted:
+            with suppress(AuditError, UnicodeDecodeError):  # torn behind its head, it is not there
+                record = AuditRecord.from_json(line)
+                if (record.id, record.revision) in wanted:
+                    yield record.id, record.revision
+
+
+def _whole_lines(descriptor: int, damage: Damage) -> Iterator[bytes]:
     position, rest = 0, b""
     while block := os.pread(descriptor, _BLOCK, position):
         position += len(block)
         *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
-            try:
-                yield AuditEntry(AuditRecord.from_json(line), line.decode("ascii"))
-            except (AuditError, UnicodeDecodeError):
-                damage.lines += [line] if line.strip() else []
+        yield from lines
     damage.torn += bool(rest.strip())

@@ -6,7 +6,16 @@ from typing import get_args
 from langchain_groundedness.audit.record import AuditRecord, ReviewAction
 from langchain_groundedness.exceptions import ConfigurationError, ReviewConflictError
 
-__all__ = ["aware", "conflict", "cursor", "place_in", "require_decision", "require_limit"]
+__all__ = [
+    "aware",
+    "conflict",
+    "cursor",
+    "place_in",
+    "require_decision",
+    "require_limit",
+    "searched",
+    "storable",
+]
 
 _MOST = 10_000
 
@@ -120,3 +129,28 @@ def place_in(cursor: str | None) -> tuple[datetime, str] | None:
     except ValueError:
         msg = "after must be the `next` of a page"
         raise ConfigurationError(msg) from None
+
+
+def searched(record: AuditRecord) -> str:
+    """Give the text in which words are searched, without regard to case.
+
+    Args:
+        record: The record, as it is kept.
+
+    Returns:
+        Question, answer, what was shown and id.
+    """
+    texts = (record.question, record.original_answer, record.shown_answer, record.id)
+    return storable("\n".join(filter(None, texts)).casefold())
+
+
+def storable(text: str) -> str:
+    """Give what databases can hold of a text: no character 0 and no halves of characters.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The text, with signs in their place.
+    """
+    return text.replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()

@@ -19,14 +19,20 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    bindparam,
     inspect,
+    select,
+    update,
 )
 from typing_extensions import override
 
+from langchain_groundedness.audit._reviewing import searched
+from langchain_groundedness.audit.record import AuditRecord
 from langchain_groundedness.exceptions import AuditError
 
 __all__ = ["LATEST", "records", "upgrade"]
 
+_BATCH = 500
 _VERSIONS = "groundedness_audit_schema"
 _LOCK = 0x67726F756E646564  # "grounded"; any number that nobody else takes for a lock
 
@@ -71,13 +77,15 @@ records = Table(
     Column("reviewed_at", _Moment),
     Column("review", Text, nullable=False),
     Column("record", Text, nullable=False),
+    Column("searched", Text, nullable=False),
 )
 """One row per record. `record` is all of it as JSON; `review` and `revision` count, not what
 `record` says of them. The other columns are there to be searched."""
 
 
-def _first(moment: str) -> tuple[str, ...]:
-    return (
+def _first(connection: Connection) -> None:
+    moment = "TIMESTAMP WITH TIME ZONE" if _is_postgres(connection) else "DATETIME"
+    for statement in (
         f"""
         CREATE TABLE groundedness_audit (
             id TEXT PRIMARY KEY,
@@ -103,21 +111,43 @@ def _first(moment: str) -> tuple[str, ...]:
         )
         """,
         "CREATE INDEX groundedness_audit_time ON groundedness_audit (time, id)",
-    )
+    ):
+        connection.exec_driver_sql(statement)
 
 
-def _second(moment: str) -> tuple[str, ...]:
+def _second(connection: Connection) -> None:
     """Find what waits for a review, and what belongs to a thread, without reading all."""
-    del moment
-    return (
+    for statement in (
         "CREATE INDEX groundedness_audit_review ON groundedness_audit (review_status, time, id)",
         "CREATE INDEX groundedness_audit_thread ON groundedness_audit (thread_id)",
         "CREATE INDEX groundedness_audit_run ON groundedness_audit (run_id)",
         "CREATE INDEX groundedness_audit_root ON groundedness_audit (root_run_id)",
+    ):
+        connection.exec_driver_sql(statement)
+
+
+def _third(connection: Connection) -> None:
+    """Search words without reading all of every record."""
+    connection.exec_driver_sql(
+        "ALTER TABLE groundedness_audit ADD COLUMN searched TEXT NOT NULL DEFAULT ''"
     )
+    rows, last = records.c, ""
+    some = select(rows.id, rows.record).order_by(rows.id).limit(_BATCH)
+    change = update(records).where(rows.id == bindparam("row")).values(searched=bindparam("text"))
+    while found := connection.execute(some.where(rows.id > last)).all():
+        texts = [{"row": row.id, "text": _text_of(row.record)} for row in found]
+        connection.execute(change, texts)
+        last = found[-1].id
 
 
-_STEPS: tuple[Callable[[str], tuple[str, ...]], ...] = (_first, _second)
+def _text_of(line: str) -> str:
+    try:
+        return searched(AuditRecord.from_json(line))
+    except AuditError:  # a row that is damaged must not keep the others from being searched
+        return ""
+
+
+_STEPS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third)
 
 LATEST = len(_STEPS)
 """Version of the tables that this version of the package makes and reads."""
@@ -139,18 +169,19 @@ def upgrade(engine: Engine, *, to: int = LATEST) -> None:
         if _version(connection) == to:
             return
     with engine.connect().execution_options(audit_writes=True) as connection, connection.begin():
-        postgres = connection.dialect.name == "postgresql"
-        if postgres:
+        if _is_postgres(connection):
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-        moment = "TIMESTAMP WITH TIME ZONE" if postgres else "DATETIME"
         found = _version(connection)
         if found == 0:
             connection.exec_driver_sql(f"CREATE TABLE {_VERSIONS} (version INTEGER NOT NULL)")
             connection.exec_driver_sql(f"INSERT INTO {_VERSIONS} VALUES (0)")  # noqa: S608  (a name of ours)
         for step in _STEPS[found:to]:
-            for statement in step(moment):
-                connection.exec_driver_sql(statement)
+            step(connection)
         connection.exec_driver_sql(f"UPDATE {_VERSIONS} SET version = {max(found, to):d}")  # noqa: S608  (a number)
+
+
+def _is_postgres(connection: Connection) -> bool:
+    return connection.dialect.name == "postgresql"
 
 
 def _version(connection: Connection) -> int:

@@ -5,7 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from langchain_groundedness.audit._files import open_private, refuse_symlink
+from langchain_groundedness.audit._reviewing import searched, storable
 from langchain_groundedness.audit._sql_schema import records, upgrade
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Review
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, require
@@ -39,6 +40,7 @@ _CONNECT_WITHIN = 5
 _LONGEST = 600
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 _CHANGES = ("revision", "review_status", "review_action", "reviewer", "reviewed_at", "review")
+_EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "model", "thread_id")
 _rows = records.c
 
 
@@ -144,7 +146,7 @@ class Store:
         new = statement.excluded
         statement = statement.on_conflict_do_update(
             index_elements=[_rows.id],
-            set_={name: new[name] for name in (*_CHANGES, "record")},
+            set_={name: new[name] for name in (*_CHANGES, "searched", "record")},
             where=new.revision > _rows.revision,
         )
         with self._writing() as connection:
@@ -213,9 +215,13 @@ class Store:
             return _one(connection, record_id), written
 
     def delete(self, where: Sequence[ColumnElement[bool]]) -> int:
-        """Delete records for good."""
+        """Delete records for good, also from the file beside the database, unless it is in use."""
         with self._writing() as connection:
-            return connection.execute(delete(records).where(*where)).rowcount
+            number = connection.execute(delete(records).where(*where)).rowcount
+        if self._place.path is not None:
+            with closing(self._engine.raw_connection()) as raw, closing(raw.cursor()) as cursor:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return number
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -234,6 +240,7 @@ def conditions(
     since: datetime | None = None,
     until: datetime | None = None,
     run_id: object = None,
+    text: str | None = None,
     settled: bool = False,
     **equal: str | None,
 ) -> list[ColumnElement[bool]]:
@@ -243,6 +250,7 @@ def conditions(
         since: From this moment on.
         until: Before this moment.
         run_id: The run, or the outermost run.
+        text: Words that all stand in its texts.
         settled: Whether only those that do not wait for a reviewer.
         **equal: Columns, and what they must hold.
 
@@ -252,13 +260,14 @@ def conditions(
     Raises:
         ConfigurationError: There is no such column.
     """
-    known = ("decision", "review_status", "query_class", "risk_tier", "model", "thread_id")
-    if unknown := sorted(set(equal) - set(known)):
+    if unknown := sorted(set(equal) - set(_EQUAL)):
         msg = f"there is no filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
     found = [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
     found += [] if since is None else [_rows.time >= since]
     found += [] if until is None else [_rows.time < until]
+    words = storable(text or "").casefold().split()
+    found += [_rows.searched.contains(word, autoescape=True) for word in words]
     if run_id is not None:
         found.append(or_(_rows.run_id == str(run_id), _rows.root_run_id == str(run_id)))
     return [*found, _rows.review_status != "waiting"] if settled else found
@@ -292,6 +301,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA secure_delete = ON")
     # The change to WAL does not wait for locks, so that processes which begin together collide.
     until = time.monotonic() + _BUSY_MS / 1000
     while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -338,6 +348,7 @@ def _row(entry: AuditEntry) -> dict[str, Any]:
         "root_run_id": _id(record.root_run_id),
         "thread_id": _clean(record.thread_id),
         "check_ms": record.timings.get("check"),
+        "searched": searched(record),
         "record": entry.line,
         **_review_columns(record.revision, record.review),
     }
@@ -368,9 +379,6 @@ def _id(value: object) -> str | None:
 def _clean(text: str | None) -> str | None:
     """Give what databases can hold and index of a text to search by; the record has all of it.
 
-    That is without the character 0 and halves of characters, and no longer than PostgreSQL's
-    indexes take (2,704 bytes).
+    It is no longer than PostgreSQL's indexes take (2,704 bytes).
     """
-    if text is None:
-        return None
-    return text[:_LONGEST].replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()
+    return None if text is None else storable(text[:_LONGEST])

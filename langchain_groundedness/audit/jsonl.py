@@ -1,11 +1,12 @@
 """An audit log that is a file with one record per line."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from typing_extensions import override
 
@@ -17,7 +18,7 @@ from langchain_groundedness.audit._files import (
     refuse_symlink,
     write_all,
 )
-from langchain_groundedness.audit._lines import Damage, as_lines, read_lines
+from langchain_groundedness.audit._lines import Damage, as_lines, found_in, read_lines
 from langchain_groundedness.audit._log_options import require_positive
 from langchain_groundedness.audit.log import AuditLog
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content, new_id
@@ -26,6 +27,7 @@ from langchain_groundedness.exceptions import AuditError, ConfigurationError
 __all__ = ["JsonlAuditLog"]
 
 _READ_ONLY = os.O_RDONLY
+_T = TypeVar("_T")
 
 
 class JsonlAuditLog(AuditLog):
@@ -119,7 +121,8 @@ class JsonlAuditLog(AuditLog):
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._alone():
             if repeated:
-                known = {(record.id, record.revision) for record in self._all(Damage())}
+                wanted = {(record.id, record.revision) for record, _ in entries}
+                known = set(self._read(partial(found_in, wanted=wanted)))
                 entries = [e for e in entries if (e.record.id, e.record.revision) not in known]
             lines = as_lines(entries)
             self._rotate(len(lines))
@@ -147,11 +150,11 @@ class JsonlAuditLog(AuditLog):
         """
         damage = Damage()
         latest: dict[str, int] = {}
-        for record in self._all(damage):
+        for record, _ in self._read(partial(read_lines, damage=damage)):
             if latest.get(record.id, -1) < record.revision:
                 latest[record.id] = record.revision
         damage.report("the audit log")
-        for record in self._all(Damage()):
+        for record, _ in self._read(partial(read_lines, damage=Damage())):
             if latest.get(record.id) == record.revision:
                 del latest[record.id]
                 yield record
@@ -218,7 +221,7 @@ class JsonlAuditLog(AuditLog):
             for old in self._rotated()[: -self._keep]:
                 old.unlink(missing_ok=True)
 
-    def _all(self, damage: Damage) -> Iterator[AuditRecord]:
+    def _read(self, read: Callable[[int], Iterator[_T]]) -> Iterator[_T]:
         """Read the files as they are now; the newest is opened first, so that none is missed."""
         newest = _opened(self._path)
         try:
@@ -229,11 +232,11 @@ class JsonlAuditLog(AuditLog):
                     continue
                 try:
                     if _identity(descriptor) != own:
-                        yield from (entry.record for entry in read_lines(descriptor, damage))
+                        yield from read(descriptor)
                 finally:
                     os.close(descriptor)
             if newest is not None:
-                yield from (entry.record for entry in read_lines(newest, damage))
+                yield from read(newest)
         finally:
             if newest is not None:
                 os.close(newest)

@@ -76,7 +76,8 @@ class AuditLog(ABC):
             content: What is kept of questions, answers, claims, explanations, quotes, documents and
                 their metadata, and of what reviewers write: `full`; `hash`, a digest and the
                 length; or `none`. Digests are plain SHA-256, so that a short text can be found by
-                trying; with `hash_key` they are not.
+                trying; with `hash_key` they are not. Ids, labels, reviewers' names and reasons are
+                kept as they are: a verifier of yours must not quote a text in its reasons.
             redact: Called with each of these texts before it is kept (with `hash`, before its
                 digest is taken), in the thread of the log. If it raises, no text of the record is
                 kept, and a note in it says so. Offsets of claims and citations refer to the texts

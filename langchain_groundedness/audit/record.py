@@ -131,7 +131,7 @@ class AuditRecord(_Part):
     schema_version: int = RECORD_VERSION
     id: str = Field(default_factory=new_id, min_length=1, max_length=64)
     """Unique; by default it begins with the time. A record is kept once, however often it comes."""
-    revision: int = Field(default=0, ge=0)
+    revision: int = Field(default=0, ge=0, lt=1 << 31)
     """Counts the changes of the review. A record that comes again with a higher one takes
     the place of the one before."""
     time: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
@@ -140,7 +140,8 @@ class AuditRecord(_Part):
     """Who has made it: `runnable`, `guard`, `handler`, `middleware`, `node`, or a word of yours."""
     outcome: str | None = None
     """What was done with the answer, where the source does something: for middleware and node the
-    `outcome` in the agent's state."""
+    `outcome` in the agent's state; for a guard `abandoned`, if its reader went away, or its model
+    failed, when text had left."""
     attempt: int = Field(default=0, ge=0)
     """How often the model had been asked again in this turn of an agent."""
     run_id: UUID | None = None
@@ -154,6 +155,9 @@ class AuditRecord(_Part):
     """The answer as it came; spans of claims refer to it. `None` if texts are not kept."""
     shown_answer: str | None = None
     """What was shown: corrected, cut, or replaced where the options asked for that."""
+    suggested_answer: str | None = None
+    """The corrected answer, where there is one and it was not shown: where a person is asked first,
+    and where answers are only watched."""
     verdict: AnswerVerdict
     trust_score: float | None = None
     is_trusted: bool = False
@@ -168,7 +172,9 @@ class AuditRecord(_Part):
     policy_version: str | None = None
     versions: Versions = Versions()
     timings: dict[str, float] = Field(default_factory=dict)
-    """Milliseconds; `check` is the whole check as its caller has waited for it."""
+    """Milliseconds; `check` is the whole check as its caller has waited for it. Of one that the
+    runnable records itself and that was not streamed, its steps stand beside it: `extract_claims`,
+    `verify_claims`, `correct_answer`, `recheck_edits`."""
     usage: Usage = Usage()
     content: Content = "full"
     """What the log keeps of texts."""

@@ -33,7 +33,7 @@ from langchain_groundedness.exceptions import (
     ConfigurationError,
     require,
 )
-from langchain_groundedness.types import Action
+from langchain_groundedness.types import Action, AnswerVerdict
 
 __all__ = ["AuditPage", "SQLAuditLog"]
 
@@ -181,12 +181,14 @@ class SQLAuditLog(AuditLog):
         since: datetime | None = None,
         until: datetime | None = None,
         decision: Action | None = None,
+        verdict: AnswerVerdict | None = None,
         status: ReviewStatus | None = None,
         query_class: str | None = None,
         risk_tier: str | None = None,
         model: str | None = None,
         run_id: object = None,
         thread_id: str | None = None,
+        text: str | None = None,
         limit: int = 100,
         after: str | None = None,
         newest_first: bool = False,
@@ -197,12 +199,15 @@ class SQLAuditLog(AuditLog):
             since: From this moment on.
             until: Before this moment.
             decision: What was decided.
+            verdict: The verdict on the answer.
             status: The status of the review.
             query_class: The class of the question.
             risk_tier: The risk tier.
             model: The chat model that has judged, or the class of the verifier if none has.
             run_id: The run, or the outermost run.
             thread_id: LangGraph's thread.
+            text: Words that all stand in the question, the answer, what was shown or the id, as
+                far as they are kept, in any case; read in every record that the others leave.
             limit: How many at most, 1 to 10,000.
             after: `next` of the page before.
             newest_first: The order; the same for all pages.
@@ -220,12 +225,14 @@ class SQLAuditLog(AuditLog):
             since=aware("since", since),
             until=aware("until", until),
             decision=decision,
+            verdict=verdict,
             review_status=status,
             query_class=query_class,
             risk_tier=risk_tier,
             model=model,
             run_id=run_id,
             thread_id=thread_id,
+            text=text,
         )
         with self._sql.reported("be read"):
             found = self._store.select(
@@ -268,8 +275,7 @@ class SQLAuditLog(AuditLog):
         """Count records.
 
         Args:
-            **filters: `decision`, `query_class`, `risk_tier`, `model`, `thread_id`, `run_id`,
-                `since`, `until` and `status`, as for `query`.
+            **filters: As for `query`, but for `limit`, `after` and `newest_first`.
 
         Returns:
             How many there are.

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_groundedness.calibration._knobs import KNOBS, Knob, Row, ThresholdName, Unit
-from langchain_groundedness.calibration._samples import CalibrationSample
-from langchain_groundedness.calibration._threshold_choice import (
+from langchain_groundedness._threshold_choice import (
     Scored,
     Target,
     choose,
@@ -20,6 +18,8 @@ from langchain_groundedness.calibration._threshold_choice import (
     shares,
     wilson,
 )
+from langchain_groundedness.calibration._knobs import KNOBS, Knob, Row, ThresholdName, Unit
+from langchain_groundedness.calibration._samples import CalibrationSample
 from langchain_groundedness.calibration._values import (
     Reliability,
     ReliabilityBin,

@@ -15,7 +15,7 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import Claim, ClaimVerdict, VerdictLabel, VerificationTask
 
-__all__ = ["LabelledRow", "read_labelled", "samples_of"]
+__all__ = ["LabelledRow", "read_label", "read_labelled", "samples_of"]
 
 _RIGHT = frozenset({"supported", "right", "true", "approve", "1"})
 _WRONG = frozenset(
@@ -160,7 +160,7 @@ def _read(data: Mapping[str, Any]) -> LabelledRow:
         unit=cast("Unit", units[0]),
         text=_text(data, units[0]),
         documents=documents,
-        is_right=_label(data.get("label")),
+        is_right=read_label(data.get("label")),
         question=None if data.get("question") is None else _text(data, "question"),
         given=given,
         retrieval_score=_number(data, "retrieval_score", -1.0),
@@ -197,7 +197,22 @@ def _text(data: Mapping[str, Any], key: str) -> str:
     return found
 
 
-def _label(label: object) -> bool:
+def read_label(label: object) -> bool:
+    """Read what a person has said about a claim or an answer.
+
+    Args:
+        label: `true`, `supported`, `right`, `approve` or 1 for what is right; `false`,
+            `unsupported`, `contradicted`, `unverifiable`, `wrong`, `edit`, `reject` or 0 for what
+            is not.
+
+    Returns:
+        Whether it is right.
+
+    Raises:
+        ValueError: It is none of these; the message names them, and not what came.
+    """
+    if isinstance(label, float) and label in (0.0, 1.0):
+        label = int(label)
     said = str(label).strip().casefold() if isinstance(label, bool | int | str) else ""
     if said in _RIGHT:
         return True

@@ -3,7 +3,7 @@
 from langchain_groundedness._svg import Plot, document
 from langchain_groundedness.calibration._values import Reliability, ThresholdChoice
 
-__all__ = ["calibration_plot"]
+__all__ = ["calibration_plot", "reliability_plot"]
 
 _TICKS = [(n / 5, f"{n / 5:g}") for n in range(6)]
 
@@ -19,6 +19,34 @@ def calibration_plot(reliability: Reliability, support: ThresholdChoice | None) 
         The text of an SVG file: above, per bin of probability, the share that is right with its
         interval, beside the diagonal; below, how many samples each bin holds.
     """
+    above = reliability_plot(reliability)
+    most = max((each.count for each in reliability.bins), default=1)
+    below = Plot(
+        title="Samples per bin",
+        highest=float(most),
+        x_label="support probability",
+        y_label="samples",
+        height=170,
+    )
+    below.ticks(_TICKS, [(0.0, "0"), (float(most), str(most))])
+    for each in reliability.bins:
+        below.bar(each.low + 0.005, 0.09, 0, each.count, "e", f"{each.count} samples")
+    if support is not None:
+        for plot in (above, below):
+            plot.mark(support.threshold, "d")
+    above.legend(_words(reliability, support))
+    return document([above, below])
+
+
+def reliability_plot(reliability: Reliability) -> Plot:
+    """Draw the share that is right per bin of probability, beside the diagonal.
+
+    Args:
+        reliability: The comparison.
+
+    Returns:
+        The plot, without a legend.
+    """
     of = "claims" if reliability.unit == "claim" else "answers, by their least likely claim"
     above = Plot(
         title=f"Reliability on {reliability.samples} {of}",
@@ -32,21 +60,11 @@ def calibration_plot(reliability: Reliability, support: ThresholdChoice | None) 
         above.whisker(each.mean, *each.interval, "e")
         told = f"{each.right:.0%} of {each.count} with {each.low:g} to {each.high:g} are right"
         above.dot(each.mean, each.right, "e", told)
+    return above
+
+
+def _words(reliability: Reliability, support: ThresholdChoice | None) -> list[tuple[str, str]]:
     words = [("e", f"calibration error {reliability.error:.3f}, Brier {reliability.brier:.3f}")]
-    most = max((each.count for each in reliability.bins), default=1)
-    below = Plot(
-        title="Samples per bin",
-        highest=float(most),
-        x_label="support probability",
-        y_label="samples",
-        height=170,
-    )
-    below.ticks(_TICKS, [(0.0, "0"), (float(most), str(most))])
-    for each in reliability.bins:
-        below.bar(each.low + 0.005, 0.09, 0, each.count, "e", f"{each.count} samples")
     if support is not None:
         words.append(("d", f"threshold {support.threshold:.3g}"))
-        for plot in (above, below):
-            plot.mark(support.threshold, "d")
-    above.legend(words)
-    return document([above, below])
+    return words

@@ -9,10 +9,10 @@ from pydantic import AwareDatetime, ConfigDict, Field
 
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._recording import encoder_checksum
+from langchain_groundedness._threshold_choice import Target
 from langchain_groundedness.calibration._choosing import Calibrating, reliability
 from langchain_groundedness.calibration._knobs import ThresholdName, main_verifier
 from langchain_groundedness.calibration._samples import CalibrationSample
-from langchain_groundedness.calibration._threshold_choice import Target
 from langchain_groundedness.calibration._values import (
     CalibrationTarget,
     Reliability,
@@ -158,9 +158,10 @@ class Calibration(CheckedOptions):
             given["verifier"] = self._verifier(given)
         if "trust" in self.chosen:
             given.setdefault("trust_threshold", self.chosen["trust"].threshold)
-        if "review" in self.chosen:
-            given["policy"] = self._policy(given.get("policy") or DecisionPolicy())
-        return GroundednessRunnable(**given)
+        checker = GroundednessRunnable(**given)
+        if "review" not in self.chosen:
+            return checker
+        return GroundednessRunnable(**{**given, "policy": self._policy(checker.policy)})
 
     @classmethod
     def _of_this_version(cls, **fields: Any) -> Self:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from langchain_core.runnables import Runnable, RunnableConfig, run_in_executor
 
-from langchain_groundedness._recording import Pending, Recorder, Run, log_of, unaudited
+from langchain_groundedness._recording import Pending, Recorder, Run, log_of, suggested, unaudited
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.callbacks._backlog import Backlog
 from langchain_groundedness.callbacks._channel import Channel, GroundednessEvent, Results
@@ -223,7 +223,7 @@ class Checks:
     def _hand_out(self, work: Work, result: GroundednessResult, pending: Pending) -> None:
         run_id = work.root.run_id
         try:
-            pending.end(result)
+            pending.end(result, **_observed(result))
         except AuditError as exc:  # the chain goes on
             logger.warning("no audit record of run %s: %s", run_id, exc)
         self._results.add(run_id, result)
@@ -234,7 +234,7 @@ class Checks:
     async def _ahand_out(self, work: Work, result: GroundednessResult, pending: Pending) -> None:
         run_id = work.root.run_id
         try:
-            await pending.aend(result)
+            await pending.aend(result, **_observed(result))
         except AuditError as exc:  # the chain goes on
             logger.warning("no audit record of run %s: %s", run_id, exc)
         self._results.add(run_id, result)
@@ -253,6 +253,11 @@ class Checks:
             )
         except Exception as exc:  # noqa: BLE001  (LangSmith being away never breaks the chain)
             logger.warning("no feedback for run %s: %s", run_id, type(exc).__name__)
+
+
+def _observed(result: GroundednessResult) -> dict[str, Any]:
+    """Say what became of an answer that was let out as it came, whatever the check made of it."""
+    return {"shown_answer": result.original_answer, "suggested_answer": suggested(result)}
 
 
 def _config(root: Root) -> RunnableConfig:

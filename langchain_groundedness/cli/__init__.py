@@ -14,10 +14,14 @@ from langchain_groundedness.cli._evaluate import HELP as EVALUATE_HELP
 from langchain_groundedness.cli._evaluate import evaluate_command
 from langchain_groundedness.cli._export_reviews import HELP as EXPORT_HELP
 from langchain_groundedness.cli._export_reviews import export_reviews
+from langchain_groundedness.cli._report import HELP as REPORT_HELP
+from langchain_groundedness.cli._report import report
 from langchain_groundedness.cli._review import HELP as REVIEW_HELP
 from langchain_groundedness.cli._review import review
 from langchain_groundedness.cli._stats import HELP as STATS_HELP
 from langchain_groundedness.cli._stats import stats
+from langchain_groundedness.cli._validate import HELP as VALIDATE_HELP
+from langchain_groundedness.cli._validate import validate_command
 
 __all__ = ["run", "spread"]
 
@@ -99,8 +103,10 @@ def _program(
 
 
 app.command(help=CHECK_HELP)(check)
+app.command(help=REPORT_HELP)(report)
 app.command(help=REVIEW_HELP)(review)
 app.command("calibrate", help=CALIBRATE_HELP)(calibrate_command)
 app.command("evaluate", help=EVALUATE_HELP)(evaluate_command)
 app.command(help=STATS_HELP)(stats)
 app.command(help=EXPORT_HELP)(export_reviews)
+app.command("validate", help=VALIDATE_HELP)(validate_command)

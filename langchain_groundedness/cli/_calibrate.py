@@ -41,6 +41,7 @@ Calibration.load("calibration.json").checker().
 """
 
 
+_OTHER_PICTURES = (".png", ".jpg", ".jpeg", ".pdf", ".gif", ".webp")
 _OF_REVIEWED = (
     "the samples are answers that went to reviewers; where only doubtful ones do, the figures "
     "hold for those"
@@ -81,6 +82,9 @@ def calibrate_command(  # noqa: PLR0913  (each is an option of the command)
         require_one(db=db, log=log, labels=labels)
         if (precision is None) == (recall is None):
             msg = "give either --precision or --recall"
+            raise ConfigurationError(msg)
+        if plot is not None and plot.suffix.lower() in _OTHER_PICTURES:
+            msg = f"--plot draws SVG, not {plot.suffix}: give a name that ends with .svg"
             raise ConfigurationError(msg)
         with Console(stderr=True).status("calibrating…"):
             given = _labelled(labels) if labels is not None else _reviewed(db, log)

@@ -4,12 +4,12 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["CitationMark", "blanked", "citation_marks", "document_name"]
+__all__ = ["CitationMark", "blanked", "citation_marks", "document_name", "reference_list"]
 
 _MOST_IN_A_RANGE = 50
 _EXTENSION = (
     r"(?:md|mdx|markdown|rst|txt|adoc|org|tex|html?|xml|pdf|docx?|odt|rtf|epub|csv|tsv|xlsx?|ods"
-    r"|pptx?|odp|json|jsonl|ya?ml|toml|ini|log|ipynb|py|js|ts|java|go|rs|cpp|c|h|sql|sh|eml|msg)"
+    r"|pptx?|odp|json|jsonl|ya?ml|toml|ini|log|ipynb|py|js|ts|java|go|rs|cpp|sql|sh|eml|msg)"
 )
 _NUMBER = re.compile(r"\^?(\d{1,4})(?:\s?[-\u2013]\s?\^?(\d{1,4}))?")
 _PATH = re.compile(
@@ -35,7 +35,18 @@ _EXPLICIT = re.compile(
     r"\s*(?:source|quelle|ref|doc|document|dokument|id)[sn]?\s*[:=]", re.IGNORECASE
 )
 _MARK_AS_TEXT = re.compile(
-    r"\W*(?:\d{1,4}|sources?|quellen?|refs?|references?|links?|docs?|documents?|here|hier)\W*",
+    r"\W*(?:\d{1,4}|sources?|quellen?|refs?|references?|links?|docs?|documents?|details?|more|mehr|here|hier)\W*",
+    re.IGNORECASE,
+)
+
+
+_LISTED = re.compile(
+    r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\[\^?(?P<square>\d{1,4})\]:?|(?P<plain>\d{1,4})[.)])[ \t]+"
+    r"(?P<rest>[^ \t\n][^\n]{0,499})$"
+)
+_LIST_TITLE = re.compile(
+    r"[ \t]*[#*_]{0,6}[ \t]*(?:sources?|quellen?|references?|citations?|bibliography|literatur"
+    r"|footnotes?|fu\u00dfnoten)[ \t]*:?[ \t]*[*_]{0,3}[ \t]*:?[ \t]*",
     re.IGNORECASE,
 )
 
@@ -96,6 +107,46 @@ def blanked(answer: str, marks: Sequence[CitationMark]) -> str:
         pieces += [answer[kept_from:kept_to], " " * (mark.end - kept_to)]
         at = mark.end
     return "".join([*pieces, answer[at:]])
+
+
+def reference_list(answer: str, names: Container[str] = frozenset()) -> tuple[str, dict[int, str]]:
+    """Read the list of sources that some answers end with: `[1] guide.md`, a line each.
+
+    Args:
+        answer: The answer.
+        names: As for `citation_marks`.
+
+    Returns:
+        The answer with spaces in the place of the list and its title, so that it states nothing,
+        and what each number stands for. Only lines that name a document and nothing else count.
+    """
+    numbers: dict[int, str] = {}
+    lines: list[tuple[int, int]] = []
+    for match in _LISTED.finditer(answer):
+        targets = _targets(_shown_target(match["rest"]), names, square=False)
+        if len(targets) == 1 and isinstance(targets[0], str):
+            numbers.setdefault(int(match["square"] or match["plain"]), targets[0])
+            lines.append(match.span())
+    pieces, at = [], 0
+    for start, end in lines:
+        before = answer[at:start]
+        title = before.rstrip().rpartition("\n")[2]
+        if _LIST_TITLE.fullmatch(title):
+            cut = before.rfind(title)
+            before = before[:cut] + _space(before[cut:])
+        pieces += [before, " " * (end - start)]
+        at = end
+    return "".join([*pieces, answer[at:]]), numbers
+
+
+def _space(text: str) -> str:
+    return "".join(char if char == "\n" else " " for char in text)
+
+
+def _shown_target(rest: str) -> str:
+    """Give the target of a line that is one link, or the line."""
+    link = _BRACKETS.fullmatch(rest.strip())
+    return link["target"] if link and link["link"] else rest
 
 
 def document_name(name: str) -> str:

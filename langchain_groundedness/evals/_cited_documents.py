@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -76,6 +76,7 @@ class DocumentIndex:
         first_number: int = 1,
         source_keys: Iterable[str] = SOURCE_KEYS,
         section_keys: Iterable[str] = SECTION_KEYS,
+        numbers: Mapping[int, str] | None = None,
     ) -> None:
         """Read the names of the documents.
 
@@ -84,7 +85,9 @@ class DocumentIndex:
             first_number: Which number names the first of them.
             source_keys: Keys of the metadata that hold names or paths.
             section_keys: Keys of the metadata that hold names of sections.
+            numbers: What numbers stand for, if the answer says so; else they count the documents.
         """
+        self._numbers = dict(numbers or {})
         self._first = first_number
         sources, sections = tuple(source_keys), tuple(section_keys)
         self._documents = tuple(_named(each, sources, sections) for each in documents)
@@ -104,6 +107,8 @@ class DocumentIndex:
             The indices of the documents, in order: several if they are pieces of one file; none
             if there is no such document.
         """
+        if isinstance(target, int) and target in self._numbers:
+            return self.find(self._numbers[target])
         if isinstance(target, int):
             place = target - self._first
             return (place,) if 0 <= place < len(self._documents) else ()

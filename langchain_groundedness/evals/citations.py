@@ -1,12 +1,14 @@
 """Citations: do the passages that an answer cites say what it says they do?"""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from langchain_core.documents import Document
 from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness.evals._citation_marks import blanked, citation_marks
+from langchain_groundedness.evals._citation_marks import blanked, citation_marks, reference_list
 from langchain_groundedness.evals._cited_documents import (
     SECTION_KEYS,
     SOURCE_KEYS,
@@ -27,6 +29,7 @@ from langchain_groundedness.types import Claim, ClaimVerdict
 
 __all__ = ["CitationEvaluator"]
 
+_GAP = re.compile(r"\s{1,200}([.,;:!?])(?=\s|$)")
 _CITES_NOTHING = "the sentence cites no document"
 _CITES_WHAT_IS_NOT_THERE = "no document that the sentence cites exists"
 
@@ -43,7 +46,8 @@ class CitationEvaluator(ClaimEvaluator):
 
     Read as citations are `[1]`, `[2][3]`, `[1, 2]`, `[1-3]`, `(file.md#section)`,
     `[source:file.md#section]`, links, and ids and names of documents in brackets. Numbers count
-    the documents from `first_number`. Paths are found by the metadata (`source_keys`), however
+    the documents from `first_number`, unless the answer ends with a list of sources (`[1] file.md`)
+    that says what they stand for. Paths are found by the metadata (`source_keys`), however
     they are written: leading folders, case, slashes, `%20` and accents do not matter. One path
     may name several documents, such as the pieces of a file.
 
@@ -78,16 +82,13 @@ class CitationEvaluator(ClaimEvaluator):
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         answer, documents = row.answer or "", row.documents or ()
-        index = DocumentIndex(
-            documents,
-            first_number=self.first_number,
-            source_keys=self.source_keys,
-            section_keys=self.section_keys,
-        )
-        marks = citation_marks(answer, index.names)
-        found = yield from self._claims_of(blanked(answer, marks), row.question)
-        claims = citing_claims(answer, marks, found, index)
-        targets = cited_targets(answer, marks, index)
+        index = self._index(documents)
+        text, numbers = reference_list(answer, index.names)
+        marks = citation_marks(text, index.names)
+        index = self._index(documents, numbers) if numbers else index
+        found = yield from self._claims_of(blanked(text, marks), row.question)
+        claims = citing_claims(text, marks, map(_closed_up, found), index)
+        targets = cited_targets(text, marks, index)
         together = yield from self._together(claims, row)
         alone = yield from self._alone(claims, together, row)
         judged = _Judged(claims, targets, together, alone)
@@ -106,6 +107,17 @@ class CitationEvaluator(ClaimEvaluator):
             )
             return self._skipped(reason, details=details, result=result)
         return self._scored(score, comment=judged.comment(), details=details, result=result)
+
+    def _index(
+        self, documents: Sequence[Document], numbers: Mapping[int, str] | None = None
+    ) -> DocumentIndex:
+        return DocumentIndex(
+            documents,
+            first_number=self.first_number,
+            source_keys=self.source_keys,
+            section_keys=self.section_keys,
+            numbers=numbers,
+        )
 
     def _together(
         self, claims: Sequence[CitingClaim], row: EvaluationRow
@@ -152,6 +164,11 @@ class CitationEvaluator(ClaimEvaluator):
         return {
             (claim.id, target): by_group[target.documents, claim.id] for claim, target in open_ones
         }
+
+
+def _closed_up(claim: Claim) -> Claim:
+    """Take out the space that a citation left before the end of a sentence."""
+    return claim.model_copy(update={"text": _GAP.sub(r"\1", claim.text)})
 
 
 def _is_open(target: CitedTarget, each: CitingClaim, verdict: ClaimVerdict) -> bool:

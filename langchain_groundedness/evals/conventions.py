@@ -61,13 +61,13 @@ def as_score(
       claims of the one text by claims of the other. If all is undefined, ragas gives 0.
     - answer correctness. ragas: the weighted mean of that F-score, here not rounded, and the
       cosine of the embeddings. If one of the texts makes no claims, the F-score is 1, where ours
-      is 0.
+      is 0 (in ragas' older class of that name: if neither does, where ours is skipped).
 
-    Where they give NaN or raise, this gives `None`. All three leave rows without a number out of
-    their mean, and so does this. A reply that a library cannot read it leaves out of n (ragas,
-    deepeval) or has the row fail (haystack); here a claim that was not checked makes the row
-    fail, or is left out with `unchecked="leave_out"`, and if nothing is left then there is no
-    score (deepeval would give 1).
+    Where they give NaN or raise, this gives `None`. haystack and ragas leave rows without a
+    number out of their mean, and so does this. A reply that a library cannot read it leaves out
+    of n (ragas, deepeval) or has the row fail (haystack); here a claim that was not checked makes
+    the row fail, or is left out with `unchecked="leave_out"`, and if nothing is left then there
+    is no score (deepeval would give 1).
 
     Args:
         given: A result of the check, a row's score of the evaluator of that metric, all that

@@ -44,6 +44,8 @@ class LocatedRow(NamedTuple):
 
     row: EvaluationRow
     line: int | None
+    cells: Mapping[str, Any] | None = None
+    """The record as it came, by column."""
 
 
 class Outline(NamedTuple):
@@ -99,7 +101,7 @@ def open_dataset(
 
     Example:
         >>> rows = [{"query": "Capital?", "response": "Rome.", "contexts": ["Rome is it."]}]
-        >>> for row, line in open_dataset(rows):
+        >>> for row, line, _ in open_dataset(rows):
         ...     print(line, row.question, row.answer, len(row.documents))
         1 Capital? Rome. 1
     """
@@ -246,7 +248,7 @@ class DataSet:
             stem = file.partition(".")[0]
             metadata = {"file": file, **row.metadata}
             row = row.model_copy(update={"id": f"{stem}:{row.id}", "metadata": metadata})
-        return LocatedRow(row, record.line)
+        return LocatedRow(row, record.line, record.cells)
 
 
 def _within(file: str | None, reason: str) -> str:

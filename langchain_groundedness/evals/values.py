@@ -120,3 +120,9 @@ class EvaluationRun(_Value):
     """False if it was interrupted: rows are missing."""
     seconds: float | None = None
     usage: Usage = Usage()
+
+    def _repr_html_(self) -> str:
+        """Show the metrics, in a notebook."""
+        from langchain_groundedness.report._notebook import run_html  # noqa: PLC0415  (for notebooks)
+
+        return run_html(self)

@@ -10,7 +10,15 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import ensure_config, run_in_executor
 
-from langchain_groundedness._recording import Pending, Recorder, Run, log_of, thread_of, unaudited
+from langchain_groundedness._recording import (
+    Pending,
+    Recorder,
+    Run,
+    log_of,
+    suggested,
+    thread_of,
+    unaudited,
+)
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.middleware._doors import Decided, ask, first_decision, review_of
@@ -136,7 +144,7 @@ class _Audited:
         Args:
             result: The result of the check.
         """
-        self._pending.end(result, **self._waiting())
+        self._pending.end(result, **self._waiting(result))
 
     async def abefore(self, result: GroundednessResult) -> None:
         """Record that a person is asked.
@@ -144,7 +152,7 @@ class _Audited:
         Args:
             result: As for `before`.
         """
-        await self._pending.aend(result, **self._waiting())
+        await self._pending.aend(result, **self._waiting(result))
 
     def agreed(self, given: Decided) -> Decided:
         """Give the decision that holds; blocks while the log is asked.
@@ -178,8 +186,9 @@ class _Audited:
         if (fields := self._done(result, update)) is not None:
             await self._pending.aend(result, **fields)
 
-    def _waiting(self) -> dict[str, Any]:
+    def _waiting(self, result: GroundednessResult) -> dict[str, Any]:
         self._asked = True
+        self._fields["suggested_answer"] = suggested(result)
         review = Review(status="waiting")
         return {**self._fields, "outcome": WAITING, "shown_answer": None, "review": review}
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from langgraph.types import interrupt
 from pydantic import TypeAdapter
 
+from langchain_groundedness._recording import suggested
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review, SQLAuditLog
 from langchain_groundedness.exceptions import AuditError, GroundednessError, ReviewConflictError
 from langchain_groundedness.middleware._record import record_of
@@ -49,10 +50,8 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decide
     Returns:
         The decision that the graph was resumed with.
     """
-    changed = result.answer != result.original_answer
-    suggestion = result.answer if changed else None
     record = record_of(result, turn, "annotated")
-    request = review_request(result.original_answer, record, suggestion, record_id)
+    request = review_request(result.original_answer, record, suggested(result), record_id)
     # The schema is a union, which its overloads leave out.
     return decision_of(interrupt(request, response_schema=Answered))  # type: ignore[call-overload]
 

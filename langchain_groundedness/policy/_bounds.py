@@ -93,11 +93,16 @@ class Range(Part):
         """
         if given.complete:
             return given.final(so=self.has(given.trust_score))
+        # A score that is known now may change, but stays known; and none is below 0.
+        unknown = self.unknown and given.trust_score is None
+        low, high = self.at_least, self.below
+        if not unknown and ((low is None and high is None) or (high is not None and high <= 0)):
+            return Holds.NO
         failed = given.count("contradicted") + given.count("unverifiable") > 0
-        if self.below == 1.0 and self.at_least is None:
+        if high == 1.0 and low is None:
             # One failed claim is enough, and no other claim can make up for it.
-            return Holds.YES if failed else Holds.OPEN if self.unknown else Holds.RISING
-        return Holds.NO if failed and self.at_least == 1.0 else Holds.OPEN
+            return Holds.YES if failed else Holds.OPEN if unknown else Holds.RISING
+        return Holds.NO if failed and low == 1.0 else Holds.OPEN
 
     def of_lowest(self, found: Sequence[float | None], given: Situation) -> Holds:
         """Tell whether the lowest of the probabilities of some claims lies within.

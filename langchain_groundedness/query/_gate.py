@@ -1,6 +1,6 @@
 """A gate behind the retriever: is any document close to the question at all?"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from langchain_groundedness._causes import cause
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._threshold_choice import Scored, Target, choose, highest
 from langchain_groundedness._vectors import (
     Vectors,
     VectorsError,
@@ -26,7 +27,6 @@ from langchain_groundedness.exceptions import (
     VerificationError,
 )
 from langchain_groundedness.inputs import CheckInput, no_documents, read_input
-from langchain_groundedness.query._thresholds import highest_with_recall, lowest_with_precision
 from langchain_groundedness.structured import Flow, adrive, drive
 
 __all__ = ["GateCalibration", "RetrievalGate", "RetrievalStrength"]
@@ -132,9 +132,7 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
             InputFormatError: A sample cannot be read.
             VerificationError: The embeddings failed.
         """
-        if (target_precision is None) == (target_recall is None):
-            msg = "give either target_precision= or target_recall="
-            raise ConfigurationError(msg)
+        target = _target(target_precision, target_recall)
         found, good = [], []
         for place, (value, is_good) in enumerate(samples):
             strength = drive(self._strength(_read(value)[1]), {})
@@ -143,13 +141,17 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
                 raise VerificationError(msg)
             found.append(-np.inf if (s := strength.best_similarity) is None else s)
             good.append(bool(is_good))
-        choice = (
-            highest_with_recall(found, good, target_recall)
-            if target_recall is not None
-            else lowest_with_precision(found, good, float(target_precision or 0))
+        threshold = _chosen(found, good, target)
+        passed = [is_good for score, is_good in zip(found, good, strict=True) if score >= threshold]
+        return GateCalibration(
+            gate=self.model_copy(update={"threshold": threshold}),
+            threshold=threshold,
+            precision=sum(passed) / len(passed) if passed else None,
+            recall=sum(passed) / sum(good),
+            samples=len(good),
+            answerable=sum(good),
+            passed=len(passed),
         )
-        gate = self.model_copy(update={"threshold": choice.threshold})
-        return GateCalibration(gate=gate, **choice._asdict())
 
     def _run(
         self, value: Any, run_manager: CallbackManagerForChainRun, config: RunnableConfig
@@ -239,6 +241,36 @@ class GateCalibration(BaseModel):
     """Retrievals that hold the answer."""
     passed: int
     """Retrievals let through."""
+
+
+def _target(precision: float | None, recall: float | None) -> Target:
+    if (precision is None) == (recall is None):
+        msg = "give either target_precision= or target_recall="
+        raise ConfigurationError(msg)
+    target = Target("recall", recall) if recall is not None else Target("precision", precision or 0)
+    if not 0 < target.value <= 1:
+        msg = f"target_{target.kind} must be above 0 and at most 1, got {target.value}"
+        raise ConfigurationError(msg)
+    return target
+
+
+def _chosen(scores: Sequence[float], good: Sequence[bool], target: Target) -> float:
+    if len(set(good)) < 2:  # noqa: PLR2004  (yes and no)
+        msg = (
+            f"samples must be of both kinds, with documents that hold the answer and without; got "
+            f"{sum(good)} with and {len(good) - sum(good)} without"
+        )
+        raise ConfigurationError(msg)
+    scored = Scored(np.array(scores), np.array(good), np.arange(len(good)))
+    threshold = choose(scored, target)
+    if threshold is None:
+        msg = (
+            f"no threshold reaches a {target.kind} of {target.value:.2f} on these samples; the "
+            f"highest is {highest(scored, target.kind):.2f}: lower the target, or use other "
+            "embeddings"
+        )
+        raise ConfigurationError(msg)
+    return threshold
 
 
 def _read(value: Any) -> tuple[dict[Any, Any], CheckInput]:

@@ -31,6 +31,8 @@ __all__ = ["SHORTEST_TOKEN", "make_app"]
 SHORTEST_TOKEN = 16
 _MOST_FIELDS = 20
 _STATIC = Path(__file__).parent / "static"
+_LOOK = ("langchain_groundedness", "static")
+"""What the page shares with reports."""
 
 logger = logging.getLogger("langchain_groundedness")
 
@@ -71,7 +73,7 @@ def make_app(
         Route("/next", door.closed(pages.next)),
         Route("/records/{record_id:path}", door.closed(pages.item)),
         Route("/records/{record_id:path}", door.closed(pages.decide), methods=["POST"]),
-        Mount("/static", StaticFiles(directory=_STATIC)),
+        Mount("/static", StaticFiles(directory=_STATIC, packages=[_LOOK])),
     ]
     return Starlette(routes=routes, exception_handlers={TooLargeError: _too_large})
 

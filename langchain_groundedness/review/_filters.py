@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Self, get_args
 from urllib.parse import urlencode
 
-from langchain_groundedness.audit.record import AuditRecord, ReviewStatus
 from langchain_groundedness.types import Action, AnswerVerdict
 
 __all__ = ["CHOICES", "Filters"]
@@ -69,16 +68,16 @@ class Filters:
 
     @property
     def of_store(self) -> dict[str, Any]:
-        """What the store can filter by, as it is named there."""
-        status: ReviewStatus | None = None if self.status == ANY else self.status  # type: ignore[assignment]  # checked by `read`
-        until = _day(self.until)
+        """The filters, as `SQLAuditLog.query` names them."""
         found = {
-            "status": status,
+            "status": "" if self.status == ANY else self.status,
             "decision": self.decision,
+            "verdict": self.verdict,
             "query_class": self.query_class,
             "risk_tier": self.risk_tier,
             "since": _day(self.since),
-            "until": _next(until),
+            "until": _next(_day(self.until)),
+            "text": self.text,
         }
         return {name: value for name, value in found.items() if value}
 
@@ -86,26 +85,6 @@ class Filters:
     def newest_first(self) -> bool:
         """The order: who has waited longest is served first; else what is new is shown first."""
         return self.status != "waiting"
-
-    @property
-    def needs_reading(self) -> bool:
-        """Whether the store cannot tell without the records being read."""
-        return bool(self.verdict or self.text)
-
-    def match(self, record: AuditRecord) -> bool:
-        """Tell what the store cannot.
-
-        Args:
-            record: A record that the store has found.
-
-        Returns:
-            Whether it is wanted.
-        """
-        if self.verdict and record.verdict != self.verdict:
-            return False
-        texts = (record.question, record.original_answer, record.shown_answer, record.id)
-        text = "\n".join(filter(None, texts)).casefold()
-        return all(word in text for word in self.text.casefold().split())
 
 
 def _day(text: str) -> datetime | None:

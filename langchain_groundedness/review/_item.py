@@ -4,18 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from langchain_groundedness._marked import is_located, mark
+from langchain_groundedness._segments import Span, cut
 from langchain_groundedness.audit.record import AuditedDocument, AuditRecord
-from langchain_groundedness.review._segments import Span, cut
 from langchain_groundedness.types import Citation, ClaimVerdict, VerdictLabel
 
 __all__ = ["AnswerPiece", "CitedText", "DocumentPiece", "Item", "ShownClaim", "ShownDocument"]
 
-_WORST_FIRST: tuple[VerdictLabel, ...] = (
-    "contradicted",
-    "unchecked",
-    "unverifiable",
-    "supported",
-)
 _AGENTS = ("middleware", "node")
 _WHOLE_UP_TO = 12_000
 _AROUND = 1_500
@@ -138,7 +133,8 @@ class Item:
     @property
     def proposal(self) -> str:
         """The text that a reviewer begins to edit."""
-        return self.record.shown_answer or self.record.original_answer or ""
+        record = self.record
+        return record.suggested_answer or record.shown_answer or record.original_answer or ""
 
     @property
     def unlocated(self) -> tuple[ShownClaim, ...]:
@@ -148,21 +144,16 @@ class Item:
     @property
     def answer(self) -> tuple[AnswerPiece, ...]:
         """The answer as it came, cut where claims begin and end."""
-        located = [claim for claim in self.claims if claim.located]
-        spans = [_span(claim.found) for claim in located]
-        pieces = []
-        for segment in cut(self.record.original_answer or "", spans):
-            covering = [located[n] for n in segment.covering]
-            worst = min((_badness(claim) for claim in covering), default=None)
-            pieces.append(
-                AnswerPiece(
-                    segment.text,
-                    None if worst is None else _WORST_FIRST[worst],
-                    tuple(claim.number for claim in covering),
-                    tuple(located[n] for n in segment.closing),
-                )
+        marked = mark(self.record.original_answer or "", self.record.claims if self._exact else ())
+        return tuple(
+            AnswerPiece(
+                piece.text,
+                piece.verdict,
+                piece.claims,
+                tuple(self.claims[number - 1] for number in piece.ends),
             )
-        return tuple(pieces)
+            for piece in marked
+        )
 
     @property
     def documents(self) -> tuple[ShownDocument, ...]:
@@ -171,9 +162,7 @@ class Item:
         return tuple(sorted(shown, key=lambda document: document.pieces is None))
 
     def _located(self, found: ClaimVerdict) -> bool:
-        if not self._exact or found.claim.start is None:
-            return False
-        return _inside(_span(found), self.record.original_answer or "")
+        return self._exact and is_located(found, self.record.original_answer or "")
 
     def _citations(self, found: ClaimVerdict) -> Iterator[CitedText]:
         for citation in found.citations:
@@ -241,16 +230,8 @@ def _windows(text: str, spans: Sequence[Span]) -> list[Span]:
     return kept
 
 
-def _span(found: ClaimVerdict) -> Span:
-    return found.claim.start or 0, found.claim.end or 0
-
-
 def _inside(span: Span, text: str) -> bool:
     return 0 <= span[0] < span[1] <= len(text)
-
-
-def _badness(claim: ShownClaim) -> int:
-    return _WORST_FIRST.index(claim.found.verdict)
 
 
 def _anchor(citation: Citation) -> str:

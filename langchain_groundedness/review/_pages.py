@@ -7,7 +7,8 @@ from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
-from langchain_groundedness.audit import SQLAuditLog
+from langchain_groundedness.audit import AuditPage, SQLAuditLog
+from langchain_groundedness.audit._reviewing import cursor
 from langchain_groundedness.audit.record import AuditRecord, ReviewAction
 from langchain_groundedness.exceptions import (
     AuditError,
@@ -16,7 +17,6 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.review._filters import CHOICES, Filters
 from langchain_groundedness.review._item import Item
-from langchain_groundedness.review._search import place_of, search
 from langchain_groundedness.review._visit import Visit, editable
 
 __all__ = ["Pages"]
@@ -80,9 +80,8 @@ class Pages:
         """List records."""
         filters = Filters.read(visit.query)
         try:
-            found = search(
-                self._store, filters, after=visit.query.get("after") or None, limit=PER_PAGE
-            )
+            after = visit.query.get("after") or None
+            found = self._found(filters, after, PER_PAGE)
             waiting = self._store.count(status="waiting")
         except ConfigurationError:  # a place that nobody was given
             return visit.redirect(f"/?{filters.address}")
@@ -109,14 +108,14 @@ class Pages:
         """Go to the record behind one, in the order of the queue."""
         filters, after = Filters.read(visit.query), visit.query.get("after") or None
         try:
-            found = search(self._store, filters, after=after, limit=1)
+            found = self._found(filters, after, 1)
             if after and not found.records:
-                found = search(self._store, filters, after=None, limit=1)
+                found = self._found(filters, None, 1)
         except ConfigurationError:
             return visit.redirect("/")
         except AuditError as exc:
             return _down(visit, exc)
-        if not found.records or place_of(found.records[0]) == after:
+        if not found.records or cursor(found.records[0]) == after:
             visit.known.notice = f"{visit.known.notice} There is no other one in this queue."
             return visit.redirect(f"/?{filters.address}")
         place = quote(editable(found.records[0].id), safe="")
@@ -152,7 +151,7 @@ class Pages:
         self._tell(record)
         visit.known.notice = f"You have {_SAID[action]} the answer before this one."
         filters = Filters.read(visit.form)
-        return visit.redirect(f"/next?{urlencode({'after': place_of(record)})}&{filters.address}")
+        return visit.redirect(f"/next?{urlencode({'after': cursor(record)})}&{filters.address}")
 
     def out_of_date(self, visit: Visit) -> Response:
         """Say that a form was made before the last sign-in, and give its text back."""
@@ -164,6 +163,10 @@ class Pages:
         if visit.form:
             return _unsaved(visit, 500, "Something has gone wrong", "The server's log says what.")
         return visit.page("message.html", status=500, heading="Something has gone wrong")
+
+    def _found(self, filters: Filters, after: str | None, limit: int) -> AuditPage:
+        asked = {**filters.of_store, "newest_first": filters.newest_first}
+        return self._store.query(**asked, after=after, limit=limit)
 
     def _item(self, visit: Visit, *, problem: str = "", status: int = 200) -> Response:
         record = self._store.get(visit.request.path_params["record_id"])
@@ -178,7 +181,7 @@ class Pages:
             status=status,
             item=Item(record, whole=number),
             filters=filters,
-            place=place_of(record),
+            place=cursor(record),
             problem=problem,
             form=visit.form,
             longest=LONGEST_NOTE,

@@ -10,13 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from langchain_groundedness._marked import SIGNS
 from langchain_groundedness._printable import printable
 from langchain_groundedness.review._sessions import Session, Sessions
 
 __all__ = ["Visit", "editable"]
-
-SIGNS = {"supported": "✓", "contradicted": "✗", "unverifiable": "?", "unchecked": "!"}
-"""What tells verdicts apart beside their colour."""
 
 
 @dataclass(kw_only=True)

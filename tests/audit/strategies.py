@@ -75,5 +75,8 @@ MOMENTS = st.integers(0, 7_000_000_000_000_000).map(
 @st.composite
 def records(draw: st.DrawFn) -> AuditRecord:
     return AuditRecord.from_result(
-        draw(results()), time=draw(MOMENTS), thread_id=draw(st.none() | TEXTS)
+        draw(results()),
+        time=draw(MOMENTS),
+        thread_id=draw(st.none() | TEXTS),
+        suggested_answer=draw(st.none() | TEXTS),
     )

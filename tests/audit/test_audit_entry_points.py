@@ -1,8 +1,8 @@
 """Exactly one record per decision, from every entry point, in every way to call it."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from langchain_groundedness import (
     groundedness_node,
     load_arguments,
 )
-from langchain_groundedness.testing import ScriptedVerifier
+from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from langchain_groundedness.verifiers import CascadeVerifier, EmbeddedVerifier, LLMVerifier
 
 TRUE, FALSE = "Revenue was $2.1B in Q3.", "Costs rose by 9%."
@@ -100,6 +100,9 @@ def test_the_runnable_records_each_decision_once(way: str, log: JsonlAuditLog) -
     assert record.versions.package == installed_version()
     assert record.versions.encoder is None
     assert record.timings["check"] > 0
+    steps = ["extract_claims", "verify_claims", "correct_answer"]
+    assert list(record.timings) == ["check", *(steps if "batch" in way or "invoke" in way else ())]
+    assert sum(record.timings[name] for name in record.timings) <= 2 * record.timings["check"]
 
 
 def test_a_batch_records_each_of_its_answers_but_not_those_that_failed(log: JsonlAuditLog) -> None:
@@ -157,6 +160,74 @@ def test_a_guard_that_blocks_records_what_the_reader_was_left_with(log: JsonlAud
     assert shown.endswith("Withheld.")
 
 
+ONE_BY_ONE: Any = {"max_concurrency": 1}
+
+
+def written(*, dies: bool = False) -> Iterator[dict[str, Any]]:
+    yield {**ROW, "answer": ""}
+    for text in (TRUE, f" {TRUE}", f" {FALSE}"):
+        yield {"answer": text}
+        yield {"answer": " "}
+    if dies:
+        raise ConnectionError
+
+
+async def awritten() -> AsyncIterator[dict[str, Any]]:
+    for piece in written():
+        await asyncio.sleep(0)
+        yield piece
+
+
+async def first_text(guard: GroundednessGuard) -> str:
+    async with aclosing(guard.atransform(awritten())) as texts:
+        return await anext(texts)
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("release", ["verified", "immediate"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_text_that_has_left_is_recorded_though_nobody_reads_on(
+    how: str, release: Any, log: JsonlAuditLog, *, whole: bool
+) -> None:
+    own = {"extractor": ScriptedClaimExtractor([TRUE])} if whole else {}
+    guard = GroundednessGuard(checker(log, **own), release=release)
+    if how == "async":
+        left = asyncio.run(first_text(guard))
+    else:
+        with closing(guard.transform(written(), ONE_BY_ONE)) as texts:
+            left = next(texts)
+    found = recorded(log)
+    if whole and release == "verified":
+        assert [record.outcome for record in found] == [None]  # it was checked to its end
+        return
+    [record] = found
+    assert (record.source, record.outcome, record.shown_answer) == ("guard", "abandoned", left)
+    assert (record.original_answer or "").startswith(left)
+    assert record.review.status == "none"
+    if whole:
+        assert {claim.verdict for claim in record.claims} == {"unchecked"}
+
+
+def test_text_that_has_left_is_recorded_when_the_model_fails(log: JsonlAuditLog) -> None:
+    left = []
+    with pytest.raises(ConnectionError):  # noqa: PT012  (what came before it counts)
+        for text in GroundednessGuard(checker(log)).transform(written(dies=True), ONE_BY_ONE):
+            left.append(text)  # noqa: PERF402  (as above)
+    [record] = recorded(log)
+    assert (record.outcome, record.shown_answer) == ("abandoned", "".join(left))
+    assert "".join(left).startswith(TRUE)
+
+
+def test_where_no_text_has_left_nothing_was_decided(log: JsonlAuditLog) -> None:
+    def dies() -> Iterator[dict[str, Any]]:
+        yield {**ROW, "answer": ""}
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        list(GroundednessGuard(checker(log)).transform(dies()))
+    assert recorded(log) == []
+
+
 @pytest.mark.parametrize("whose", ["own", "the checker's"])
 @pytest.mark.parametrize("when", ["before the chain returns", "in the background"])
 def test_the_handler_records_each_decision_once(
@@ -181,6 +252,25 @@ def test_the_handler_records_each_decision_once(
     assert second.run_id != run
     assert first.verdict == "has_contradictions"
     handler.close()
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_the_handler_records_that_the_answer_was_shown_as_it_came(
+    how: str, log: JsonlAuditLog
+) -> None:
+    check = checker(log, on_contradicted="strip")
+    chain: Any = RunnableLambda(lambda _: ROW)
+    if how == "async":
+        aware = AsyncGroundednessCallbackHandler(check)
+        asyncio.run(chain.ainvoke("?", {"callbacks": [aware]}))
+        aware.close()
+    else:
+        handler = GroundednessCallbackHandler(check)
+        chain.invoke("?", {"callbacks": [handler]})
+        handler.close()
+    [record] = recorded(log)
+    assert record.shown_answer == record.original_answer == ROW["answer"]
+    assert (record.suggested_answer or "").strip() == TRUE
 
 
 async def test_the_async_handler_records_each_decision_once(log: JsonlAuditLog) -> None:

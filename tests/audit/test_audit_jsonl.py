@@ -21,6 +21,7 @@ from langchain_groundedness import (
     Review,
 )
 from langchain_groundedness.audit._content import Keeping
+from langchain_groundedness.audit.record import AuditEntry
 
 
 def ids(log: JsonlAuditLog) -> list[str]:
@@ -213,6 +214,41 @@ def test_what_is_brought_twice_is_written_once(tmp_path: Path) -> None:
         assert log.flush()
     assert len(path.read_text().splitlines()) == 2
     assert ids(JsonlAuditLog(path)) == ["a", "b"]
+
+
+def test_what_was_half_written_when_a_process_was_killed_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with JsonlAuditLog(path) as log:
+        again = [AuditEntry(each, each.to_json()) for each in map(record, ("a", 'b"\\', "c"))]
+        log.write(again, repeated=False)
+        torn = path.read_bytes()[:-9]
+        assert torn.count(b"\n") == 2
+        path.write_bytes(torn)
+        log.write(again, repeated=True)
+        log.write(again, repeated=True)
+        assert ids(log) == ["a", 'b"\\', "c"]
+    assert path.read_bytes().count(b"\n") == 4
+
+
+def test_what_is_brought_again_costs_no_reading_of_all_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with JsonlAuditLog(tmp_path / "audit.jsonl") as log:
+        for name in names(50):
+            log.record(record(name))
+        log.flush()
+        read: list[bytes] = []
+        whole = AuditRecord.from_json
+
+        def counted(line: bytes) -> AuditRecord:
+            read.append(line)
+            return whole(line)
+
+        monkeypatch.setattr(AuditRecord, "from_json", counted)
+        again = [record(name) for name in names(60)[48:]]
+        log.write([AuditEntry(each, each.to_json()) for each in again], repeated=True)
+        assert len(read) == 2
+        assert ids(log) == names(60)
 
 
 @pytest.mark.parametrize(

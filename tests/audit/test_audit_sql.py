@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import sqlalchemy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import inspect
@@ -115,6 +116,13 @@ def test_a_page_goes_on_where_the_one_before_ended_though_its_last_record_is_gon
         ({"model": "EmbeddedVerifier"}, ["c"]),
         ({"thread_id": "t\x00"}, ["c"]),
         ({"decision": "pass", "risk_tier": "high"}, ["c"]),
+        ({"verdict": "unchecked"}, ["b"]),
+        ({"text": "straSSE WHERE"}, ["b"]),
+        ({"text": "100%_"}, ["c"]),
+        ({"text": "shown"}, ["c"]),
+        ({"text": " "}, ["a", "b", "c"]),
+        ({"text": "rev\x00\ud800"}, ["c"]),
+        ({"text": "where", "verdict": "no_claims"}, []),
     ],
 )
 def test_records_are_found_by_what_stands_in_them(
@@ -129,10 +137,14 @@ def test_records_are_found_by_what_stands_in_them(
             decision=Decision(action="review"),
             review=Review(status="waiting"),
             risk_tier="high",
+            verdict="unchecked",
+            question="Where is the Straße?",
         ),
         record(
             "c",
             time=NOW + timedelta(hours=2),
+            original_answer="100%_ of it, rev\x00\ud800",
+            shown_answer="It was shown.",
             query_class="sensitive",
             risk_tier="high",
             versions=Versions(verifier="EmbeddedVerifier"),
@@ -262,6 +274,17 @@ def test_what_reviewers_write_is_redacted_as_other_texts_are(sqlite_url: str) ->
     assert kept.review.note == "by [name]"
 
 
+def test_no_text_of_what_was_deleted_is_left_in_any_file(sqlite_url: str, tmp_path: Path) -> None:
+    with SQLAuditLog(sqlite_url) as log:
+        filled(log, *(record(name, question="SECRET " * 900) for name in names(20)))
+        filled(log, record("kept", time=datetime.now(UTC) + timedelta(days=1)))
+        assert any(b"SECRET" in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+        assert log.prune(older_than=timedelta(0)) == 20
+        left = [path.name for path in tmp_path.iterdir() if b"SECRET" in path.read_bytes()]
+        assert not left
+        assert ids(log.records()) == ["kept"]
+
+
 def test_old_records_are_deleted_but_not_those_that_wait_unless_asked(log: SQLAuditLog) -> None:
     old = datetime.now(UTC) - timedelta(days=40)
     waiting = Review(status="waiting")
@@ -320,9 +343,19 @@ def test_sqlite_runs_in_wal_mode_in_files_for_their_owner_only(
     assert modes == {0o600}
 
 
-def test_tables_of_version_one_are_brought_to_version_two_with_their_records(
+def test_tables_of_version_one_are_brought_to_the_latest_with_their_records(
     postgres: Cluster, sqlite_url: str, tmp_path: Path
 ) -> None:
+    kept = record("a", question="Wo ist die Straße?", review=Review(status="waiting"))
+    old = {
+        **dict.fromkeys(("source", "decision", "verdict"), "x"),
+        "id": "a",
+        "time": NOW,
+        "revision": 0,
+        "review_status": "waiting",
+        "review": kept.review.model_dump_json(),
+        "record": kept.to_json(),
+    }
     for url in (postgres.url, sqlite_url):
         with SQLAuditLog(url, spill_folder=tmp_path / "spill") as log:
             for table in ("groundedness_audit", "groundedness_audit_schema"):
@@ -330,14 +363,23 @@ def test_tables_of_version_one_are_brought_to_version_two_with_their_records(
                     connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
             _sql_schema.upgrade(log._store._engine, to=1)
             assert version_of(log) == 1
-            log._store._ready = True  # as a process of the older version
-            filled(log, record("a"))
+            columns = [_sql_schema.records.c[name] for name in old]
+            with log._store._engine.begin() as connection:
+                older = sqlalchemy.table("groundedness_audit", *map(plain, columns))
+                rows = [{**old, "id": f"{n:04}"} for n in range(1200)]
+                damaged = {**old, "id": "damaged", "record": "{}"}
+                connection.execute(older.insert(), [*rows, damaged])
         with SQLAuditLog(url, spill_folder=tmp_path / "spill") as log:
             log.upgrade()
-            assert version_of(log) == _sql_schema.LATEST == 2
-            assert ids(log.records()) == ["a"]
+            assert version_of(log) == _sql_schema.LATEST == 3
+            assert log.count(text="STRASSE") == 1200
+            assert log.count() == 1201
             found = inspect(log._store.engine).get_indexes("groundedness_audit")
             assert "groundedness_audit_review" in {index["name"] for index in found}
+
+
+def plain(column: Any) -> Any:
+    return sqlalchemy.column(column.name, column.type)
 
 
 def version_of(log: SQLAuditLog) -> int:

@@ -105,6 +105,24 @@ def test_a_reviewer_who_was_first_in_the_queue_is_not_overruled_by_the_run_that_
     log.close()
 
 
+@pytest.mark.parametrize("corrects", [True, False])
+def test_an_answer_that_waits_brings_its_correction_if_there_is_one(
+    how: How, log: SQLAuditLog, *, corrects: bool
+) -> None:
+    check, _ = checker(on_contradicted="correct" if corrects else "annotate")
+    middleware = GroundednessMiddleware(check, on_ungrounded="review", audit_log=log)
+    agent = agent_of(call(), FALSE, middleware=middleware, checkpointer=InMemorySaver())
+    paused = run(agent, QUESTION, how, THREAD)
+    [waits] = recorded(log)
+    assert waits.suggested_answer == paused["__interrupt__"][0].value["suggestion"]
+    assert (waits.suggested_answer is not None) == corrects
+    run(agent, Command(resume={"type": "edit", "answer": "About $2B."}), how, THREAD)
+    [decided] = recorded(log)
+    assert decided.suggested_answer == waits.suggested_answer
+    assert decided.shown_answer == "About $2B."
+    log.close()
+
+
 def test_an_answer_that_is_sent_back_by_the_reviewer_and_the_one_after_it_have_a_record_each(
     how: How, log: SQLAuditLog
 ) -> None:

@@ -140,6 +140,8 @@ def failure(outcome: Outcome) -> str:
 def test_reviewed_answers_give_thresholds_that_a_checker_loads(
     run: Run, database: str, tmp_path: Path
 ) -> None:
+    other = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.png")
+    assert "--plot draws SVG, not .png" in failure(other)
     outcome = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.svg")
     assert outcome.code == 0, outcome.err
     assert "in-sample" in outcome.out

@@ -336,6 +336,22 @@ def test_a_sentence_leaves_before_the_answer_ends_where_the_rules_allow_it() -> 
 
 
 @pytest.mark.parametrize(
+    "policy",
+    [
+        {"untrusted": "block"},
+        {"rules": [rule("block", trust_score={"below": 0.0})]},
+        {"rules": [rule("block", trust_score={"unknown": True})]},
+        {"rules": [rule("block", trust_score={"below": 0.0, "unknown": True})]},
+    ],
+)
+def test_text_leaves_as_soon_as_no_score_can_block_it(policy: dict[str, Any]) -> None:
+    guarding = GroundednessGuard(checker(policy, trust_threshold=0.0), on_unchecked="release")
+    text, when = leaving(guarding, words("True one. False two. True 3."))
+    assert text == "True one. False two. True 3. "
+    assert when[0] < 5
+
+
+@pytest.mark.parametrize(
     "when",
     [
         {"trust_score": {"below": 0.1}},

@@ -93,3 +93,15 @@ def result(**fields: Any) -> GroundednessResult:
 def record(number: int = 0, *, of: dict[str, Any] | None = None, **fields: Any) -> AuditRecord:
     known = {"id": f"record-{number}", "time": EPOCH + timedelta(hours=number)}
     return AuditRecord.from_result(result(**(of or {})), **{**known, **fields})
+
+
+def bare(number: int, **fields: Any) -> AuditRecord:
+    """A record that waits, with little in it."""
+    known: dict[str, Any] = {
+        "id": f"record-{number}",
+        "time": EPOCH + timedelta(seconds=number),
+        "verdict": "grounded",
+        "decision": Decision(action="review"),
+        "review": {"status": "waiting"},
+    }
+    return AuditRecord(**{**known, **fields})

@@ -10,10 +10,9 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_groundedness import AuditError, AuditRecord, Claim, ClaimVerdict, SQLAuditLog
-from langchain_groundedness.review import _search as searching
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
-from review.records import ANSWER, HOSTILE, record, result
+from review.records import ANSWER, HOSTILE, bare, record, result
 
 Keep = Callable[..., AuditRecord]
 
@@ -92,18 +91,16 @@ def test_pages_hold_every_record_once(ada: Browser, keep: Keep, asked: dict[str,
     assert seen == [f"Q{n}" for n in range(60)]
 
 
-def test_a_search_that_would_take_too_long_goes_on_when_asked(
-    ada: Browser, keep: Keep, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("asked", [{"text": "needle"}, {"verdict": "unchecked"}])
+def test_what_waits_is_found_however_much_else_does(
+    ada: Browser, log: SQLAuditLog, asked: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(searching, "_MOST_READ", 4)
-    monkeypatch.setattr(searching, "_READ_AT_ONCE", 2)
-    keep(*(record(n, question="needle" if n == 5 else "hay") for n in range(6)))
-    page = ada.get("/", text="needle")
-    assert titles(page) == []
-    assert "there is more to search" in text_of(page.text)
-    onward = re.search(r'rel="next"[^>]*href="([^"]*)"', page.text)
-    assert onward
-    assert titles(ada.get(unescape(onward[1]))) == ["needle"]
+    for n in range(2_100):
+        log.record(bare(n, question="Hay"))
+    log.record(bare(2_100, question="Needle", verdict="unchecked"))
+    assert log.flush()
+    assert titles(ada.get("/", **asked)) == ["Needle"]
+    assert "Needle" in text_of(ada.get("/next", **asked).text)
 
 
 @pytest.mark.parametrize("after", ["nonsense", "|", "2026-03-01|x|y", "\x00"])
@@ -388,6 +385,20 @@ def test_the_suggested_correction_can_be_sent_as_the_edited_answer(
     found = log.get(kept.id)
     assert found
     assert found.review.answer == "Revenue was [CORRECTED: $2.1B]."
+
+
+def test_a_suggestion_is_shown_and_is_what_an_edit_begins_with(
+    ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    suggestion = "Revenue was <b>$2.1B</b> in Q3."
+    kept = keep(record(source="middleware", shown_answer=None, suggested_answer=suggestion))
+    page = ada.get(f"/records/{kept.id}").text
+    assert page.count("Revenue was &lt;b&gt;$2.1B&lt;/b&gt; in Q3.") == 2
+    assert "Suggested in its place" in text_of(page)
+    ada.decide(kept, "edit", answer=suggestion)
+    found = log.get(kept.id)
+    assert found
+    assert (found.review.action, found.review.answer) == ("edit", suggestion)
 
 
 def test_a_record_that_nobody_asked_about_can_be_overruled(

@@ -5,7 +5,8 @@ from importlib.resources import files
 
 import pytest
 
-CSS = (files("langchain_groundedness.review") / "static" / "review.css").read_text("utf-8")
+LOOK = (files("langchain_groundedness") / "static" / "look.css").read_text("utf-8")
+CSS = LOOK + (files("langchain_groundedness.review") / "static" / "review.css").read_text("utf-8")
 JS = (files("langchain_groundedness.review") / "static" / "review.js").read_text("utf-8")
 
 VERDICTS = ("supported", "contradicted", "unverifiable", "unchecked")

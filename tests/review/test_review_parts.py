@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from langchain_groundedness import Citation, Claim, ClaimVerdict
+from langchain_groundedness._segments import cut
 from langchain_groundedness.review._filters import CHOICES, Filters
 from langchain_groundedness.review._guard import host_of, is_loopback
 from langchain_groundedness.review._item import Item
-from langchain_groundedness.review._segments import cut
 from langchain_groundedness.review._sessions import Sessions
 from review.records import ANSWER, CLAIMS, EPOCH, record
 

@@ -12,6 +12,7 @@ __all__ = [
     "Target",
     "between",
     "choose",
+    "highest",
     "numbered",
     "parted",
     "resampled",
@@ -29,10 +30,13 @@ _TAILS = (2.5, 97.5)
 _MOST_DIGITS = 12
 
 
+Kind = Literal["precision", "recall"]
+
+
 class Target(NamedTuple):
     """What a threshold shall reach."""
 
-    kind: Literal["precision", "recall"]
+    kind: Kind
     value: float
     """Least share, above 0, at most 1."""
 
@@ -76,6 +80,20 @@ def choose(found: Scored, target: Target) -> float | None:
         The threshold, as round as it can be between two scores; `None` if none reaches the target.
     """
     return _Sorted(found).choose(np.ones(len(found.scores)), target)
+
+
+def highest(found: Scored, kind: Kind) -> float:
+    """Give the highest precision or recall that any threshold reaches.
+
+    Args:
+        found: The samples.
+        kind: Which of the two.
+
+    Returns:
+        The share; 0 if no sample can pass.
+    """
+    lined_up = _Sorted(found)
+    return float(lined_up.shares(np.ones(len(found.scores)), kind).max(initial=0.0))
 
 
 def resampled(
@@ -146,12 +164,13 @@ def shares(
     return _share(right, int(passes.sum()), precision), _share(right, int(good.sum()), recall)
 
 
-def wilson(hits: int, of: int) -> tuple[float, float]:
-    """Give the 95 % score interval of a share (Wilson 1927).
+def wilson(hits: int, of: int, *, z: float = _Z) -> tuple[float, float]:
+    """Give the score interval of a share (Wilson 1927).
 
     Args:
         hits: How many are counted.
         of: Of how many; at least 1.
+        z: Of the normal distribution; by default for 95 %.
 
     Returns:
         Its ends, 0 to 1.
@@ -160,9 +179,9 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
         >>> [round(end, 2) for end in wilson(20, 20)]
         [0.84, 1.0]
     """
-    share, square = hits / of, _Z * _Z
+    share, square = hits / of, z * z
     middle = (share + square / (2 * of)) / (1 + square / of)
-    wide = _Z * math.sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
+    wide = z * math.sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
     return max(middle - wide, 0.0), min(middle + wide, 1.0)
 
 
@@ -180,28 +199,25 @@ class _Sorted:
             self._ends = self._ends[:0]
 
     def choose(self, weights: Floats, target: Target) -> float | None:
-        good = float(weights @ self._good)
-        if not len(self._ends) or not good:
+        # Compared as shares: 0.95 * 20 is more than 19 to a computer, but 19 / 20 is 0.95.
+        enough = np.flatnonzero(self.shares(weights, target.kind) >= target.value)
+        if not len(enough):
             return None
+        return self._threshold(int(enough[0 if target.kind == "recall" else -1]))
+
+    def shares(self, weights: Floats, kind: Kind) -> Floats:
+        """Give precision or recall at each end, 0 where there is nothing to take a share of."""
         here = weights[self._order]
         hits = np.cumsum(here * self._good[self._order])[self._ends]
-        passing = np.cumsum(here)[self._ends]
-        if target.kind == "recall":
-            enough = np.flatnonzero(hits >= target.value * good - _SLACK)
-            place = int(enough[0]) if len(enough) else None
-        else:
-            enough = np.flatnonzero((hits >= target.value * passing - _SLACK) & (passing > 0))
-            place = int(enough[-1]) if len(enough) else None
-        return None if place is None else self._threshold(place)
+        of = np.cumsum(here)[self._ends]
+        if kind == "recall":
+            of = np.full_like(hits, weights @ self._good)
+        return np.divide(hits, of, out=np.zeros_like(hits), where=of > 0)
 
     def _threshold(self, place: int) -> float:
         level = float(self._scores[self._ends[place]])
         last = place + 1 == len(self._ends)
         return level if last else between(float(self._scores[self._ends[place + 1]]), level)
-
-
-_SLACK = 1e-9
-"""0.95 * 20 is more than 19 to a computer."""
 
 
 def between(low: float, high: float) -> float:

@@ -1,15 +1,19 @@
 """Which threshold is chosen, stated as properties of any scores."""
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_groundedness.calibration._threshold_choice import (
+from langchain_groundedness._threshold_choice import (
     Scored,
     Target,
     between,
     choose,
+    highest,
     numbered,
     parted,
     resampled,
@@ -62,12 +66,23 @@ def test_chosen_threshold_reaches_the_target_and_none_is_chosen_only_if_none_doe
     figure = FIGURES[kind]
     levels = {score for score, _ in rows if score > float("-inf")}
     reaching = [
-        level for level in levels if (figure(rows, level) or 0) >= share - 1e-9
+        level for level in levels if (figure(rows, level) or 0) >= share
     ] if any(good for _, good in rows) else []  # fmt: skip
     if threshold is None:
         assert not reaching
     else:
-        assert (figure(rows, threshold) or 0) >= share - 1e-9
+        assert (figure(rows, threshold) or 0) >= share
+
+
+@pytest.mark.parametrize("kind", ["precision", "recall"])
+@settings(deadline=None)
+@given(rows=ROWS)
+def test_the_highest_share_is_the_best_target_that_can_be_reached(kind: Any, rows: Rows) -> None:
+    best = highest(scored(rows), kind)
+    if best:
+        assert choose(scored(rows), Target(kind, best)) is not None
+    if best < 1:
+        assert choose(scored(rows), Target(kind, math.nextafter(best, 2))) is None
 
 
 @settings(deadline=None)

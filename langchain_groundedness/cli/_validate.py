@@ -1,0 +1,275 @@
+"""The command `langchain-groundedness validate`.
+
+Exit codes: 0 every row has passed or was rejected, 1 some could not be checked or read, 2 nothing
+could be validated (bad input included), 130 interrupted.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from langchain_core.embeddings import Embeddings
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending, one_line
+from langchain_groundedness.cli._models import load_model
+from langchain_groundedness.cli._validation_table import render_validation
+from langchain_groundedness.evals import (
+    AnswerValidator,
+    CompositeScore,
+    ValidatedRow,
+    ValidationSummary,
+    validate,
+)
+from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
+from langchain_groundedness.evals.datasets import open_dataset
+from langchain_groundedness.exceptions import GroundednessError, require
+
+__all__ = ["HELP", "validate_command"]
+
+SOME_UNCHECKED = 1
+_FIELDS = {"contexts": "documents", "context": "documents"}
+"""Other names of parts of a row."""
+
+HELP = """Part a data set in two: rows that may be learnt from, and rows that may not.
+
+\b
+Examples:
+  langchain-groundedness validate qa.jsonl --passed passed.jsonl --rejected rejected.jsonl
+  langchain-groundedness validate qa.csv --passed p.jsonl --rejected r.jsonl \\
+      --column answer=reply --column documents=sources --sweep
+  langchain-groundedness validate qa.jsonl --passed p.jsonl --rejected r.jsonl \\
+      --model openai:gpt-4o-mini --minimum correctness=0.5
+
+\b
+Stage 1 looks for the claims of each answer in its documents. Stage 2, with --model, judges
+relevance, correctness and completeness of the answers that passed the first. Rows that could not
+be checked go to the rejected ones, with the reason. The same command goes on where it was stopped.
+Exit code: 0 every row has passed or was rejected, 1 some could not be checked or read, 2 it could
+not be done, 130 interrupted.
+"""
+
+
+def validate_command(  # noqa: PLR0913  (each is an option of the command)
+    *,
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="IN...", help="Files or folders: question, answer, contexts."),
+    ],
+    passed: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="For rows that pass.")],
+    rejected: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="For the others.")],
+    summary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="For the summary, options and sweep; by default beside --passed.",
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART=NAME",
+            help="Column of question, answer, documents, label or id, where its name does not say.",
+        ),
+    ] = None,
+    layout: Annotated[
+        Literal["rows", "claims"],
+        typer.Option(
+            "--format",
+            help="rows: each record is one. claims: records with documents, and claims that name "
+            "them by documents_id.",
+        ),
+    ] = "rows",
+    separator: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What stands between documents written in one text."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Validate this many rows only, the first ones.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROVIDER:NAME",
+            help="Chat model for what similarity leaves open, and for stage 2.",
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
+    ] = None,
+    embeddings: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROVIDER:NAME",
+            help="Embeddings that give the similarity; without them, the embedded verifier does.",
+        ),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Thresholds that `calibrate` has written, for --accept and --reject.",
+        ),
+    ] = None,
+    accept: Annotated[
+        float, typer.Option(help="Similarity from which a claim is supported.")
+    ] = 0.75,
+    reject: Annotated[float, typer.Option(help="Similarity below which it is not.")] = 0.5,
+    min_source: Annotated[
+        float, typer.Option(help="Share of claims to be supported to pass stage 1.")
+    ] = 0.5,
+    pass_score: Annotated[float, typer.Option(help="Composite score from which a row passes.")] = (
+        0.7
+    ),
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCORE=NUMBER", help="Of source, relevance, correctness, completeness."
+        ),
+    ] = None,
+    minimum: Annotated[
+        list[str] | None, typer.Option(metavar="SCORE=NUMBER", help="Least value of one score.")
+    ] = None,
+    on_contradicted: Annotated[
+        Literal["reject", "count"],
+        typer.Option(help="Reject answers that the documents contradict, or count such claims."),
+    ] = "reject",
+    evidence: Annotated[
+        Literal["documents", "cited"],
+        typer.Option(help="Look in all documents, or only in those that the answer cites."),
+    ] = "documents",
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Go on with the files, or begin them anew.")
+    ] = True,
+    retry_unchecked: Annotated[
+        bool, typer.Option("--retry-unchecked", help="Try rows again that could not be checked.")
+    ] = False,
+    max_concurrency: Annotated[int, typer.Option(min=1, help="Most rows at a time.")] = 16,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Show what other thresholds would let pass.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON, for a program.")
+    ] = False,
+) -> None:
+    """Validate; `HELP` tells the user the rest."""
+    with ending("cannot validate"):
+        weights = {**DEFAULT_WEIGHTS, **_numbers(weight, "--weight")}
+        validator = AnswerValidator(
+            model=load_model(model, base_url),
+            embeddings=_load_embeddings(embeddings),
+            calibration=calibration,
+            accept=accept,
+            reject=reject,
+            min_source=min_source,
+            pass_score=pass_score,
+            composite=CompositeScore(weights=weights, minimums=_numbers(minimum, "--minimum")),
+            on_contradicted=on_contradicted,
+            evidence=evidence,
+        )
+        columns = {_FIELDS.get(k, k): name for k, name in _pairs(column, "--column").items()}
+        rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
+        told = summary or passed.with_suffix(".summary.json")
+        try:
+            with _progress() as shown:
+                found = validate(
+                    rows,
+                    passed=passed,
+                    rejected=rejected,
+                    summary=told,
+                    validator=validator,
+                    fresh=not resume,
+                    retry_unchecked=retry_unchecked,
+                    max_concurrency=max_concurrency,
+                    on_begin=shown.begin,
+                    on_row=shown.advance,
+                )
+        except KeyboardInterrupt:
+            _print(_interrupted(told), sweep=sweep, as_json=as_json)
+            raise typer.Exit(INTERRUPTED) from None
+        _print(found, sweep=sweep, as_json=as_json)
+        if not as_json:
+            typer.echo(f"written to {passed}, {rejected} and {told}")
+        if found.unchecked or found.bad_rows:
+            raise typer.Exit(SOME_UNCHECKED)
+
+
+class _Shown:
+    """A bar on stderr, if that is a terminal."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("validating", total=None)
+        self._passed = 0
+
+    def begin(self, rows: int) -> None:
+        self._bar.update(self._task, total=rows)
+
+    def advance(self, row: ValidatedRow) -> None:
+        self._passed += row.outcome == "passed"
+        self._bar.update(self._task, advance=1, description=f"{self._passed} passed")
+
+
+@contextmanager
+def _progress() -> Iterator[_Shown]:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    bar = Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    )
+    with bar:
+        yield _Shown(bar)
+
+
+def _print(found: ValidationSummary | None, *, sweep: bool, as_json: bool) -> None:
+    if found is None:
+        return
+    if as_json:
+        typer.echo(json.dumps(found.model_dump(mode="json"), indent=2))
+    else:
+        Console().print(render_validation(found, sweep=sweep))
+
+
+def _interrupted(path: Path) -> ValidationSummary | None:
+    """Read the summary of a run that was interrupted, if it got so far."""
+    try:
+        return ValidationSummary.model_validate(json.loads(path.read_text("utf-8"))["summary"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
+    pairs = {}
+    for each in given or ():
+        name, equals, value = each.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            msg = f"{option} takes NAME=VALUE, such as {option} answer=reply"
+            raise CannotCheckError(msg)
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _numbers(given: Sequence[str] | None, option: str) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in _pairs(given, option).items()}
+    except ValueError:
+        msg = f"{option} takes SCORE=NUMBER, such as {option} correctness=0.5"
+        raise CannotCheckError(msg) from None
+
+
+def _load_embeddings(name: str | None) -> Embeddings | None:
+    if name is None:
+        return None
+    init = require("langchain.embeddings", extra="agents").init_embeddings
+    try:
+        made: Embeddings = init(name)
+    except GroundednessError:
+        raise
+    except Exception as error:
+        msg = f"embeddings {name}: {one_line(error)}"
+        raise CannotCheckError(msg) from error
+    return made

@@ -1,0 +1,362 @@
+"""Whether an example may go into a data set: do its documents support it, then is it good."""
+
+from typing import Any, Literal, NamedTuple, Self
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from typing_extensions import override
+
+from langchain_groundedness._causes import cause
+from langchain_groundedness._options import AnyRunnable, OptionsAlone
+from langchain_groundedness._usage import UsageCounter, counted
+from langchain_groundedness.claims import SentenceClaimExtractor
+from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS, AnswerQualityEvaluator
+from langchain_groundedness.evals.columns import read_row
+from langchain_groundedness.evals.composite import CompositeScore
+from langchain_groundedness.evals.validation._calibrated import Bands, calibrated
+from langchain_groundedness.evals.validation._cited import cited
+from langchain_groundedness.evals.validation._criteria import SOURCE, Criteria
+from langchain_groundedness.evals.validation._source import (
+    GateListener,
+    listening,
+    source_verifier,
+)
+from langchain_groundedness.evals.validation.values import (
+    Outcome,
+    ReasonCode,
+    RowValidation,
+    ValidationReason,
+)
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.exceptions import (
+    ConfigurationError,
+    GroundednessError,
+    MissingDependencyError,
+)
+from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.structured import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness.types import GroundednessResult
+
+__all__ = ["AnswerValidator"]
+
+
+class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
+    """Validates an example of question, answer and documents in two stages.
+
+    Stage 1 looks for each claim of the answer in the documents. At a similarity from `accept` on
+    it is supported, below `reject` it is not, and between the two the judge decides; numbers, names
+    and negations that differ are never settled by the similarity of embeddings. Without
+    `embeddings`, the probability that the embedded verifier gives takes the place of the
+    similarity: it is calibrated, and compares numbers, names and negations itself. A contradiction
+    that it sees goes to the judge all the same, since it costs the row. The judge is the model, or
+    `verifier`; without either the embedded verifier has the last word, and what lies between is
+    supported.
+
+    An answer that the documents contradict is rejected. Else its source score is the share of
+    claims that is supported, and half of them are enough to go on: a part that is not covered makes
+    the score lower, not the row a failure.
+
+    Stage 2, for rows that passed the first and only with a model, scores relevance, correctness and
+    completeness in a call of its own; brevity costs nothing. The composite is the weighted mean of
+    the four scores, and the row passes from `pass_score` on. Without a model it is the source score
+    alone. An answer without claims, such as "I don't know", has no source score; a model judges it
+    by the other three, and without a model it is `unchecked`.
+
+    What could not be checked, for whatever reason, is `unchecked`, and has not passed.
+
+    Bands, weights and the 0.7 are those of the two-stage pipelines in use for question-answer data;
+    0.75 and 0.5 fit sentence embeddings. Measure on yours: `calibration` takes its thresholds
+    `settle_supported`, `settle_unsupported` and `support` from a file.
+
+    Example:
+        >>> validator = AnswerValidator()
+        >>> found = validator.invoke(
+        ...     {
+        ...         "question": "How old is the bridge?",
+        ...         "answer": "The bridge was built in 1890.",
+        ...         "contexts": ["The bridge was built in 1890 and restored in 1962."],
+        ...     }
+        ... )
+        >>> found.outcome, found.scores
+        ('passed', {'source': 1.0})
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    model: AnyRunnable | None = None
+    """Chat model: judges what similarity leaves open, and the quality."""
+    embeddings: Embeddings | None = None
+    """Give the similarity; `None` for the embedded verifier's probability."""
+    verifier: AnyRunnable | None = None
+    """Judges what similarity leaves open instead of the model."""
+    extractor: AnyRunnable | None = None
+    """Finds the claims; by default sentences, which costs no call."""
+    quality: AnyRunnable | None = None
+    """Scores the quality: from an `EvaluationRow` to a `RowScore` with `relevance`, `correctness`
+    and `completeness` in its details; by default an `AnswerQualityEvaluator`, if there is a model.
+    """
+    calibration: Any = None
+    """A `Calibration`, or the path of its file: its thresholds take the place of those below."""
+    accept: float = Field(default=0.75, ge=-1, le=1)
+    """Similarity from which a claim is supported."""
+    reject: float = Field(default=0.5, ge=-1, le=1)
+    """Similarity below which it is not."""
+    min_source: float = Field(default=0.5, ge=0, le=1)
+    """Least share of supported claims to pass stage 1."""
+    on_contradicted: Literal["reject", "count"] = "reject"
+    """What a contradicted claim does: reject the row, or count as one that is not supported."""
+    evidence: Literal["documents", "cited"] = "documents"
+    """What claims are looked for in: all documents, or only those that the answer cites. Paths are
+    compared without leading folders, case and encoding."""
+    pass_score: float = Field(default=0.7, ge=0, le=1)
+    """Composite score from which a row passes."""
+    composite: CompositeScore = CompositeScore()
+    """Weights of the scores, and least values of single ones:
+    `CompositeScore(minimums={"correctness": 0.5})`."""
+
+    _made: "_Stages | None" = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        known = {SOURCE, *QUALITY_DIMENSIONS}
+        if not self.composite.weights.get(SOURCE) or not known.issuperset(self.composite.weights):
+            names = ", ".join(sorted(known))
+            msg = f"composite: weights may name {names}; that of {SOURCE} must be above 0"
+            raise ValueError(msg)
+        self._stages()
+        return self
+
+    @property
+    def bands(self) -> Bands:
+        """The thresholds of similarity in force, those of the calibration included."""
+        return self._stages().bands
+
+    @property
+    def criteria(self) -> Criteria:
+        """The thresholds of a row as a whole."""
+        return Criteria(
+            pass_score=self.pass_score,
+            min_source=self.min_source,
+            on_contradicted=self.on_contradicted,
+            composite=self.composite,
+        )
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether another verifier decides what similarity leaves open."""
+        return any(each is not None for each in (self.model, self.verifier, self.embeddings))
+
+    @property
+    def has_quality(self) -> bool:
+        """Whether there is a second stage."""
+        return self._stages().quality is not None
+
+    @override
+    def invoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> RowValidation:
+        """Validate a row.
+
+        Args:
+            input: An `EvaluationRow`, or a mapping with question, answer and contexts under any
+                of the names in `evals.columns.COLUMNS`.
+            config: Config for the calls.
+            **kwargs: None.
+
+        Returns:
+            What was found.
+
+        Raises:
+            ConfigurationError: The installation is broken.
+        """
+        return self._call_with_config(self._run, input, config, **kwargs)
+
+    @override
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> RowValidation:
+        return await self._acall_with_config(self._arun, input, config, **kwargs)
+
+    def _run(
+        self, value: Any, run_manager: CallbackManagerForChainRun, config: RunnableConfig
+    ) -> RowValidation:
+        row = read_row(value)
+        heard = _Heard.below(patch_config(config, callbacks=run_manager.get_child()))
+        found = drive(self._flow(row, heard.gate), heard.config)
+        return found.model_copy(update={"usage": heard.counter.usage})
+
+    async def _arun(
+        self, value: Any, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
+    ) -> RowValidation:
+        row = read_row(value)
+        heard = _Heard.below(patch_config(config, callbacks=run_manager.get_child()))
+        found = await adrive(self._flow(row, heard.gate), heard.config)
+        return found.model_copy(update={"usage": heard.counter.usage})
+
+    def _flow(self, row: EvaluationRow, gate: GateListener) -> Flow[RowValidation]:
+        try:
+            return (yield from self._validated(row, gate))
+        except (ConfigurationError, MissingDependencyError):
+            raise  # a broken installation fails every row: whoever called hears
+        except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
+            why = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
+            return _unchecked("failed", f"the validation failed: {why}")
+
+    def _validated(self, row: EvaluationRow, gate: GateListener) -> Flow[RowValidation]:
+        if not (row.answer or "").strip():
+            return _unchecked("no_answer", "the row has no answer")
+        evidence = cited(row, only_cited=self.evidence == "cited")
+        if isinstance(evidence, ValidationReason):
+            return _unchecked(evidence.code, evidence.text)
+        stages = self._stages()
+        source = CheckInput(
+            question=row.question, answer=evidence.answer, documents=evidence.documents
+        )
+        result: GroundednessResult = yield ModelCall(stages.checker, source)
+        found = RowValidation(
+            outcome="unchecked",
+            stage="source",
+            claims=gate.claims(result.claims, stages.bands),
+            citations=evidence.citations,
+        )
+        told = self._source_score(result)
+        if isinstance(told, _Ruling):
+            score = result.trust_score
+            scores = {} if score is None else {SOURCE: score}
+            return _ruled(found, told, scores=scores)
+        scores = {} if told is None else {SOURCE: told}
+        if stages.quality is None:
+            return self._composed(found, scores)
+        return (yield from self._judged(found, scores, row))
+
+    def _source_score(self, result: GroundednessResult) -> "float | _Ruling | None":
+        """Give the score of the first stage, or what the row is there already."""
+        labels = [verdict.verdict for verdict in result.claims]
+        against = self.criteria.against_source(labels)
+        if against is not None:
+            return _Ruling("rejected", against)
+        if "unchecked" in labels:
+            first = next(v.reason for v in result.claims if v.verdict == "unchecked")
+            text = f"{labels.count('unchecked')} of {len(labels)} claims not checked: {first}"
+            return _Ruling("unchecked", ValidationReason(code="claims_unchecked", text=text))
+        if labels:
+            return self.criteria.source_score(labels)
+        if result.decision.action != "pass":
+            text = "; ".join(result.decision.reasons) or "no claim was found in the answer"
+            return _Ruling("unchecked", ValidationReason(code="no_claims", text=text))
+        if self._stages().quality is None:
+            text = "the answer makes no claim, and without a chat model there is no other score"
+            return _Ruling("unchecked", ValidationReason(code="no_claims", text=text))
+        return None
+
+    def _judged(
+        self, found: RowValidation, scores: dict[str, float], row: EvaluationRow
+    ) -> Flow[RowValidation]:
+        found = found.model_copy(update={"stage": "quality"})
+        quality = self._stages().quality
+        assert quality is not None  # noqa: S101  (nobody asks without)
+        try:
+            said: RowScore = yield ModelCall(quality, row)
+        except (ConfigurationError, MissingDependencyError):
+            raise
+        except Exception as exc:  # noqa: BLE001  (what was found in stage 1 is kept)
+            text = f"the quality could not be judged: {cause(exc)}"
+            return _ruled(
+                found,
+                _Ruling("unchecked", ValidationReason(code="quality_unchecked", text=text)),
+                scores,
+            )
+        known = {name: said.details.get(name) for name in QUALITY_DIMENSIONS}
+        numbers = {name: share for name, v in known.items() if (share := _share(v)) is not None}
+        rest = {name: value for name, value in said.details.items() if name not in numbers}
+        found = found.model_copy(update={"quality": rest})
+        if said.status != "scored" or len(numbers) < len(QUALITY_DIMENSIONS):
+            text = f"the quality could not be judged: {said.reason or 'a score is missing'}"
+            return _ruled(
+                found,
+                _Ruling("unchecked", ValidationReason(code="quality_unchecked", text=text)),
+                scores,
+            )
+        return self._composed(found, {**scores, **numbers})
+
+    def _composed(self, found: RowValidation, scores: dict[str, float]) -> RowValidation:
+        combined = self.criteria.of_scores(scores)
+        if combined.score is None:
+            reason = ValidationReason(code="failed", text=f"no composite score: {combined.reason}")
+            return _ruled(found, _Ruling("unchecked", reason), scores)
+        against = tuple(self.criteria.against_scores(scores, combined.score))
+        return found.model_copy(
+            update={
+                "outcome": "rejected" if against else "passed",
+                "reasons": against,
+                "scores": scores,
+                "composite": combined.score,
+            }
+        )
+
+    def _stages(self) -> "_Stages":
+        if self._made is None:
+            bands = calibrated(
+                self.calibration,
+                Bands(self.accept, self.reject, None),
+                with_embeddings=self.embeddings is not None,
+            )
+            verifier = source_verifier(
+                bands=bands, embeddings=self.embeddings, model=self.model, verifier=self.verifier
+            )
+            checker = GroundednessRunnable(
+                verifier=verifier, extractor=self.extractor or SentenceClaimExtractor()
+            )
+            self._made = _Stages(bands, checker, self._quality())
+        return self._made
+
+    def _quality(self) -> AnyRunnable | None:
+        if self.quality is not None or self.model is None:
+            return self.quality
+        return AnswerQualityEvaluator(model=self.model)
+
+
+class _Stages(NamedTuple):
+    """What was made of the options."""
+
+    bands: Bands
+    checker: GroundednessRunnable
+    quality: AnyRunnable | None
+
+
+class _Ruling(NamedTuple):
+    outcome: Outcome
+    reason: ValidationReason
+
+
+class _Heard(NamedTuple):
+    """What listens to the calls for one row."""
+
+    config: RunnableConfig
+    gate: GateListener
+    counter: UsageCounter
+
+    @classmethod
+    def below(cls, config: RunnableConfig) -> "_Heard":
+        gate = GateListener()
+        child, counter = counted(quiet(listening(config, gate)))
+        return cls(child, gate, counter)
+
+
+def _share(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value <= 1 else None
+
+
+def _ruled(found: RowValidation, ruling: _Ruling, scores: dict[str, float]) -> RowValidation:
+    return found.model_copy(
+        update={"outcome": ruling.outcome, "reasons": (ruling.reason,), "scores": scores}
+    )
+
+
+def _unchecked(code: ReasonCode, text: str) -> RowValidation:
+    reason = ValidationReason(code=code, text=text)
+    return RowValidation(outcome="unchecked", stage="source", reasons=(reason,))

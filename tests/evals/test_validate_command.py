@@ -1,0 +1,177 @@
+"""`langchain-groundedness validate`, as users run it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from langchain_groundedness import cli
+from langchain_groundedness.cli import _validate
+from langchain_groundedness.evals import AnswerValidator, ValidatedRow
+from langchain_groundedness.testing import ScriptedChatModel
+
+BRIDGE = "The bridge was built in 1890. It is 40 m long."
+ROWS = [
+    {"id": "a", "question": "Age?", "answer": "The bridge was built in 1890.", "label": True},
+    {"id": "b", "question": "Age?", "answer": "The bridge was built in 1990.", "label": False},
+    {"id": "c", "question": "Length?", "answer": "It is 40 m long.", "label": True},
+]
+FILES = ("--passed", "p.jsonl", "--rejected", "r.jsonl")
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    write(ROWS)
+
+    def go(*arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as stopped:
+            cli.run(["validate", "in.jsonl", *FILES, *arguments])
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        assert "Traceback" not in captured.err
+        return Outcome(stopped.value.code, captured.out, captured.err)
+
+    return go
+
+
+def write(rows: list[dict[str, Any]]) -> None:
+    lines = (json.dumps({**row, "contexts": row.get("contexts", [BRIDGE])}) for row in rows)
+    Path("in.jsonl").write_text("\n".join(lines), "utf-8")
+
+
+def test_a_data_set_is_parted_and_summed_up(run: Run) -> None:
+    found = run()
+    assert found.code == 0
+    assert "2 of 3 rows passed (66.7%), 1 rejected" in found.out
+    assert "the documents contradict a claim" in found.out
+    assert "against 3 labels: balanced accuracy 1.00" in found.out
+    assert "source score alone" in found.out
+    assert "pass_score" not in found.out
+    assert len(Path("p.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_same_command_goes_on_and_shows_the_sweep(run: Run) -> None:
+    run()
+    found = run("--sweep")
+    assert "3 rows stood there already" in found.out
+    assert "pass_score 0.70 *" in found.out
+    assert "precision" in found.out
+
+
+def test_json_is_for_programs(run: Run) -> None:
+    found = run("--json", "--summary", "s.json")
+    told = json.loads(found.out)
+    assert (told["passed"], told["rejected"], told["complete"]) == (2, 1, True)
+    assert json.loads(Path("s.json").read_text("utf-8"))["summary"] == told
+
+
+def test_rows_that_cannot_be_read_or_checked_are_told_and_the_code_is_1(run: Run) -> None:
+    write([*ROWS, {"id": "d", "question": "?", "answer": "Old.", "contexts": [" "]}])
+    with Path("in.jsonl").open("a") as file:
+        file.write("\nnonsense\n")
+    found = run()
+    assert found.code == 1
+    assert "1 could not be checked, 1 could not be read" in found.out
+    assert "not read: line 5: no JSON" in found.out
+
+
+def test_columns_may_have_other_names(run: Run) -> None:
+    text = json.dumps({"reply": "It is 40 m long.", "sources": [BRIDGE]})
+    Path("in.jsonl").write_text(text, "utf-8")
+    found = run("--column", "answer=reply", "--column", "contexts=sources")
+    assert "1 of 1 rows passed" in found.out
+
+
+def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = {"relevance": 1.0, "correctness": 0.4, "completeness": 1.0}
+    model = ScriptedChatModel(
+        replies=lambda m: (
+            json.dumps({"reasoning": "So.", **scores})
+            if "You review answers" in m[0].text
+            else "C1: contradicted [1] | 1890"
+        )
+    )
+    monkeypatch.setattr(_validate, "load_model", lambda name, _: model if name else None)
+    found = run("--model", "some:model", "--minimum", "correctness=0.5", "--weight", "source=0.5")
+    assert found.code == 0
+    assert "0 of 3 rows passed" in found.out
+    assert "a score is below its minimum" in found.out
+    assert "source score alone" not in found.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--accept", "0.3"), "reject must not be above accept"),
+        (("--column", "answer"), "--column takes NAME=VALUE"),
+        (("--minimum", "correctness=much"), "--minimum takes SCORE=NUMBER"),
+        (("--weight", "charm=1"), "weights may name"),
+        (("--column", "answer=nothing"), "nothing"),
+        (("--base-url", "http://x"), "--base-url needs --model"),
+        (("--calibration", "gone.json"), "gone.json: No such file"),
+        (("--embeddings", "nobody:nothing"), "embeddings nobody:nothing"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(
+    run: Run, options: tuple[str, ...], said: str
+) -> None:
+    found = run(*options)
+    assert found.code == 2
+    assert said in found.err
+    assert found.err.startswith("cannot validate: ")
+    assert len(found.err.splitlines()) == 1
+    assert not Path("p.jsonl").exists()
+
+
+def test_other_options_need_fresh(run: Run) -> None:
+    run()
+    found = run("--pass-score", "0.9")
+    assert found.code == 2
+    assert "other options (pass_score)" in found.err
+    assert run("--pass-score", "0.9", "--fresh").code == 0
+
+
+def test_ctrl_c_shows_what_there_is_and_the_next_run_goes_on(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def interrupt(_: object, row: ValidatedRow) -> None:
+        seen.append(row.id)
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_validate._Shown, "advance", interrupt)
+        found = run("--max-concurrency", "1")
+    assert found.code == 130
+    assert "not complete: the same command goes on from here" in found.out
+    again = run()
+    assert again.code == 0
+    assert "2 of 3 rows passed" in again.out
+
+
+def test_what_is_shown_of_rows_cannot_steer_the_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        msg = "\x1b[31mred"
+        raise ValueError(msg)
+
+    monkeypatch.setattr(AnswerValidator, "__init__", fail)
+    found = run()
+    assert "\x1b" not in found.err
+    assert found.code == 2

@@ -1,0 +1,45 @@
+"""What a reviewer's edit says about the claims of an answer."""
+
+import pytest
+
+from langchain_groundedness import (
+    AuditedDocument,
+    AuditRecord,
+    Claim,
+    ClaimVerdict,
+    Decision,
+    Review,
+    ReviewExport,
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "edited", "label"),
+    [
+        ("It costs $2", "It costs $2 today.", "supported"),
+        ("It costs $2", "Now:\n It  costs $2, plus postage.", "supported"),
+        ("It costs $2", "It costs $2", "supported"),
+        ("It costs $2", "It costs $20.", "unsupported"),
+        ("It costs $2", "It costs $2.50.", "unsupported"),
+        ("It grew by 2", "It grew by 2%.", "unsupported"),
+        ("It is 3.", "It is 3.5 m.", "unsupported"),
+        ("2 people came.", "12 people came.", "unsupported"),
+        ("2 people came.", "1.2 people came.", "unsupported"),
+        ("Rome is old", "Rome is older than Bern.", "unsupported"),
+        ("日本は島国です。", "はい。日本は島国です。", "supported"),
+    ],
+)
+def test_a_claim_that_an_edit_has_changed_is_not_supported(
+    answer: str, edited: str, label: str
+) -> None:
+    claim = Claim(id="c1", text=answer, start=0, end=len(answer))
+    record = AuditRecord(
+        verdict="grounded",
+        decision=Decision(action="review"),
+        original_answer=answer,
+        claims=(ClaimVerdict(claim=claim, verdict="supported"),),
+        documents=(AuditedDocument(index=0, length=4, content="Text"),),
+        review=Review(status="decided", reviewer="ada", action="edit", answer=edited),
+    )
+    [row] = ReviewExport(unit="claim").rows([record])
+    assert row["label"] == label

@@ -1,0 +1,257 @@
+"""Reports as Markdown, as JUnit's XML, and in notebooks; thresholds for CI."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from review.records import HOSTILE, result
+
+from langchain_groundedness import (
+    BadRow,
+    ConfigurationError,
+    to_junit,
+    to_markdown,
+    write_report,
+)
+from langchain_groundedness.report._gate import judge
+from report.runs import hostile, large, row, run, scored, small
+
+
+def cases(text: str) -> dict[tuple[str, str], ET.Element | None]:
+    """What each case holds, by suite and name; `None` if it passes."""
+    root = ET.fromstring(text)  # noqa: S314  (ours)
+    return {
+        (suite.attrib["name"], case.attrib["name"]): next(iter(case), None)
+        for suite in root
+        for case in suite
+    }
+
+
+def kinds(text: str) -> dict[tuple[str, str], str]:
+    return {name: "" if found is None else found.tag for name, found in cases(text).items()}
+
+
+# --- Markdown ---
+
+
+def test_markdown_says_the_means_and_what_has_no_score() -> None:
+    text = to_markdown(small())
+    assert "| faithfulness | 0.750 | 0.500 to 1.000 | 2 | 1 | 1 |" in text
+    assert "| faithfulness | failed | 1 | the judge timed out |" in text
+    assert "> **!** 2 rows could not be read and were set aside." in text
+    assert "| 7 | – | no JSON |" in text  # noqa: RUF001
+
+
+def test_markdown_compares_with_another_run() -> None:
+    before = large(80, better=-0.4, seed=2, name="old | one")
+    text = to_markdown(large(80), baseline=before)
+    assert r"## Compared with old \| one" in text
+    said = text[text.index("## Compared") :]
+    line = next(each for each in said.splitlines() if each.startswith("| answer_quality "))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert float(cells[1]) < float(cells[2])
+    assert float(cells[3].removeprefix("▲ +")) > 0.3
+    assert cells[-1] == "more than chance, p < 0.001"
+
+
+@given(st.text(max_size=60))
+def test_a_text_stays_one_cell_without_html(text: str) -> None:
+    made = run(row(text, scored("m", None, reason=text)), keys=("m",), name=text)
+    lines = to_markdown(made).splitlines()
+    cell = next(line for line in lines if line.startswith("| m | failed"))
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", cell)) == 5
+    assert not set("<>") & set(cell)
+
+
+def test_hostile_texts_are_no_markdown() -> None:
+    text = to_markdown(hostile())
+    found = re.sub(r"</?(details|summary)>", "", text)
+    assert not re.search(r"<(?!br)", found)
+    assert "](javascript" not in text
+    assert "\x00" not in text
+
+
+# --- JUnit ---
+
+
+def test_a_row_below_the_threshold_fails_and_one_that_was_not_checked_is_an_error() -> None:
+    found = kinds(to_junit(small(), fail_under={"faithfulness": 0.8, "context_relevance": 0.2}))
+    assert found == {
+        ("faithfulness", "r-1"): "failure",
+        ("faithfulness", "r-2"): "",
+        ("faithfulness", "r-10"): "error",
+        ("faithfulness", "r-20"): "skipped",
+        ("faithfulness", "mean of all rows"): "failure",
+        ("context_relevance", "r-1"): "",
+        ("context_relevance", "r-2"): "",
+        ("context_relevance", "r-10"): "",
+        ("context_relevance", "r-20"): "skipped",
+        ("context_relevance", "mean of all rows"): "failure",  # two rows could not be read
+        ("data set", "line 7"): "error",
+        ("data set", "x"): "error",
+    }
+
+
+def test_the_numbers_of_the_suites_are_those_of_their_cases() -> None:
+    root = ET.fromstring(to_junit(small(), fail_under={"faithfulness": 0.8}))  # noqa: S314  (ours)
+    for suite in root:
+        inside = [case for case in suite]  # noqa: C416  (its children)
+        assert int(suite.attrib["tests"]) == len(inside)
+        for name, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert int(suite.attrib[name]) == len(suite.findall(f"testcase/{kind}"))
+    assert int(root.attrib["tests"]) == sum(len(suite) for suite in root)
+
+
+def test_without_thresholds_only_what_was_not_checked_is_an_error() -> None:
+    found = kinds(to_junit(small(), fail_under={}))
+    assert found["faithfulness", "r-1"] == ""
+    assert found["faithfulness", "r-10"] == "error"
+
+
+def test_an_interrupted_run_is_an_error() -> None:
+    found = cases(to_junit(run(row("a", scored("m", 1.0)), keys=("m",), complete=False),
+                           fail_under={"m": 0.5}))  # fmt: skip
+    assert found["m", "a"] is None
+    assert found["m", "mean of all rows"] is not None
+    assert found["data set", "whole data set"] is not None
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_text_makes_xml_that_can_be_read(name: str, reason: str) -> None:
+    made = run(row(name, scored(name, None, reason=reason)), keys=(name,), name=name)
+    text = to_junit(made, fail_under={name: 0.5})
+    text.encode("utf-8")
+    ET.fromstring(text)  # noqa: S314  (ours)
+
+
+# --- thresholds ---
+
+
+def test_rows_that_failed_or_could_not_be_read_do_not_pass_a_threshold() -> None:
+    rows = [row("a", scored("m", 1.0)), row("b", scored("m", None))]
+    made = run(*rows, keys=("m",), bad_rows=(BadRow(line=2, reason="x"),))
+    found = judge(made, {"m": 0.6})[0]
+    assert not found.passed
+    assert found.text == "m: 2 rows failed or could not be read, more than 0"
+    assert not judge(made, {"m": 0.6}, max_failed=1)[0].passed
+    assert judge(made, {"m": 0.6}, max_failed=2)[0].passed
+
+
+def test_all_that_is_wrong_with_a_metric_is_said() -> None:
+    made = run(row("a", scored("m", 0.5)), row("b", scored("m", None)), keys=("m",), complete=False)
+    assert judge(made, {"m": 0.6})[0].text == (
+        "m: 0.500 is below 0.6; 1 row failed or could not be read, more than 0; "
+        "the run was interrupted, rows are missing"
+    )
+
+
+def test_skipped_rows_do_not_count_but_a_metric_of_nothing_does_not_pass() -> None:
+    skipped = row("b", scored("m", None, status="skipped", reason="needs documents"))
+    assert judge(run(row("a", scored("m", 1.0)), skipped, keys=("m",)), {"m": 1.0})[0].passed
+    assert not judge(run(skipped, keys=("m",)), {"m": 0.0})[0].passed
+    assert not judge(run(keys=("m",)), {"m": 0.0})[0].passed
+
+
+def test_a_mean_just_below_does_not_read_as_if_it_was_there() -> None:
+    made = run(row("a", scored("m", 0.79999)), keys=("m",))
+    assert judge(made, {"m": 0.8})[0].text == "m: 0.79999 is below 0.8"
+
+
+@pytest.mark.parametrize("thresholds", [{"speed": 0.5}, {"faithfulness": float("nan")}])
+def test_a_threshold_that_means_nothing_is_refused(thresholds: dict[str, float]) -> None:
+    with pytest.raises(ConfigurationError, match=r"no metric 'speed'|finite"):
+        to_junit(small(), fail_under=thresholds)
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [("a.html", "<!doctype html>"), ("a.md", "# after"), ("a.XML", "<?xml version")],
+)
+def test_the_name_of_a_file_says_what_is_written(tmp_path: Path, name: str, beginning: str) -> None:
+    write_report(small(), tmp_path / name, fail_under={"faithfulness": 0.5})
+    assert (tmp_path / name).read_text("utf-8").startswith(beginning)
+
+
+def test_a_name_that_says_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"ends with \.html, \.md, \.xml"):
+        write_report(small(), tmp_path / "report.pdf")
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none/a\.html: No such file"):
+        write_report(small(), tmp_path / "none" / "a.html")
+
+
+# --- notebooks ---
+
+
+class Shape(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def shown(value: Any) -> Shape:
+    return Shape(value._repr_html_())
+
+
+def test_a_result_in_a_notebook_marks_claims_by_colour_and_by_sign() -> None:
+    found = shown(result())
+    assert "Revenue was $2.4B in Q31✗, up 12% from last year.2✓" in found.text
+    assert "✗ contradicted" in found.text
+    assert "! unchecked" in found.text
+    assert "the judge gave no verdict" in found.text
+    assert "Q3 report: Revenue was $2.1B in Q3" in found.text
+    assert found.tags.count("mark") == 3
+
+
+def test_a_result_in_a_notebook_keeps_the_colour_of_its_text() -> None:
+    styles = [value or "" for name, value in shown(result()).attributes if name == "style"]
+    colours = [found for style in styles for found in re.findall(r"(?<![-\w])color:([^;]+)", style)]
+    assert set(colours) == {"inherit"}
+
+
+def test_a_run_in_a_notebook_shows_its_metrics_and_what_is_missing() -> None:
+    found = shown(small())
+    assert re.search(r"faithfulness0\.7500\.500 to 1\.0002! 11", found.text)
+    assert "! 1 of 4 rows has a failed metric" in found.text
+
+
+def test_hostile_texts_in_a_notebook_are_texts() -> None:
+    made = hostile()
+    checked = made.rows[0].scores[0].result
+    for value in (made, checked):
+        found = shown(value)
+        assert not {"script", "img", "style", "iframe", "a"} & set(found.tags)
+        assert not [name for name, _ in found.attributes if name.startswith("on")]
+    assert HOSTILE.split("\n")[0] in shown(checked).text
+
+
+def test_the_display_is_loaded_when_a_notebook_asks_for_it() -> None:
+    code = """
+import sys
+from langchain_groundedness import EvaluationRun
+parts = [name for name in sys.modules if "_notebook" in name or "_groundedness.report" in name]
+assert not parts, parts
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
