@@ -1,24 +1,28 @@
 """Rows on their way to workers and back: a few at a time, as JSON."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._causes import cause
-from langchain_groundedness.evals._evaluation import Evaluation, Job
+from langchain_groundedness.evals._evaluation import Done, Evaluation, Job
 from langchain_groundedness.evals._parcels import Parcel
 from langchain_groundedness.evals._run_progress import RunProgress
-from langchain_groundedness.evals._schedule import drive_jobs, schedule
+from langchain_groundedness.evals._schedule import Broken, drive_jobs, schedule
 from langchain_groundedness.evals.datasets import LocatedRow, open_dataset
+from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.run_files import as_json
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRow, RowScore
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
 
 __all__ = ["COLUMN", "Answer", "ChunkWorker", "read_answer", "write_row", "written_chunk"]
 
+_DEATHS = 2
+"""How often a process may die of a chunk before its rows are evaluated one by one, and then of a
+row before that row counts as failed: machines go away without the fault of any row."""
 COLUMN = "chunk"
 """The column of Ray's tables; each of their rows is a chunk of rows."""
 
@@ -84,15 +88,21 @@ class ChunkWorker:
     """Evaluates chunks, in a process of its own; makes its evaluators once."""
 
     def __init__(
-        self, parcels: Sequence[Parcel], config: RunnableConfig, max_concurrency: int
+        self,
+        begin: Callable[[str], int],
+        parcels: Sequence[Parcel],
+        config: RunnableConfig,
+        max_concurrency: int,
     ) -> None:
         """Make the evaluators.
 
         Args:
+            begin: Told the name of what is begun, tells how often that was.
             parcels: The evaluators.
             config: Config for the calls.
             max_concurrency: Most rows at a time.
         """
+        self._begin = begin
         self._fault: str | None = None
         self._at_once = max_concurrency
         try:
@@ -128,12 +138,11 @@ class ChunkWorker:
             return ""
         begun, fault = perf_counter(), self._fault
         chunk = json.loads(text)
-        done: list[tuple[Job, EvaluatedRow]] = []
+        done: list[Done] = []
         if fault is None:
-            jobs = schedule(iter([_job(row) for row in chunk["rows"]]), self._at_once)
             try:
-                drive_jobs(jobs, self._evaluation.work, done.extend, self._at_once)
-            except Exception as exc:  # noqa: BLE001  (the run ends where it was begun, with the reason)
+                self._evaluate(str(chunk["number"]), [_job(row) for row in chunk["rows"]], done)
+            except Exception as exc:  # noqa: BLE001  (told where the run was begun, which ends it)
                 fault = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
         rows = [
             {
@@ -147,6 +156,29 @@ class ChunkWorker:
         return as_json(
             {"number": chunk["number"], "rows": rows, "seconds": seconds, "fault": fault}
         )
+
+    def _evaluate(self, number: str, jobs: Sequence[Job], done: list[Done]) -> None:
+        if self._begin(number) <= _DEATHS:
+            plan = schedule(iter(jobs), self._at_once)
+            drive_jobs(plan, self._evaluation.work, done.extend, self._at_once)
+            return
+        for job in jobs:  # one of them kills the process: find out which
+            if self._begin(f"{number}/{job.place}") > _DEATHS:
+                done.append(_condemned(job, self._evaluation.evaluators))
+                continue
+            found = self._evaluation.work(job)
+            if isinstance(found, Broken):
+                raise found.error
+            done.append(found)
+
+
+def _condemned(job: Job, evaluators: Sequence[Evaluator]) -> Done:
+    reason = f"the process of the worker died {_DEATHS} times while it evaluated this row alone"
+    scores = tuple(
+        job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=reason)
+        for each in evaluators
+    )
+    return Done(job, EvaluatedRow(row=job.located.row, scores=scores))
 
 
 def _job(found: Mapping[str, Any]) -> Job:

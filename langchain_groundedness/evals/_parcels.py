@@ -39,7 +39,7 @@ class Parcel(NamedTuple):
         """
         try:
             evaluator = self.whole or _loaded(self.plain)
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001  (packages, keys, options: all may be wrong there)
             msg = (
                 "an evaluator cannot be made on a worker; are its packages installed there, and "
                 f"its keys in the environment? ({_told(exc)})"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from langchain_groundedness.exceptions import ConfigurationError, require
@@ -23,6 +23,7 @@ _QUIET = {
 }
 """Nothing is sent to Ray's makers, GPUs stay visible to all, nothing is written to stderr, and, as
 Ray has it on other systems than Linux, its processes listen on the loopback interface only."""
+_PREFIX, _LONGEST_PLACE = "groundedness-ray-", 20
 _STORE_BYTES = 256 * 1024 * 1024
 """Rows on their way; they are no more than a few megabytes per worker."""
 
@@ -57,7 +58,7 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address is None:
             folder = stack.enter_context(
-                TemporaryDirectory(prefix="groundedness-ray-", ignore_cleanup_errors=True)
+                TemporaryDirectory(prefix=_PREFIX, dir=_place(), ignore_cleanup_errors=True)
             )
             options |= {
                 "address": "local",
@@ -85,6 +86,12 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
 def _import_path() -> str:
     """Let workers on this machine import what this process can."""
     return os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+
+
+def _place() -> Path | None:
+    """Find where a folder of Ray can be: paths of its sockets must be short."""
+    short = Path(os.sep, "tmp")
+    return short if len(gettempdir()) > _LONGEST_PLACE and short.is_dir() else None
 
 
 @contextmanager

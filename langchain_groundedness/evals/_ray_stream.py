@@ -1,5 +1,7 @@
 """A stream through Ray Data: chunks go in while others come out, in any order."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -8,8 +10,6 @@ from langchain_groundedness.exceptions import require
 
 __all__ = ["ChunkStream"]
 
-_RETRIES = 3
-"""How often a chunk is tried again whose worker has died: rows may be what kills it."""
 _WAITING_PER_WORKER = 2
 """Chunks that a worker is given, the one that it works on among them."""
 
@@ -22,10 +22,9 @@ class Feed:
 
     def __init__(self) -> None:
         """Start with nothing."""
-        import asyncio  # noqa: PLC0415  (made in the process of the actor)
-
         self._chunks: dict[int, str] = {}
-        self._put = self._end = 0
+        self._put = 0
+        self._begun: Counter[str] = Counter()
         self._is_last = False
         self._changed = asyncio.Condition()
 
@@ -48,6 +47,20 @@ class Feed:
             number: Its number.
         """
         self._chunks.pop(number, None)
+        for name in [each for each in self._begun if each.partition("/")[0] == str(number)]:
+            del self._begun[name]
+
+    async def begin(self, name: str) -> int:
+        """Count how often a worker has begun with something.
+
+        Args:
+            name: Number of the chunk, or that and the place of a row: `12/3041`.
+
+        Returns:
+            How often, now included.
+        """
+        self._begun[name] += 1
+        return self._begun[name]
 
     async def end(self) -> None:
         """Say that no more chunks will come."""
@@ -80,7 +93,7 @@ class ChunkStream:
         Args:
             ray: The module, connected to a cluster.
             workers: How many workers.
-            arguments: What a `ChunkWorker` is made with.
+            arguments: What a `ChunkWorker` is made with, after `begin`.
             cpus_per_worker: Processors that each is given.
         """
         self._ray = ray
@@ -97,14 +110,12 @@ class ChunkStream:
             )
             answers = chunks.map_batches(
                 ChunkWorker,
-                fn_constructor_args=arguments,
+                fn_constructor_args=(_Begin(self._feed), *arguments),
                 batch_size=1,
                 compute=data.ActorPoolStrategy(
                     size=workers, max_tasks_in_flight_per_actor=_WAITING_PER_WORKER
                 ),
                 num_cpus=cpus_per_worker,
-                max_restarts=-1,
-                max_task_retries=_RETRIES,
             )
             self._tables: Iterator[Mapping[str, Sequence[Any]]] = iter(
                 answers.iter_batches(batch_size=None, prefetch_batches=0)
@@ -150,6 +161,17 @@ class ChunkStream:
     def end(self) -> None:
         """Say that there will be no more chunks."""
         self._ray.get(self._feed.end.remote())
+
+
+class _Begin:
+    """Tells the feed what a worker begins with."""
+
+    def __init__(self, feed: Any) -> None:
+        self._feed = feed
+
+    def __call__(self, name: str) -> int:
+        ray: Any = require("ray", extra="ray")
+        return int(ray.get(self._feed.begin.remote(name)))
 
 
 def _on_this_machine(ray: Any) -> dict[str, Any]:

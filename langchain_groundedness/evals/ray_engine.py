@@ -106,6 +106,23 @@ class RayEngine:
                 if fault is not None:
                     raise ConfigurationError(fault)
 
+    def drive_to_the_end(self, evaluation: Evaluation) -> None:
+        """Carry an evaluation out, and close its files whatever happens.
+
+        Args:
+            evaluation: As for `drive`.
+
+        Raises:
+            ConfigurationError: As `drive`.
+            EvaluationError: As `drive`.
+        """
+        complete = False
+        try:
+            self.drive(evaluation)
+            complete = True
+        finally:
+            evaluation.end(complete=complete)
+
     def _opened(self, stack: ExitStack, arguments: tuple[Any, ...]) -> "_Passage":
         """Start workers, now that there is a row for them."""
         ray = stack.enter_context(cluster(self._workers, self._address))
@@ -195,24 +212,21 @@ class _Passage:
 
     def _answer(self) -> Answer:
         """Wait for an answer to a chunk that has none yet."""
+        why = "its stream ended"
         try:
             for text in self._answers:
                 answer = read_answer(text)
                 if answer is not None and answer.number in self._sent:
                     return answer
-        except Exception as exc:
-            raise self._lost(f"{type(exc).__name__}") from exc
-        raise self._lost("its stream ended")
-
-    def _lost(self, why: str) -> EvaluationError:
+        except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
+            why = type(exc).__name__
         ids = tuple(job.located.row.id for jobs in self._sent.values() for job in jobs.values())
         listed = ", ".join(ids[:_SHOWN]) + (" …" if len(ids) > _SHOWN else "")
         msg = (
-            f"Ray gave up ({why}) on one of {len(ids)} rows that were on their way ({listed}): a "
-            "worker could not be started, or died again and again, as one without memory does. "
-            "What is done is in the journal, if there is one, and the run can be resumed"
+            f"Ray gave up ({why}) while {len(ids)} rows were on their way ({listed}). What is done "
+            "is in the journal, if there is one: the run can be resumed"
         )
-        return EvaluationError(msg, row_ids=ids, result=None)
+        raise EvaluationError(msg, row_ids=ids, result=None)
 
 
 def _plain_config(config: RunnableConfig) -> RunnableConfig:

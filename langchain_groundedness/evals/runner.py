@@ -15,8 +15,8 @@ from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.datasets import DataSet, open_dataset
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.journal import Journal
-from langchain_groundedness.evals.tally import Price
 from langchain_groundedness.evals.ray_engine import make_engine
+from langchain_groundedness.evals.tally import Price
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
 
