@@ -42,6 +42,7 @@ LAYERS = (
 belongs to whoever imports it first in this order, so it has no entry."""
 
 OPTIONAL = (
+    "fsspec",
     "jinja2",
     "langchain",
     "langchain_classic",
@@ -52,6 +53,7 @@ OPTIONAL = (
     "opentelemetry",
     "psycopg",
     "pyarrow",
+    "ray",
     "rich",
     "rouge_score",
     "sacrebleu",

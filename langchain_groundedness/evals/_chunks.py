@@ -1,9 +1,9 @@
 """Rows on their way to workers and back: a few at a time, as JSON."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from langchain_core.runnables import RunnableConfig
 
@@ -18,7 +18,15 @@ from langchain_groundedness.evals.run_files import as_json
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRow, RowScore
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
 
-__all__ = ["COLUMN", "Answer", "ChunkWorker", "read_answer", "write_row", "written_chunk"]
+__all__ = [
+    "COLUMN",
+    "Answer",
+    "Attempts",
+    "ChunkWorker",
+    "read_answer",
+    "write_row",
+    "written_chunk",
+]
 
 _DEATHS = 2
 """How often a process may die of a chunk before its rows are evaluated one by one, and then of a
@@ -84,12 +92,33 @@ def read_answer(text: str) -> Answer | None:
     return Answer(found["number"], rows, found["seconds"], found["fault"])
 
 
+class Attempts(Protocol):
+    """Counts what workers begin and do not survive, across their deaths."""
+
+    def begin(self, name: str) -> int:
+        """Count a beginning.
+
+        Args:
+            name: What is begun.
+
+        Returns:
+            How often it was begun and not survived, now included.
+        """
+
+    def survive(self, name: str) -> None:
+        """Take note of an end.
+
+        Args:
+            name: What was begun.
+        """
+
+
 class ChunkWorker:
     """Evaluates chunks, in a process of its own; makes its evaluators once."""
 
     def __init__(
         self,
-        begin: Callable[[str], int],
+        attempts: Attempts,
         parcels: Sequence[Parcel],
         config: RunnableConfig,
         max_concurrency: int,
@@ -97,12 +126,12 @@ class ChunkWorker:
         """Make the evaluators.
 
         Args:
-            begin: Told the name of what is begun, tells how often that was.
+            attempts: Counts what was begun and not survived.
             parcels: The evaluators.
             config: Config for the calls.
             max_concurrency: Most rows at a time.
         """
-        self._begin = begin
+        self._attempts = attempts
         self._fault: str | None = None
         self._at_once = max_concurrency
         try:
@@ -158,15 +187,16 @@ class ChunkWorker:
         )
 
     def _evaluate(self, number: str, jobs: Sequence[Job], done: list[Done]) -> None:
-        if self._begin(number) <= _DEATHS:
+        if self._attempts.begin(number) <= _DEATHS:
             plan = schedule(iter(jobs), self._at_once)
             drive_jobs(plan, self._evaluation.work, done.extend, self._at_once)
             return
         for job in jobs:  # one of them kills the process: find out which
-            if self._begin(f"{number}/{job.place}") > _DEATHS:
+            if self._attempts.begin(f"{number}/{job.place}") > _DEATHS:
                 done.append(_condemned(job, self._evaluation.evaluators))
                 continue
             found = self._evaluation.work(job)
+            self._attempts.survive(f"{number}/{job.place}")
             if isinstance(found, Broken):
                 raise found.error
             done.append(found)

@@ -51,7 +51,7 @@ class Feed:
             del self._begun[name]
 
     async def begin(self, name: str) -> int:
-        """Count how often a worker has begun with something.
+        """Count how often a worker has begun with something and not come to its end.
 
         Args:
             name: Number of the chunk, or that and the place of a row: `12/3041`.
@@ -61,6 +61,14 @@ class Feed:
         """
         self._begun[name] += 1
         return self._begun[name]
+
+    async def survive(self, name: str) -> None:
+        """Take note that a worker came to the end of something.
+
+        Args:
+            name: As for `begin`.
+        """
+        del self._begun[name]
 
     async def end(self) -> None:
         """Say that no more chunks will come."""
@@ -93,7 +101,7 @@ class ChunkStream:
         Args:
             ray: The module, connected to a cluster.
             workers: How many workers.
-            arguments: What a `ChunkWorker` is made with, after `begin`.
+            arguments: What a `ChunkWorker` is made with, after `attempts`.
             cpus_per_worker: Processors that each is given.
         """
         self._ray = ray
@@ -110,7 +118,7 @@ class ChunkStream:
             )
             answers = chunks.map_batches(
                 ChunkWorker,
-                fn_constructor_args=(_Begin(self._feed), *arguments),
+                fn_constructor_args=(_ToFeed(self._feed), *arguments),
                 batch_size=1,
                 compute=data.ActorPoolStrategy(
                     size=workers, max_tasks_in_flight_per_actor=_WAITING_PER_WORKER
@@ -163,15 +171,19 @@ class ChunkStream:
         self._ray.get(self._feed.end.remote())
 
 
-class _Begin:
-    """Tells the feed what a worker begins with."""
+class _ToFeed:
+    """Tells the feed what a worker begins with, and what it survives."""
 
     def __init__(self, feed: Any) -> None:
         self._feed = feed
 
-    def __call__(self, name: str) -> int:
+    def begin(self, name: str) -> int:
         ray: Any = require("ray", extra="ray")
         return int(ray.get(self._feed.begin.remote(name)))
+
+    def survive(self, name: str) -> None:
+        ray: Any = require("ray", extra="ray")
+        ray.get(self._feed.survive.remote(name))
 
 
 def _on_this_machine(ray: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Results as Parquet, anywhere that fsspec reaches."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
     """
     arrow: Any = require("pyarrow", extra="data")
     parquet: Any = require("pyarrow.parquet", extra="data")
+    found: Iterator[EvaluatedRow | BadRow]
     if isinstance(run, EvaluationRun):
         header, found = run.header, iter((*run.rows, *run.bad_rows))
     else:

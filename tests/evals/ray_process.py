@@ -39,7 +39,7 @@ def on_ray(data: Any, evaluators: Evaluator | Sequence[Evaluator], **options: An
 
 
 def plain(run: EvaluationRun) -> dict[str, Any]:
-    left_out = {"seconds": True, "header": {"made"}, "rows": {"__all__": {"seconds"}}}
+    left_out: Any = {"seconds": True, "header": {"made"}, "rows": {"__all__": {"seconds"}}}
     return run.model_dump(mode="json", exclude=left_out)
 
 
@@ -108,7 +108,7 @@ def resumed(folder: Path) -> Any:
         record(done)
         raise KeyboardInterrupt
 
-    evaluation.record = interrupting  # type: ignore[method-assign]  # of this object only
+    evaluation.record = interrupting
     try:
         engine.drive_to_the_end(evaluation)
     except KeyboardInterrupt:
@@ -148,7 +148,7 @@ def bounded(folder: Path) -> Any:
         lines.writelines(f'{{"id": "{n}", "answer": "banana"}}\n' for n in range(MANY))
     engine = RayEngine(workers=WORKERS, max_concurrency=4)
     evaluation = prepared(engine, file, CountingEvaluator(), keep_rows=False)
-    jobs, record = evaluation._jobs, evaluation.record
+    jobs = evaluation._jobs
     taken, most = 0, 0
 
     def counted() -> Iterator[Any]:
@@ -158,8 +158,7 @@ def bounded(folder: Path) -> Any:
             most = max(most, taken - evaluation.new_rows)
             yield job
 
-    evaluation._jobs = counted  # type: ignore[method-assign]  # of this object only
-    evaluation.record = record  # type: ignore[method-assign]
+    evaluation._jobs = counted
     engine.drive_to_the_end(evaluation)
     return {
         "rows": evaluation.new_rows,
