@@ -28,7 +28,7 @@ __all__ = [
     "written_chunk",
 ]
 
-_DEATHS = 2
+_CHUNK_DEATHS, _ROW_DEATHS = 1, 2
 """How often a process may die of a chunk before its rows are evaluated one by one, and then of a
 row before that row counts as failed: machines go away without the fault of any row."""
 COLUMN = "chunk"
@@ -187,12 +187,12 @@ class ChunkWorker:
         )
 
     def _evaluate(self, number: str, jobs: Sequence[Job], done: list[Done]) -> None:
-        if self._attempts.begin(number) <= _DEATHS:
+        if self._attempts.begin(number) <= _CHUNK_DEATHS:
             plan = schedule(iter(jobs), self._at_once)
             drive_jobs(plan, self._evaluation.work, done.extend, self._at_once)
             return
         for job in jobs:  # one of them kills the process: find out which
-            if self._attempts.begin(f"{number}/{job.place}") > _DEATHS:
+            if self._attempts.begin(f"{number}/{job.place}") > _ROW_DEATHS:
                 done.append(_condemned(job, self._evaluation.evaluators))
                 continue
             found = self._evaluation.work(job)
@@ -203,7 +203,7 @@ class ChunkWorker:
 
 
 def _condemned(job: Job, evaluators: Sequence[Evaluator]) -> Done:
-    reason = f"the process of the worker died {_DEATHS} times while it evaluated this row alone"
+    reason = f"the process of the worker died {_ROW_DEATHS} times while it evaluated this row alone"
     scores = tuple(
         job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=reason)
         for each in evaluators

@@ -4,6 +4,8 @@ Ray opens sockets, which other tests must not. A line in is a task and the folde
 line out is what came of it, as JSON.
 """
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -17,6 +19,7 @@ from typing import Any
 from counting import CountingEvaluator
 from ray_evaluators import DeadlyEvaluator, StayingEvaluator
 
+from langchain_groundedness import cli
 from langchain_groundedness.evals import (
     EvaluationInterrupted,
     EvaluationRun,
@@ -29,6 +32,7 @@ from langchain_groundedness.evals import (
 from langchain_groundedness.evals._ray_cluster import cluster
 from langchain_groundedness.evals.ray_engine import RayEngine
 from langchain_groundedness.evals.runner import prepare
+from langchain_groundedness.exceptions import require
 
 WORKERS = 2
 MANY = 20_000
@@ -168,6 +172,21 @@ def bounded(folder: Path) -> Any:
     }
 
 
+def commanded(folder: Path) -> Any:
+    """What the command says and leaves."""
+    rows = [{"id": f"r{n}", "answer": "Rome.", "contexts": ["Rome."]} for n in range(20)]
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    words = f"{folder}/rows.jsonl --metric faithfulness -o {folder}/run.jsonl --json --engine ray"
+    out, code = io.StringIO(), None
+    with contextlib.redirect_stdout(out):
+        try:
+            cli.run(["evaluate", *words.split(), "--workers", "2", "--parquet", f"{folder}/p"])
+        except SystemExit as exc:
+            code = exc.code
+    table: Any = require("pyarrow.parquet", extra="data").read_table(folder / "p")
+    return {"code": code, "out": out.getvalue(), "ids": table["id"].to_pylist()}
+
+
 def prepared(engine: RayEngine, data: Any, evaluator: Evaluator, **options: Any) -> Any:
     usual: dict[str, Any] = dict.fromkeys(("journal", "cache", "price", "name", "config"))
     usual |= dict.fromkeys(("fresh", "retry_failed", "fsync", "progress"), False)
@@ -211,7 +230,7 @@ def family(pid: int) -> Iterator[int]:
 
 TASKS: dict[str, Callable[[Path], Any]] = {
     task.__name__: task
-    for task in (bounded, deadly, equal, interrupted, killed, listening, resumed)
+    for task in (bounded, commanded, deadly, equal, interrupted, killed, listening, resumed)
 }
 
 

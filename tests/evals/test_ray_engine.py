@@ -124,6 +124,16 @@ def test_only_so_many_rows_are_on_their_way_however_many_there_are(
     assert found["kept"] == 0
 
 
+def test_the_command_prints_its_summary_alone_and_writes_parquet(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    found = cluster.do("commanded", tmp_path)
+    assert found["code"] in {None, 0}
+    summary = json.loads(found["out"])
+    assert summary["complete"] is True
+    assert found["ids"] == [f"r{n}" for n in range(20)]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_nothing_listens_beyond_this_machine(cluster: Cluster, tmp_path: Path) -> None:
     loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
