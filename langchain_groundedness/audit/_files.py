@@ -2,8 +2,9 @@
 
 import errno
 import os
+import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +23,7 @@ __all__ = [
     "open_private",
     "private_folder",
     "refuse_symlink",
+    "replace_file",
     "try_lock",
     "write_all",
 ]
@@ -110,6 +112,26 @@ def private_folder(path: Path) -> None:
     except FileExistsError:
         if not stat.S_ISDIR(path.lstat().st_mode):
             raise OSError(errno.ENOTDIR, "not a folder") from None
+
+
+def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Put a file in the place of another one as a whole: nobody finds half of it, or none.
+
+    Args:
+        path: The file; of a link, the file that it points to.
+        pieces: What is to stand in it.
+
+    Raises:
+        OSError: It cannot be written; what stood there still does.
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.writelines(pieces)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

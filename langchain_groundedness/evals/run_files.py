@@ -6,7 +6,6 @@ earlier one. A last line that was cut off, as a killed process leaves it, is lef
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from langchain_groundedness.audit._files import replace_file
 from langchain_groundedness.audit._plain import plain_mapping
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
 from langchain_groundedness.exceptions import ConfigurationError
@@ -93,17 +93,11 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     Raises:
         ConfigurationError: It cannot be written.
     """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with draft.open("xb") as file:
-            file.writelines(_lines(run))
-        draft.replace(target)
+        replace_file(Path(path), _lines(run))
     except OSError as exc:
         msg = f"{path}: {exc.strerror or type(exc).__name__}"
         raise ConfigurationError(msg) from exc
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _lines(run: EvaluationRun) -> Iterator[bytes]:
