@@ -87,21 +87,21 @@ def test_the_page_of_a_run_lets_only_its_own_script_run_and_loads_nothing() -> N
     assert "unsafe" not in policy[1]
 
 
-@pytest.mark.parametrize("attack", ATTACKS[::3], ids=lambda attack: attack.id)
+@pytest.mark.parametrize("attack", ATTACKS[::6], ids=lambda attack: attack.id)
 def test_a_notebook_shows_texts_only(attack: Attack) -> None:
     found = Shape(result_of(attack)._repr_html_())
     assert not ({*ACTIVE, "script", "style", "meta", "body", "template"} & set(found.tags))
     assert not [name for name in found.attributes if name.startswith("on")]
 
 
-@pytest.mark.parametrize("attack", ATTACKS[1::3], ids=lambda attack: attack.id)
+@pytest.mark.parametrize("attack", ATTACKS[1::6], ids=lambda attack: attack.id)
 def test_a_terminal_obeys_no_text(attack: Attack) -> None:
     screen = io.StringIO()
-    Console(file=screen, width=100, color_system=None).print(render(result_of(attack)))
+    Console(file=screen, width=400, color_system=None).print(render(result_of(attack)))
     text = screen.getvalue()
     assert not {c for c in text if unicodedata.category(c) in ("Cc", "Cs") and c != "\n"}
     assert not set(text) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-    assert "not trusted" in text.splitlines()[-1]
+    assert text.splitlines()[-1].startswith("not trusted · ungrounded · ")
 
 
 def test_markdown_of_a_run_holds_no_html_and_no_link_of_a_stranger() -> None:
