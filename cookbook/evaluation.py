@@ -82,6 +82,8 @@ passages = splitter.split_documents(
     Document(path.read_text(encoding="utf-8"), metadata={"source": path.name})
     for path in sorted((SHOP / "documents").iterdir())
 )
+for number, passage in enumerate(passages, 1):
+    passage.id = f"passage-{number}"  # else the store draws one
 embeddings = WeightedWords([passage.page_content for passage in passages])
 store = InMemoryVectorStore.from_documents(passages, embeddings)
 print(len(passages), "passages")
