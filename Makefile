@@ -11,7 +11,7 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format lint type test-llm bench bench-llm train wheel clean
+.PHONY: help demo test format lint type audit test-llm bench bench-llm train wheel clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ lint: $(VENV)/.lint ## check format and style
 
 type: $(VENV)/.typing ## check types, strictly
 	$(BIN)/mypy langchain_groundedness tests
+
+audit: $(VENV)/.audit ## look for known weaknesses in what is installed (asks PyPI)
+	$(BIN)/pip-audit --local --skip-editable
 
 test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles it once, about 10 minutes)
 	$(BIN)/python -m pytest tests/integration -m llm --timeout=600 $(ARGS)
@@ -94,6 +97,10 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/.pip
 $(VENV)/.typing: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package and what its type check needs"
 	@$(INSTALL) -e . --group typing
+	@touch $@
+
+$(VENV)/.audit: pyproject.toml | $(VENV)/.test
+	@$(INSTALL) --group audit
 	@touch $@
 
 $(VENV)/.training: pyproject.toml | $(VENV)/.test

@@ -30,6 +30,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
+from langchain_groundedness._defused import defused
 from langchain_groundedness._learnt import learn, recall
 from langchain_groundedness._replies import (
     complete_lines,
@@ -220,7 +221,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         if recall(self.model, _SUBJECT) != len(_RUNGS) - 1:
             return form
         complaint = "That is not the form that was asked for. Give the reply in that form."
-        return [AIMessage(reply_text(raw) or "…"), HumanMessage(complaint), *form]
+        return [AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
 
     def _first_reply(self, messages: Sequence[BaseMessage]) -> Flow[Any]:
         """Climb down the ladder until the model takes the call; remember where that was.

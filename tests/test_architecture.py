@@ -42,6 +42,7 @@ LAYERS = (
 belongs to whoever imports it first in this order, so it has no entry."""
 
 OPTIONAL = (
+    "fsspec",
     "jinja2",
     "langchain",
     "langchain_classic",
@@ -53,6 +54,7 @@ OPTIONAL = (
     "psycopg",
     "pyarrow",
     "resvg_py",
+    "ray",
     "rich",
     "rouge_score",
     "sacrebleu",

@@ -6,7 +6,9 @@ be done, 130 interrupted; what was done by then is in the run file.
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +25,8 @@ from langchain_groundedness.evals._evaluation import Evaluation
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
+from langchain_groundedness.evals.parquet import save_parquet
+from langchain_groundedness.evals.ray_engine import RayEngine, make_engine
 from langchain_groundedness.evals.runner import drive_to_the_end, prepare
 from langchain_groundedness.evals.tally import Price
 
@@ -115,6 +119,31 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
             metavar="IN,OUT", help="What a million tokens cost, of prompts and of replies."
         ),
     ] = None,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(
+            help="Where rows are evaluated: in this process, or in several, on one or many "
+            "machines, with Ray; --max-concurrency counts in each of them."
+        ),
+    ] = "local",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, with --engine ray; by default one.")
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="A Ray cluster that is there; auto for that of this machine. Without one, the "
+            "processes are started on this machine.",
+        ),
+    ] = None,
+    parquet: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Write rows and scores as Parquet too, to a path or a URL such as s3://…",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
     fail_under: Annotated[
         list[str] | None,
@@ -135,6 +164,7 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
         require_json_lines(out, "--out")
         least = _least(fail_under or (), metric)
         paid = None if price is None else _price(price)
+        ray = make_engine(engine, workers, address, max_concurrency)
         columns = pairs(column, "--column", "answer=my_column")
         evaluation = prepare(
             open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
@@ -144,7 +174,7 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
             fresh=not resume,
             retry_failed=retry_failed,
             fsync=False,
-            max_concurrency=max_concurrency,
+            max_concurrency=max_concurrency if ray is None else ray.rows_on_their_way,
             cache=cache,
             progress=True,
             price=paid,
@@ -152,7 +182,9 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
             config=None,
             keep_rows=False,
         )
-        is_complete = _driven(evaluation)
+        is_complete = _driven(evaluation, ray)
+        if parquet is not None:
+            save_parquet(out, parquet)
         if as_json:
             typer.echo(json.dumps(as_plain(evaluation, paid, complete=is_complete), indent=2))
         else:
@@ -166,10 +198,14 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
             raise typer.Exit(BELOW)
 
 
-def _driven(evaluation: Evaluation) -> bool:
+def _driven(evaluation: Evaluation, ray: RayEngine | None) -> bool:
     """Evaluate; tell whether it came to its end, or was interrupted on the way."""
     try:
-        asyncio.run(drive_to_the_end(evaluation))
+        if ray is None:
+            asyncio.run(drive_to_the_end(evaluation))
+        else:
+            with redirect_stdout(sys.stderr):  # Ray tells there what becomes of its processes
+                ray.drive_to_the_end(evaluation)
     except KeyboardInterrupt:
         if evaluation.header is None:
             raise

@@ -27,7 +27,7 @@ from langchain_groundedness.exceptions import ConfigurationError, EvaluationErro
 from langchain_groundedness.structured import Flow, ModelCall, adrive, drive
 from langchain_groundedness.types import Usage
 
-__all__ = ["Evaluation", "Job"]
+__all__ = ["Done", "Evaluation", "Job"]
 
 _NOTHING_READ = Outline(0, (), "")
 _SHOWN = 10
@@ -44,7 +44,9 @@ class Job(NamedTuple):
     """What the row got when it was evaluated first, if it is evaluated again."""
 
 
-class _Done(NamedTuple):
+class Done(NamedTuple):
+    """A row that was evaluated."""
+
     job: Job
     row: EvaluatedRow
 
@@ -100,7 +102,7 @@ class Evaluation:
         yield Do(self._prepare)
         yield from schedule(self._jobs(), self.max_concurrency)
 
-    def work(self, job: Job) -> _Done | Broken:
+    def work(self, job: Job) -> Done | Broken:
         """Evaluate a row.
 
         Args:
@@ -114,7 +116,7 @@ class Evaluation:
         except Exception as exc:  # noqa: BLE001  (raised when what is done is recorded)
             return Broken(exc)
 
-    async def awork(self, job: Job) -> _Done | Broken:
+    async def awork(self, job: Job) -> Done | Broken:
         """Evaluate a row without blocking the event loop.
 
         Args:
@@ -128,7 +130,7 @@ class Evaluation:
         except Exception as exc:  # noqa: BLE001  (raised when what is done is recorded)
             return Broken(exc)
 
-    def record(self, done: Sequence[_Done]) -> None:
+    def record(self, done: Sequence[Done]) -> None:
         """Write down what is done.
 
         Args:
@@ -269,7 +271,7 @@ class Evaluation:
         found = {key: self.cache.get(located.row, told) for key, told in self._fingerprints.items()}
         return {key: score for key, score in found.items() if score is not None}
 
-    def _scored(self, job: Job) -> Flow[_Done]:
+    def _scored(self, job: Job) -> Flow[Done]:
         begun = perf_counter()
         scores: list[RowScore] = []
         for key, evaluator in self._asked:
@@ -281,7 +283,7 @@ class Evaluation:
             line=job.located.line,
             seconds=perf_counter() - begun,
         )
-        return _Done(job, row)
+        return Done(job, row)
 
     def _raise_on_failure(self, run: EvaluationRun) -> None:
         keys = {each.key for each in self.evaluators if each.raise_on_failure}

@@ -14,6 +14,7 @@ from langchain_groundedness.evals._cells import read_cells
 from langchain_groundedness.evals._column_names import find_columns
 from langchain_groundedness.evals._layouts import flattened, joined_claims
 from langchain_groundedness.evals._records import Record, Records, listed
+from langchain_groundedness.evals._remote_parquet import parquet_records
 from langchain_groundedness.evals._tables import (
     of_frame,
     of_hugging_face,
@@ -71,9 +72,9 @@ def open_dataset(
     """Open a data set.
 
     Read are files of JSON lines (`.jsonl`), JSON (`.json`), CSV (`.csv`, `.tsv`), each also
-    compressed (`.gz`), and Parquet (`.parquet`, extra `data`); a folder of such files; pandas
-    DataFrames; splits of Hugging Face `datasets`; a mapping of lists; lists of mappings, of
-    `EvaluationRow`s, or of
+    compressed (`.gz`), and Parquet (`.parquet`, extra `data`, also by URL, as in `s3://…`, with
+    what fsspec needs for it); a folder of such files; pandas DataFrames; splits of Hugging Face
+    `datasets`; a mapping of lists; lists of mappings, of `EvaluationRow`s, or of
     examples of a LangSmith client. Exports of LangSmith, with `inputs`, `outputs` and
     `reference_outputs`, are read too; `outputs` count as the answer.
 
@@ -281,7 +282,9 @@ def _within(file: _File | None, reason: str) -> str:
 
 
 def _parts(source: Any) -> Iterator[Records]:
-    if isinstance(source, str | Path):
+    if isinstance(source, str) and "://" in source:
+        yield from parquet_records(source)
+    elif isinstance(source, str | Path):
         yield from map(_of_file, _files(Path(source)))
     elif method := next((name for name in _AS_LIST if hasattr(source, name)), None):
         yield of_objects(getattr(source, method)(), f"a {type(source).__name__}")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from langchain_groundedness._bounded import lines_up_to
 from langchain_groundedness.audit._files import replace_file
 from langchain_groundedness.audit._plain import plain_mapping
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
@@ -21,6 +22,9 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Usage
 
 __all__ = ["RunEnd", "RunLine", "as_json", "as_line", "load_run", "read_lines", "save_run"]
+
+LONGEST_LINE = 256 << 20
+"""Bytes of a line: a row with its documents and all that was found about it."""
 
 
 class RunEnd(BaseModel):
@@ -155,7 +159,7 @@ def read_lines(path: str | Path) -> Iterator[RunLine]:
     position = 0
     try:
         with Path(path).open("rb") as file:
-            for number, data in enumerate(file, 1):
+            for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
                 position += len(data)
                 line = _read(data, position, f"{path}, line {number}", is_first=number == 1)
                 if line is not None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 
@@ -15,6 +15,7 @@ from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.datasets import DataSet, open_dataset
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.journal import Journal
+from langchain_groundedness.evals.ray_engine import make_engine
 from langchain_groundedness.evals.tally import Price
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
@@ -56,6 +57,9 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
     price: tuple[float, float] | None = None,
     name: str | None = None,
     config: RunnableConfig | None = None,
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    address: str | None = None,
 ) -> EvaluationRun:
     """Evaluate all rows of a data set.
 
@@ -76,6 +80,11 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         name: Name of the run, which reports show; by default that of the data set. Give one to
             runs over rows in memory, which are told apart by their time alone otherwise.
         config: Config for the calls, such as callbacks and tags.
+        engine: `local`: threads of this process. `ray`: processes, on this machine or on many
+            (extra `ray`, see `evals.ray_engine`); then `max_concurrency` counts in each of them.
+        workers: How many processes Ray starts; by default one.
+        address: Where a Ray cluster is; `auto` for one that this machine belongs to. By default
+            one is started on this machine, and ended after the run.
 
     Returns:
         The rows in the order of the data set with their scores, and those that could not be read.
@@ -106,6 +115,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         >>> [row.scores[0].score for row in run.rows]
         [1.0, 0.0]
     """
+    ray = make_engine(engine, workers, address, max_concurrency)
     evaluation = prepare(
         dataset,
         evaluators,
@@ -114,7 +124,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         fresh=fresh,
         retry_failed=retry_failed,
         fsync=fsync,
-        max_concurrency=max_concurrency,
+        max_concurrency=max_concurrency if ray is None else ray.rows_on_their_way,
         cache=cache,
         progress=progress,
         price=price,
@@ -123,7 +133,10 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
     )
     complete = False
     try:
-        drive_jobs(evaluation.flow(), evaluation.work, evaluation.record, max_concurrency)
+        if ray is None:
+            drive_jobs(evaluation.flow(), evaluation.work, evaluation.record, max_concurrency)
+        else:
+            ray.drive(evaluation)
         complete = True
     except KeyboardInterrupt:
         raise EvaluationInterrupted(evaluation.run(complete=False)) from None

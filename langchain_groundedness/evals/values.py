@@ -1,5 +1,6 @@
 """What evaluation reads and gives: rows, the scores of a row, and a whole run."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from langchain_core.documents import Document
@@ -176,13 +177,13 @@ class EvaluationRun(_Value):
         return tally
 
     @override
-    def __repr__(self) -> str:
-        metrics = self._tally().metrics.items()
-        means = (f"{k} {'-' if c.mean is None else f'{c.mean:.3f}'}" for k, c in metrics)
-        told = (self.header.name, f"{len(self.rows)} rows", *means)
-        return f"<EvaluationRun {', '.join(told)}{'' if self.complete else ', not complete'}>"
-
-    __str__ = __repr__
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Tell how much there is; the texts of all rows would fill screens and notebooks."""
+        yield "name", self.header.name
+        yield "metrics", list(self.header.evaluators)
+        yield "rows", len(self.rows)
+        yield "bad_rows", len(self.bad_rows)
+        yield "complete", self.complete
 
     def _repr_html_(self) -> str:
         """Show the metrics, in a notebook."""

@@ -155,9 +155,12 @@ def usual_threads() -> int:
     """Give the number of threads that is used unless another is asked for.
 
     Returns:
-        One per core this process may use, four at most.
+        One per core this process may use, four at most, and no more than `OMP_NUM_THREADS` says,
+        which those set who start several processes on one machine.
     """
-    return min(_cores(), _MOST_THREADS)
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    most = int(given) if given.isdecimal() and int(given) else _MOST_THREADS
+    return min(_cores(), _MOST_THREADS, most)
 
 
 def _cores() -> int:

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 
+from langchain_groundedness._defused import defused
 from langchain_groundedness._replies import refused, reply_text
 from langchain_groundedness._telemetry import caught
 from langchain_groundedness.evidence import SentenceIndex
@@ -126,7 +127,7 @@ def _ask(ask: LabelModel, messages: list[BaseMessage]) -> Flow[_Answer]:
     raw = yield from _call(ask.model, messages)
     answer = _read(raw, ask.threshold)
     if answer.label is None and not answer.refused:
-        again = [*messages, AIMessage(reply_text(raw) or "…"), HumanMessage(_ONE_WORD)]
+        again = [*messages, AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
         raw = yield from _call(ask.model, again)
         answer = _read(raw, ask.threshold)
         if answer.label is None and not answer.refused:

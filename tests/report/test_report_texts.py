@@ -277,6 +277,15 @@ def test_a_run_in_a_notebook_shows_its_metrics_and_what_is_missing() -> None:
     assert "! 1 of 4 rows has a failed metric" in found.text
 
 
+def test_a_run_prints_in_one_line_whatever_it_holds() -> None:
+    # A notebook stores this beside the table, with all texts of all rows if they were in it.
+    found = large(80, name="nightly")
+    for text in (repr(found), str(found)):
+        assert "name='nightly'" in text
+        assert "rows=80" in text
+        assert len(text) < 300
+
+
 def test_hostile_texts_in_a_notebook_are_texts() -> None:
     made = hostile()
     checked = made.rows[0].scores[0].result

@@ -1,0 +1,116 @@
+"""Results as Parquet, anywhere that fsspec reaches."""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from langchain_groundedness.evals._ordered_rows import index_run
+from langchain_groundedness.evals._records import file_error
+from langchain_groundedness.evals._remote_parquet import located
+from langchain_groundedness.evals.run_files import as_json
+from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun
+from langchain_groundedness.exceptions import ConfigurationError, require
+
+__all__ = ["save_parquet"]
+
+_WRITTEN_AT_ONCE = 1024
+
+
+def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
+    """Write rows and scores as one Parquet file, in the order of the data set.
+
+    Each row has `id`, `line`, `question`, `answer`, `contexts`, `reference`, `label`, `metadata`
+    (JSON) and `seconds`; for each metric its score under its key, and `KEY_status`, `KEY_reason`,
+    `KEY_comment` and `KEY_details` (JSON). Rows that could not be read have the reason in
+    `bad_row`, which is null in the others. Of a run file, only a few rows at a time are in memory.
+
+    Args:
+        run: A run, or the path of a run file.
+        url: Where to: a path, or a URL that fsspec knows. It is there whole, or not at all.
+
+    Raises:
+        ConfigurationError: There is no such run file, or the file cannot be written.
+        MissingDependencyError: A package is needed that is not installed.
+
+    Example:
+        >>> from langchain_groundedness.evals import FaithfulnessEvaluator, evaluate, open_dataset
+        >>> row = {"answer": "Rome is old.", "contexts": ["Rome is old."]}
+        >>> save_parquet(evaluate([row], FaithfulnessEvaluator()), "memory://run.parquet")
+        >>> [found] = open_dataset("memory://run.parquet")
+        >>> found.row.answer, found.row.metadata["faithfulness"]
+        ('Rome is old.', 1.0)
+    """
+    arrow: Any = require("pyarrow", extra="data")
+    parquet: Any = require("pyarrow.parquet", extra="data")
+    found: Iterator[EvaluatedRow | BadRow]
+    if isinstance(run, EvaluationRun):
+        header, found = run.header, iter((*run.rows, *run.bad_rows))
+    else:
+        index = index_run(run)
+        header, found = index.header, index.read()
+    keys = list(header.evaluators)
+    schema = _schema(arrow, keys)
+    files, path = located(str(url))
+    rows = (_plain(each, keys) for each in found)
+    try:
+        with (
+            files.transaction,
+            files.open(path, "wb") as file,
+            parquet.ParquetWriter(file, schema) as writer,
+        ):
+            while some := list(islice(rows, _WRITTEN_AT_ONCE)):
+                writer.write_table(arrow.Table.from_pylist(some, schema))
+    except (OSError, ValueError) as exc:
+        raise ConfigurationError(str(file_error(url, exc))) from exc
+
+
+def _schema(arrow: Any, keys: Iterable[str]) -> Any:
+    text = arrow.string()
+    columns = {
+        "id": text,
+        "line": arrow.int64(),
+        "bad_row": text,
+        "question": text,
+        "answer": text,
+        "contexts": arrow.list_(text),
+        "reference": text,
+        "label": text,
+        "metadata": text,
+        "seconds": arrow.float64(),
+    }
+    for key in keys:
+        columns[key] = arrow.float64()
+        columns |= {f"{key}_{part}": text for part in ("status", "reason", "comment", "details")}
+    return arrow.schema(list(columns.items()))
+
+
+def _plain(found: EvaluatedRow | BadRow, keys: Iterable[str]) -> dict[str, Any]:
+    if isinstance(found, BadRow):
+        return {"id": found.id, "line": found.line, "bad_row": found.reason}
+    row = found.row
+    plain: dict[str, Any] = {
+        "id": row.id,
+        "line": found.line,
+        "question": row.question,
+        "answer": row.answer,
+        "contexts": None if row.documents is None else [d.page_content for d in row.documents],
+        "reference": row.reference,
+        "label": None if row.label is None else _label(row.label),
+        "metadata": as_json(row.metadata),
+        "seconds": found.seconds,
+    }
+    scores = {score.key: score for score in found.scores}
+    for key in keys:
+        if (score := scores.get(key)) is not None:
+            plain[key] = score.score
+            plain[f"{key}_status"] = score.status
+            plain[f"{key}_reason"] = score.reason
+            plain[f"{key}_comment"] = score.comment
+            plain[f"{key}_details"] = as_json(score.details)
+    return plain
+
+
+def _label(label: str | float) -> str:
+    return label if isinstance(label, str) else json.dumps(label)
