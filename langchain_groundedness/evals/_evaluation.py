@@ -74,9 +74,9 @@ class Evaluation:
     tally: Tally = field(init=False)
     earlier_seconds: float = 0.0
     new_rows: int = 0
+    """How many rows were evaluated in this session."""
     _was_complete: bool = False
     """Whether the journal says so, and nothing was added."""
-    """How many rows were evaluated in this session."""
     _begun: float = field(default_factory=perf_counter)
     _ended: float = 0.0
     _rows: dict[int, EvaluatedRow] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Evaluation:
                     if score.key not in job.known:
                         self.cache.put(row.row, self._fingerprints[score.key], score)
         self.new_rows += len(done)
-        self._was_complete = False
+        self._was_complete = self._was_complete and not done
         self.progress.show(self.tally.rows, self.tally.usage)
 
     def end(self, *, complete: bool) -> None:

@@ -36,13 +36,13 @@ def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
         beta: How many times as much recall counts as precision.
 
     Returns:
-        The mean; 0 if both are 0.
+        The mean; 0 if one of them is 0.
 
     Example:
         >>> f_beta(1.0, 0.5)
         0.6666666666666666
     """
-    if precision == 0 == recall:
+    if 0 in (precision, recall):
         return 0.0
     return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
 

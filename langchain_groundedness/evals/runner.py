@@ -297,7 +297,7 @@ def _evaluators(dataset: object, given: object) -> list[Evaluator]:
     if isinstance(given, Evaluator):
         return [given]
     several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
-    found = list(given) if several and isinstance(given, Iterable) else [given]
+    found: list[Any] = list(given) if several and isinstance(given, Iterable) else [given]
     for each in found:
         if not isinstance(each, Evaluator):
             raise ConfigurationError(_no_evaluator(each))

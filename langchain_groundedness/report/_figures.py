@@ -136,7 +136,8 @@ def slice_value(row: EvaluatedRow, column: str) -> str | None:
 
 
 def _sliced(run: EvaluationRun, column: str, metrics: Sequence[MetricFigures]) -> SlicedColumn:
-    by_key = {each.key: slice_scores(run.rows, each.key, column) for each in metrics}
+    keys = [each.key for each in metrics if any(score_of(row, each.key) for row in run.rows)]
+    by_key = {key: slice_scores(run.rows, key, column) for key in keys}
     groups = []
     for place, part in enumerate(next(iter(by_key.values()), ())):
         scores = {key: slices[place].score for key, slices in by_key.items()}

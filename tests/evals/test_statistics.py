@@ -1,7 +1,7 @@
 """Intervals, comparisons, slices and agreement: values known by hand, and what holds for any."""
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pytest
@@ -215,9 +215,15 @@ def test_a_metric_that_a_run_does_not_have_is_named_with_those_it_has() -> None:
         (lambda rows: slice_scores(rows, "m", "tpoic"), "no column 'tpoic'; they have 'topic'"),
         (lambda rows: slice_scores(rows, "m", "topic", group_by="x"), "no column 'x'"),
         (lambda rows: run_agreement(rows, "m", threshold=50), "scores are from 0 to 1, got 50"),
-        (lambda _: run_agreement("run.jsonl", "m"), "got str; load_run reads one from its file"),
-        (lambda _: compare_runs("a.jsonl", "b.jsonl", "m"), "before: .* load_run reads one"),
-        (lambda _: slice_scores([1], "m", "topic"), "got a list of int"),
+        (
+            lambda _: run_agreement(cast("Any", "run.jsonl"), "m"),
+            "got str; load_run reads one from its file",
+        ),
+        (
+            lambda _: compare_runs(cast("Any", "a.jsonl"), cast("Any", "b.jsonl"), "m"),
+            "before: .* load_run reads one",
+        ),
+        (lambda _: slice_scores(cast("Any", [1]), "m", "topic"), "got a list of int"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(ask: Any, said: str) -> None:
