@@ -11,7 +11,7 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format lint type test-llm bench bench-llm train wheel clean
+.PHONY: help demo test fault-test kill-test format lint type audit test-llm bench bench-llm train wheel clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ lint: $(VENV)/.lint ## check format and style
 
 type: $(VENV)/.typing ## check types, strictly
 	$(BIN)/mypy langchain_groundedness tests
+
+audit: $(VENV)/.audit ## look for known weaknesses in what is installed (asks PyPI)
+	$(BIN)/pip-audit --local --skip-editable
 
 test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles it once, about 10 minutes)
 	$(BIN)/python -m pytest tests/integration -m llm --timeout=600 $(ARGS)
@@ -55,6 +58,12 @@ train: $(VENV)/.encoder ## train the embedded verifier anew on DATA=, between fi
 	$(BIN)/python training/score_left_out.py --data $(DATA) --work $(WORK)
 	$(BIN)/python training/train_signals.py --data $(DATA) --cache $(WORK)/signals
 	$(BIN)/python training/train_combination.py --data $(DATA) --cache $(WORK)/signals
+
+fault-test: $(VENV)/.test ## print what every fault of a model's server does at every entry point
+	$(BIN)/python benchmarks/faults.py $(ARGS)
+
+kill-test: $(VENV)/.test ## kill -9 a process that writes to every store, 200 times, and count what is lost
+	$(BIN)/python benchmarks/kills.py $(ARGS)
 
 bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=
 	@test -s "$(MODEL)" || { echo "say which model: make bench-llm MODEL=path/to/model.gguf" >&2; exit 2; }
@@ -94,6 +103,10 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/.pip
 $(VENV)/.typing: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package and what its type check needs"
 	@$(INSTALL) -e . --group typing
+	@touch $@
+
+$(VENV)/.audit: pyproject.toml | $(VENV)/.test
+	@$(INSTALL) --group audit
 	@touch $@
 
 $(VENV)/.training: pyproject.toml | $(VENV)/.test

@@ -245,13 +245,13 @@ SAYS = {
     "Let it stand for 20 minutes. Pour it away and rinse twice.",
     "How long do I have to return a kettle?": "You can return it within 30 days of delivery. "
     "The return is free. A courier collects the parcel at your door.",  # no courier
-    "How long is the warranty on the G2?": "The G2 grinder has a warranty of three years.",  # two
+    "How long is the warranty on the G2?": "The G2 comes with a warranty of three years.",  # two
     "Does the K7 come in red?": "Yes, you can have it in red, blue and white.",  # made up
     "Is there a voucher for outlet items?": "For items from the outlet we give a voucher.",
     "Is my K5 dangerous?": "In K5 kettles sold between March and June 2023 the base can overheat. "
     "Stop using them at once and unplug the base.",
     "I burnt my hand with the kettle. What should I do?": "Cool the burn under cool running water "
-    "for 20 minutes. Put ice on the burn.",  # no ice
+    "for 20 minutes. Take off clothes that stick to the skin.",  # leave those on
     "Which personal data do you keep about me?": "We store your name, address and orders. "
     "Orders are kept for ten years.",  # six
     "Hello there!": "Hello! Ask me about kettles, grinders and your orders.",
@@ -396,7 +396,8 @@ assistant = assistant_with(check, strict)
 
 # %% [markdown]
 # *Expect* each route at least once. The warranty of the grinder is wrong, and passes: the documents
-# give three years to kettles. "Put ice on the burn" is taken for supported as well, but that
+# give three years to kettles and two to grinders, but the G2 is not named there. "Take off clothes
+# that stick to the skin" is taken for supported as well, where the leaflet says "unless", but that
 # question is sensitive, so nobody gets the answer before a person has read it.
 
 # %%
@@ -460,7 +461,8 @@ DECIDES = {
     "Is my K5 dangerous?": {"action": "approve"},
     "I burnt my hand with the kettle. What should I do?": {
         "action": "edit",
-        "answer": "Cool the burn under cool running water for 20 minutes. Never put ice on it.",
+        "answer": "Cool the burn under cool running water for 20 minutes. Leave on clothes that "
+        "stick to the skin.",
         "note": "the leaflet says the opposite",
     },
 }
@@ -524,7 +526,7 @@ question = "May my daughter of nine use the K7?"
 looks_up = {"name": "search", "args": {"query": question}, "id": "1"}
 agent = create_agent(
     ScriptedAgentModel(
-        replies=[AIMessage("", tool_calls=[looks_up]), "Children under nine must not use it."]
+        replies=[AIMessage("", tool_calls=[looks_up]), "Older children must not use it."]
     ),
     tools=[
         create_retriever_tool(

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_groundedness import verifiers
+from langchain_groundedness._absent import absent
 from langchain_groundedness._lazy_names import AROUND_THE_CHECK
 from langchain_groundedness.claims import (
     ClaimExtractor,
@@ -340,6 +341,15 @@ __all__ = [
 
 _WITH_EXTRA_AGENTS = ("GroundednessMiddleware", "GroundednessState", "groundedness_node")
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
+
+if not TYPE_CHECKING:  # `from langchain_groundedness import *` brings what can be had
+    _ABSENT = absent(
+        {
+            **dict.fromkeys(_WITH_EXTRA_AGENTS, "langchain.agents.middleware"),
+            **dict.fromkeys(_WITH_NEWER_CORE, "langchain_core.decisions"),
+        }
+    )
+    __all__ = [name for name in __all__ if name not in _ABSENT]
 
 
 def __getattr__(name: str) -> Any:

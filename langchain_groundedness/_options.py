@@ -13,6 +13,13 @@ from langchain_groundedness.exceptions import ConfigurationError, Fault
 __all__ = ["AnyRunnable", "CheckedOptions", "OptionsAlone"]
 
 
+_MADE = {
+    "AuditLog": "JsonlAuditLog(path) or SQLAuditLog(url)",
+    "DecisionPolicy": "DecisionPolicy.strict() or DecisionPolicy.load(path)",
+}
+"""How to make what is asked for, where a text came."""
+
+
 def _runnable(value: object) -> object:
     if isinstance(value, str):
         msg = (
@@ -58,7 +65,7 @@ class CheckedOptions(BaseModel):
             super().__init__(**options)
         except ValidationError as exc:
             faults = tuple(_faults(exc, accepted))
-            problems = "; ".join(f"{_joined(fault.path)}: {fault.problem}" for fault in faults)
+            problems = "; ".join(f"{_joined(fault.path)}{fault.problem}" for fault in faults)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
 
@@ -98,11 +105,15 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:
         unknown = detail["type"] == "extra_forbidden"
         problem = detail["msg"].removeprefix("Value error, ")
         told = f"; options are: {accepted}" if unknown else _given(detail["input"])
+        wanted = detail.get("ctx", {})
+        made = _MADE.get(str(wanted.get("class", wanted.get("class_name"))))
+        if made is not None and isinstance(detail["input"], str):
+            told = f", got a str; make one, such as {made}"
         yield Fault(path, f"{problem}{told}", unknown)
 
 
 def _joined(path: tuple[str | int, ...]) -> str:
-    return ".".join(map(str, path)) or "options"
+    return "".join((".".join(map(str, path)), ": ")) if path else ""
 
 
 def _given(value: object) -> str:

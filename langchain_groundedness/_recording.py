@@ -77,6 +77,24 @@ class Recorder:
         )
         return Pending(self, found)
 
+    def confirm(self) -> None:
+        """Wait until records are durable, if the log is to raise where they are not.
+
+        Raises:
+            AuditError: The store is down, and the log is to raise then.
+        """
+        if self.log is not None:
+            self.log.confirm()
+
+    async def aconfirm(self) -> None:
+        """Do what `confirm` does, without holding up the event loop.
+
+        Raises:
+            AuditError: As `confirm`.
+        """
+        if self.log is not None:
+            await self.log.aconfirm()
+
     def policy_version(self) -> str | None:
         """Say which rules decide."""
         policy = getattr(_check_of(self.checker), "policy", None)
@@ -117,7 +135,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record the decision.
+        """Record the decision, before its answer is given.
 
         Args:
             result: The result; `None` if nothing came that could be checked.
@@ -127,8 +145,8 @@ class Pending:
         Raises:
             AuditError: The store is down, and the log is to raise then.
         """
-        if result is not None and self._recorder.log is not None:
-            self._recorder.log.record(self._record(result, timings, fields))
+        self.hand_over(result, timings, **fields)
+        self._recorder.confirm()
 
     async def aend(
         self,
@@ -137,6 +155,44 @@ class Pending:
         **fields: Any,
     ) -> None:
         """Record the decision without holding up the event loop.
+
+        Args:
+            result: As for `end`.
+            timings: As for `end`.
+            **fields: As for `end`.
+
+        Raises:
+            AuditError: As `end`.
+        """
+        await self.ahand_over(result, timings, **fields)
+        await self._recorder.aconfirm()
+
+    def hand_over(
+        self,
+        result: GroundednessResult | None,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Record one decision of several, which are confirmed together.
+
+        Args:
+            result: As for `end`.
+            timings: As for `end`.
+            **fields: As for `end`.
+
+        Raises:
+            AuditError: As `end`.
+        """
+        if result is not None and self._recorder.log is not None:
+            self._recorder.log.record(self._record(result, timings, fields))
+
+    async def ahand_over(
+        self,
+        result: GroundednessResult | None,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Record one decision of several without holding up the event loop.
 
         Args:
             result: As for `end`.

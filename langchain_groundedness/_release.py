@@ -65,8 +65,12 @@ class ReleaseRules:
             made: The edits that the check made in it.
 
         Returns:
-            Those edits, and what its unchecked claims call for.
+            Those edits, and what its unchecked claims call for; instead of them, the removal of a
+            sentence that should have been corrected and was not.
         """
+        if (claim := next(self.uncorrected(sentence.verdicts, made), None)) is not None:
+            start, end = removal(text, sentence.start, sentence.end)
+            return (_edit(text, claim, start, end, ""),)
         unchecked = [v.claim.id for v in sentence.verdicts if v.verdict == "unchecked"]
         if not unchecked or self.on_unchecked == "release":
             return tuple(made)
@@ -76,6 +80,23 @@ class ReleaseRules:
         place = _mark_place(text, sentence)
         place = max([place, *(e.end for e in made if e.start <= place)])
         return (*made, _edit(text, unchecked[0], place, place, self.unchecked_marker))
+
+    @property
+    def removes(self) -> bool:
+        """Whether whole sentences may be taken out."""
+        return self.on_unchecked == "hold_back" or self.check.on_contradicted == "correct"
+
+    def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
+        """Name the claims that are known to be wrong, and stand uncorrected though none should.
+
+        Args:
+            verdicts: What is known about the claims.
+            made: The edits that the check made, less those that it undid.
+        """
+        if self.check.on_contradicted == "correct":
+            corrected = {edit.claim_id for edit in made}
+            wrong = (v.claim.id for v in verdicts if v.verdict == "contradicted")
+            yield from (claim for claim in wrong if claim not in corrected)
 
 
 class GuardedText(NamedTuple):
@@ -103,7 +124,8 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     unplaced = any(v.verdict == "unchecked" for v in lost)
     source = read_input(result).model_copy(update={"answer": answer})
     holds = rules.blocking(source, known := list(lost))
-    if holds is Holds.YES or (unplaced and rules.on_unchecked == "hold_back"):
+    uncorrected = any(rules.uncorrected(lost, result.edits))
+    if holds is Holds.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
         # It cannot be told which sentence it is.
         return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""

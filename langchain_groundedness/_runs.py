@@ -75,9 +75,12 @@ class Runs:
                 pipeline.batch(values, list(configs), return_exceptions=True)
             )
             results = self._results(states, counters, check)
-        for state, result, each, record in zip(states, results, configs, pending, strict=True):
+        for state, result, record in zip(states, results, pending, strict=True):
             if not isinstance(state, Exception) and not isinstance(result, Exception):
-                record.end(result, state.timings)
+                record.hand_over(result, state.timings)
+        self._recorder.confirm()
+        for result, each in zip(results, configs, strict=True):
+            if not isinstance(result, Exception):
                 EventStream(each).publish(ChunkMaker().close(result))
         return results
 
@@ -90,9 +93,12 @@ class Runs:
         with checking() as check:
             states = await self._states(values, list(configs), config[0].get("max_concurrency"))
             results = self._results(states, counters, check)
-        for state, result, each, record in zip(states, results, configs, pending, strict=True):
+        for state, result, record in zip(states, results, pending, strict=True):
             if not isinstance(state, Exception) and not isinstance(result, Exception):
-                await record.aend(result, state.timings)
+                await record.ahand_over(result, state.timings)
+        await self._recorder.aconfirm()
+        for result, each in zip(results, configs, strict=True):
+            if not isinstance(result, Exception):
                 await EventStream(each).apublish(ChunkMaker().close(result))
         return results
 

@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
 from langchain_groundedness._interruptions import exceptions_at_most
-from langchain_groundedness._telemetry import aside, step
+from langchain_groundedness._telemetry import aside, caught, step
 from langchain_groundedness.exceptions import VerificationError
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer
@@ -191,7 +191,7 @@ class Step(Runnable[CheckState, CheckState]):
             began = perf_counter()
             with step(self._title):
                 replies = self.bound.batch(requests, configs, return_exceptions=True)
-            self._conclude_all(grown, asks, exceptions_at_most(replies), began)
+                self._conclude_all(grown, asks, exceptions_at_most(replies), began)
         return grown
 
     async def _aask_all(
@@ -208,7 +208,7 @@ class Step(Runnable[CheckState, CheckState]):
             async with self._limit:
                 with step(self._title):
                     replies = await self.bound.abatch(requests, configs, return_exceptions=True)
-            self._conclude_all(grown, asks, exceptions_at_most(replies), began)
+                    self._conclude_all(grown, asks, exceptions_at_most(replies), began)
         return grown
 
     def _begun(
@@ -247,13 +247,13 @@ class Step(Runnable[CheckState, CheckState]):
     def _conclude(self, state: CheckState, reply: Any) -> CheckState:
         """Absorb a reply; an error, also one in absorbing it, is for `recover`."""
         if isinstance(reply, Exception):
-            return self._recover(state, reply)
+            return self._recover(state, caught(reply))
         try:
             return self._absorb(state, reply, complete=True)
         except VerificationError:  # what `raise_on_failure` asks for
             raise
         except Exception as exc:  # noqa: BLE001  (a reply that cannot be read is a failure too)
-            return self._recover(state, exc)
+            return self._recover(state, caught(exc))
 
     def _grow(
         self,
@@ -271,8 +271,8 @@ class Step(Runnable[CheckState, CheckState]):
             request = self._prepare(state)
             if request is None:
                 return
-            with aside(self._title):
-                for part in self.bound.stream(request, config):
+            with aside(self._title) as beside:
+                for part in beside.each(self.bound.stream(request, config)):
                     yield self._absorb(state, parts.add(part), complete=False)
         except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
             parts.error = exc
@@ -294,8 +294,8 @@ class Step(Runnable[CheckState, CheckState]):
             request = self._prepare(state)
             if request is None:
                 return
-            with aside(self._title):
-                async for part in self.bound.astream(request, config):
+            with aside(self._title) as beside:
+                async for part in beside.each(self.bound.astream(request, config)):
                     yield self._absorb(state, parts.add(part), complete=False)
         except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
             parts.error = exc

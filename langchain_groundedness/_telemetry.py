@@ -3,19 +3,25 @@
 No text of an answer, a question or a document is in any of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["Checking", "aside", "checking", "count", "step"]
+__all__ = ["Aside", "Checking", "aside", "caught", "checking", "count", "step"]
 
 _SCOPE = "langchain_groundedness"
 _CHECK = "groundedness.check"
+_ErrorT = TypeVar("_ErrorT", bound=BaseException)
+_ItemT = TypeVar("_ItemT")
+
+_step_span: ContextVar[Any] = ContextVar("groundedness_step_span", default=None)
+"""The span of the step that is at work here, also in the threads and tasks that it starts."""
 
 
 class _Instruments(NamedTuple):
@@ -110,12 +116,71 @@ def step(name: str) -> Iterator[None]:
     if known is None:
         yield
         return
-    with _current(known, known.tracer.start_span(f"groundedness.{name}")):
+    span = known.tracer.start_span(f"groundedness.{name}")
+    with _current(known, span), _at_work(span):
         yield
 
 
+def caught(error: _ErrorT) -> _ErrorT:
+    """Tell the span of the step that is at work of an error that goes no further.
+
+    Args:
+        error: What was caught.
+
+    Returns:
+        The same.
+    """
+    span = _step_span.get()
+    if span is not None:
+        _failed(span, error)
+    return error
+
+
+class Aside(Generic[_ItemT]):
+    """Takes one thing after the other from a step that is at work only meanwhile."""
+
+    def __init__(self, span: Any, items: Any) -> None:
+        """Take nothing yet.
+
+        Args:
+            span: The span of the step; `None` without OpenTelemetry.
+            items: An iterator, or an asynchronous one.
+        """
+        self._span = span
+        self._items = items
+
+    def __iter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __next__(self) -> _ItemT:
+        """Take the next one."""
+        with _at_work(self._span):
+            item: _ItemT = next(self._items)
+            return item
+
+    def __aiter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    async def __anext__(self) -> _ItemT:
+        """Take the next one."""
+        with _at_work(self._span):
+            item: _ItemT = await anext(self._items)
+            return item
+
+
+class _Beside:
+    def __init__(self, span: Any) -> None:
+        self._span = span
+
+    def each(self, items: Iterator[_ItemT] | AsyncIterator[_ItemT]) -> Aside[_ItemT]:
+        """Take things from the step one by one."""
+        return Aside(self._span, items)
+
+
 @contextmanager
-def aside(name: str) -> Iterator[None]:
+def aside(name: str) -> Iterator[_Beside]:
     """Do a step of a check beside a span that is never the current one.
 
     For what gives its results one by one: who takes them has spans of its own meanwhile.
@@ -124,12 +189,16 @@ def aside(name: str) -> Iterator[None]:
         name: As for `step`.
 
     Yields:
-        Nothing.
+        What takes the results of the step, one by one, with `each`.
     """
     known = _instruments()
     span = None if known is None else known.tracer.start_span(f"groundedness.{name}")
     try:
-        yield
+        yield _Beside(span)
+    except Exception as exc:
+        if span is not None:
+            _failed(span, exc)
+        raise
     finally:
         if span is not None:
             span.end()
@@ -146,9 +215,24 @@ def _current(known: _Instruments, span: Any) -> Iterator[None]:
         try:
             yield
         except BaseException as exc:
-            span.set_attribute("error.type", type(exc).__qualname__)
-            span.set_status(known.trace.StatusCode.ERROR)
+            _failed(span, exc)
             raise
+
+
+@contextmanager
+def _at_work(span: Any) -> Iterator[None]:
+    token = _step_span.set(span)
+    try:
+        yield
+    finally:
+        _step_span.reset(token)
+
+
+def _failed(span: Any, error: BaseException) -> None:
+    known = _instruments()
+    span.set_attribute("error.type", type(error).__qualname__)
+    if known is not None:
+        span.set_status(known.trace.StatusCode.ERROR)
 
 
 def _decided(result: GroundednessResult) -> dict[str, str]:

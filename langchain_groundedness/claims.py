@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validat
 from typing_extensions import override
 
 from langchain_groundedness._checkable import may_be_skipped
+from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._replies import numbered_line, numbered_lines
 from langchain_groundedness._statements import sentence_claims
@@ -182,14 +183,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         sentences = _sentences(task.answer)
         if not sentences:
             return []
-        ask = StructuredModel[ClaimLines](
-            model=self.model,
-            prompt=self.prompt or EXTRACTION_PROMPT,
-            reply_schema=ClaimLines,
-            name="extract_claims",
-            from_text=_read_text,
-        )
-        values = _values(task.answer, task.question) | {"examples": self._example_messages()}
+        ask = kept(self, self._asking)
+        values = _values(sentences, task.question) | {"examples": self._example_messages()}
         try:
             reply = yield ModelCall(ask, values)
         except Exception as exc:
@@ -201,13 +196,24 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         known = frozenset(map(stem, content_words(f"{task.answer} {task.question or ''}")))
         return _claims(sentences, reply.lines, known=known)
 
+    def _asking(self) -> StructuredModel[ClaimLines]:
+        return StructuredModel[ClaimLines](
+            model=self.model,
+            prompt=self.prompt or EXTRACTION_PROMPT,
+            reply_schema=ClaimLines,
+            name="extract_claims",
+            from_text=_read_text,
+        )
+
     def _example_messages(self) -> list[BaseMessage]:
         return [
             message
             for example in self.examples or ()
             for message in (
                 HumanMessage(
-                    "{question}{answer}".format(**_values(example.answer, example.question))
+                    "{question}{answer}".format(
+                        **_values(_sentences(example.answer), example.question)
+                    )
                 ),
                 AIMessage(_as_lines(example)),
             )
@@ -219,10 +225,10 @@ def _sentences(answer: str) -> list[Claim]:
     return sentence_claims(answer, only_checkable=False)
 
 
-def _values(answer: str, question: str | None) -> dict[str, Any]:
+def _values(sentences: Sequence[Claim], question: str | None) -> dict[str, Any]:
     """Fill the variables of the prompt."""
-    sentences = (fold_space(claim.text) for claim in _sentences(answer))
-    numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(sentences, 1))
+    texts = (fold_space(claim.text) for claim in sentences)
+    numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(texts, 1))
     return {"answer": fence("answer", numbered), "question": question_part(question)}
 
 

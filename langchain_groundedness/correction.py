@@ -23,6 +23,7 @@ from langchain_groundedness._edits import (
 )
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._replies import numbered_line, numbered_lines
+from langchain_groundedness._telemetry import caught
 from langchain_groundedness.prompts import (
     CORRECTION_PROMPT,
     CorrectionLines,
@@ -183,7 +184,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         try:
             reply = yield ModelCall(ask, values)
         except Exception as exc:  # noqa: BLE001  (any failure leaves the extractive correction)
-            _LOGGER.warning("correction fell back to the evidence: %s", type(exc).__name__)
+            _LOGGER.warning("correction fell back to the evidence: %s", type(caught(exc)).__name__)
             return {}
         by_number = dict(filter(None, map(numbered_line, reply.lines)))
         return {

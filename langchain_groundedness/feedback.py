@@ -21,8 +21,8 @@ class ReviewExport:
     `unsupported`. A reviewer judges an answer, not its claims, so a claim is labelled only where
     that follows: all claims of an approved answer are `supported`; of an edited one, those whose
     words the edited text still holds, while the others are `unsupported`; so is the only claim of
-    a rejected one. Documents are those whose texts the log has kept, which are those that a claim
-    cites.
+    a rejected one. Documents are those whose texts the log has kept: of a record that has waited
+    all, up to a bound; of another one those that a claim cites.
 
     Example:
         >>> from langchain_groundedness.testing import ScriptedVerifier

@@ -15,6 +15,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import BaseModel, ConfigDict, Field
 
+from langchain_groundedness._defused import defused
 from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = [
@@ -214,12 +215,6 @@ def question_part(question: str | None) -> str:
 
 
 _KEY = secrets.token_bytes(32)
-_KINDS = "evidence|question|answer|reference|claims|statements?"
-_CONTROL = r"\||/?s>|<?/?sys>|/?im_|/?(?:start|end)_of_|/?think>|/?tool_|/?system>"
-_LOOK_ALIKE = re.compile(
-    rf"[<\uff1c\ufe64\u02c2](?=\s*+(?:(?:/\s*+)?(?:{_KINDS})\b|{_CONTROL}))", re.IGNORECASE
-)
-_INSTRUCTION = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
 
 
 def fence(kind: str, text: str) -> str:
@@ -244,7 +239,7 @@ def fence(kind: str, text: str) -> str:
     fenced = re.fullmatch(rf"<{kind} ([a-z]+)>\n(.*)\n</{kind} \1>", text, re.DOTALL)
     if fenced and hmac.compare_digest(fenced[1], _boundary(kind, fenced[2])):
         return text
-    body = _INSTRUCTION.sub("(", _LOOK_ALIKE.sub("(", text))
+    body = defused(text)
     boundary = _boundary(kind, body)
     return f"<{kind} {boundary}>\n{body}\n</{kind} {boundary}>"
 

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from langchain_groundedness.audit.record import AuditRecord
-from langchain_groundedness.exceptions import GroundednessError, require
+from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
 
 __all__ = ["aresume_reviewed", "resume_reviewed", "resume_value"]
 
@@ -26,6 +26,7 @@ def resume_value(record: AuditRecord) -> dict[str, Any]:
 
     Raises:
         GroundednessError: Nobody has decided it, or the reviewer's text was not kept.
+        ConfigurationError: It is no record.
 
     Example:
         >>> from langchain_groundedness import Decision
@@ -37,6 +38,10 @@ def resume_value(record: AuditRecord) -> dict[str, Any]:
         >>> resume_value(record)
         {'type': 'reject', 'reviewer': 'ada'}
     """
+    if not isinstance(record, AuditRecord):
+        kind = type(record).__name__
+        msg = f"record must be an AuditRecord, such as log.get(id) gives, got {kind}"
+        raise ConfigurationError(msg)
     review = record.review
     if review.status != "decided" or review.action is None:
         msg = f"the record is not decided (status {review.status!r}): a graph would not know how"

@@ -45,8 +45,24 @@ def load_arguments(*classes: type) -> dict[str, Any]:
         >>> load(dumpd(checker), **load_arguments()) == checker
         True
     """
+    from langchain_groundedness import evals  # noqa: PLC0415  (a check does not need it)
+
     return {
         "allowed_objects": [
+            evals.AnswerCorrectnessEvaluator,
+            evals.AnswerQualityEvaluator,
+            evals.AnswerRelevancyEvaluator,
+            evals.BleuEvaluator,
+            evals.ChrfEvaluator,
+            evals.CitationEvaluator,
+            evals.ContextPrecisionEvaluator,
+            evals.ContextRecallEvaluator,
+            evals.ContextRelevanceEvaluator,
+            evals.FactualCorrectnessEvaluator,
+            evals.FaithfulnessEvaluator,
+            evals.RougeEvaluator,
+            evals.RubricEvaluator,
+            evals.SemanticSimilarityEvaluator,
             Amount,
             CascadeVerifier,
             Conditions,

@@ -31,8 +31,10 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     Put it behind a chain with `chain.pipe(GroundednessGuard(checker))`: it reads what
     `GroundednessRunnable` reads, and gives text. What happens to a sentence with a failed claim
     is up to the checker's `on_contradicted` and `on_unverifiable`; every other character leaves
-    as it came, and so does what states nothing: headings, questions, code. Custom events tell
-    about claims, verdicts, corrections and the decision.
+    as it came, and so does what states nothing: headings, questions, code. Where contradicted
+    claims are to be corrected, a sentence with one that could not be, because no correction stood
+    the check or none could be made, is left out. Custom events tell about claims, verdicts,
+    corrections and the decision.
 
     Where the checker's policy decides `block`, the answer ends before the sentence that makes the
     decision sure, with `blocked_message`. While the policy may block for something that only the
@@ -238,7 +240,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                     if guarded.release.stopped:
                         break
         except BaseException:  # the reader has gone, or the model has failed
-            pending.end(guarded.abandoned(), **guarded.left_behind)
+            # Not confirmed: nothing leaves any more, and this may be a garbage collection.
+            pending.hand_over(guarded.abandoned(), **guarded.left_behind)
             raise
         text = guarded.end()
         pending.end(guarded.result, shown_answer=guarded.shown)
@@ -265,7 +268,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                     if guarded.release.stopped:
                         break
         except BaseException:  # the reader has gone, or the model has failed
-            await pending.aend(guarded.abandoned(), **guarded.left_behind)
+            await pending.ahand_over(guarded.abandoned(), **guarded.left_behind)
             raise
         text = guarded.end()
         await pending.aend(guarded.result, shown_answer=guarded.shown)
@@ -281,7 +284,7 @@ class _Guarded:
         self, guard: GroundednessGuard, config: RunnableConfig, given: dict[str, Any]
     ) -> None:
         self.config, self._counter = counted(config)
-        self.live = guard.checker.live(removes=guard.on_unchecked == "hold_back", **given)
+        self.live = guard.checker.live(removes=guard.rules.removes, **given)
         immediate = guard.release == "immediate"
         self.release = Release(self.live, guard.rules, immediate=immediate)
         self._events = EventStream(self.config)

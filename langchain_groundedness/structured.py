@@ -11,7 +11,6 @@ and `ainvoke` only carry the calls out.
 """
 
 import re
-import weakref
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -28,9 +27,11 @@ from langchain_core.runnables import (
     patch_config,
 )
 from langchain_core.runnables.base import RunnableBindingBase
-from pydantic import BaseModel, ConfigDict, SkipValidation
+from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
+from langchain_groundedness._defused import defused
+from langchain_groundedness._learnt import learn, recall
 from langchain_groundedness._replies import (
     complete_lines,
     declined,
@@ -163,6 +164,9 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     """Tells whether a reply that fits the schema makes sense; one that does not is asked for again
     in plain form, where models that lose the thread inside a schema do better."""
 
+    _built: dict[int, Runnable[Any, Any] | None] = PrivateAttr(default_factory=dict)
+    """By place on the ladder: what asks the model there, which takes longer to make than to use."""
+
     @override
     def invoke(
         self, input: dict[str, Any], config: RunnableConfig | None = None, **_: Any
@@ -217,7 +221,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         if recall(self.model, _SUBJECT) != len(_RUNGS) - 1:
             return form
         complaint = "That is not the form that was asked for. Give the reply in that form."
-        return [AIMessage(reply_text(raw) or "…"), HumanMessage(complaint), *form]
+        return [AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
 
     def _first_reply(self, messages: Sequence[BaseMessage]) -> Flow[Any]:
         """Climb down the ladder until the model takes the call; remember where that was.
@@ -228,7 +232,9 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         place, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
         while True:
             rung = _RUNGS[place]
-            runnable = rung.build(self.model, self.reply_schema)
+            if place not in self._built:
+                self._built[place] = rung.build(self.model, self.reply_schema)
+            runnable = self._built[place]
             if runnable is None:
                 place += 1
                 continue
@@ -366,34 +372,3 @@ _RUNGS = (
     _Rung(_native("json_mode"), _as_json),
     _Rung(_plain, _as_text),
 )
-
-# What was found out about models, by `id` and subject: chat models are not hashable. An entry goes
-# when its model does, so there are never more entries than models alive times subjects.
-_LEARNT: dict[tuple[int, str], int] = {}
-
-
-def recall(model: Runnable[Any, Any], subject: str) -> int | None:
-    """Give what was found out about a model.
-
-    Args:
-        model: The model.
-        subject: What about.
-
-    Returns:
-        What `learn` was told last, or `None`.
-    """
-    return _LEARNT.get((id(model), subject))
-
-
-def learn(model: Runnable[Any, Any], subject: str, value: int) -> None:
-    """Remember something about a model for as long as it lives.
-
-    Args:
-        model: The model.
-        subject: What about.
-        value: What was found out.
-    """
-    key = (id(model), subject)
-    if key not in _LEARNT:
-        weakref.finalize(model, _LEARNT.pop, key, None).atexit = False
-    _LEARNT[key] = value

@@ -53,6 +53,7 @@ OPTIONAL = (
     "opentelemetry",
     "psycopg",
     "pyarrow",
+    "resvg_py",
     "ray",
     "rich",
     "rouge_score",
@@ -312,6 +313,21 @@ except ImportError as error:
     )
     assert out.startswith("MissingDependencyError EmbeddedDecisionModel needs")
     assert "pip install 'langchain-core>=1.8'" in out
+
+
+@pytest.mark.parametrize("hidden", ["", BLOCK, 'import sys\nsys.modules["langchain"] = None\n'])
+@pytest.mark.parametrize("module", [PACKAGE, f"{PACKAGE}.verifiers"])
+def test_a_star_import_brings_what_can_be_had(module: str, hidden: str) -> None:
+    out = run_python(
+        hidden
+        + f"""
+found = {{}}
+exec("from {module} import *", found)
+import {module} as loaded
+print(set(loaded.__all__) <= set(found), "GroundednessMiddleware" in found)
+"""
+    )
+    assert out == f"True {not hidden and module == PACKAGE}\n"
 
 
 def test_importing_the_package_reads_no_model_and_loads_no_optional_package() -> None:

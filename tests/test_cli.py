@@ -448,3 +448,18 @@ def test_what_a_server_refuses_is_said_with_its_status_and_a_hint(
     assert f"HTTP {status}" in outcome.err
     assert hint in outcome.err
     assert "secret" not in outcome.err
+
+
+def test_interrupting_the_start_shows_no_traceback() -> None:
+    code = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "langchain_groundedness.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from langchain_groundedness.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")

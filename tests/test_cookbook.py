@@ -87,3 +87,15 @@ def test_each_labelled_claim_of_the_shop_names_a_document_that_is_there() -> Non
 def test_a_notebook_warns_of_nothing(script: Path) -> None:
     shown = [output for each in outputs(script.with_suffix(".ipynb")) for output in each]
     assert not [output for output in shown if output.get("name") == "stderr"]
+
+
+def test_the_model_of_the_shop_has_a_reply_and_a_person_a_label_for_each_question() -> None:
+    def read(name: str) -> list[Any]:
+        lines = (FOLDER / "shop" / name).read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    questions = read("questions.jsonl")
+    replies = json.loads((FOLDER / "shop" / "model.json").read_text(encoding="utf-8"))
+    assert [row["question"] for row in questions] == list(replies)
+    assert [row["id"] for row in questions] == [row["id"] for row in read("labels.jsonl")]
+    assert {row["label"] for row in read("labels.jsonl")} == {"right", "wrong"}

@@ -34,6 +34,7 @@ from quarter import (
 from typing_extensions import TypedDict
 
 from langchain_groundedness import (
+    Citation,
     Claim,
     ClaimVerdict,
     ConfigurationError,
@@ -51,6 +52,7 @@ from langchain_groundedness.testing import ScriptedChatModel, ScriptedClaimExtra
 EVERY_CHARACTER = list(range(1, len(ANSWER)))
 RELEASES: list[Any] = ["mark", "hold_back", "release"]
 MESSAGE = "[withheld]"
+FALSE = "Revenue was $2.4B in Q3."
 
 
 def guard(checker_options: dict[str, Any] | None = None, **options: Any) -> GroundednessGuard:
@@ -131,6 +133,61 @@ def test_an_unchecked_table_row_is_marked_inside_its_last_cell() -> None:
 def test_an_unchecked_sentence_is_held_back() -> None:
     pieces = pieces_of("Costs fell by 4%. The board met. Costs rose.", EVERY_CHARACTER)
     assert joined(guard(on_unchecked="hold_back"), pieces) == "Costs fell by 4%. Costs rose."
+
+
+CORRECTING = {"on_contradicted": "correct"}
+
+
+def contradicted(claim: Claim, task: VerificationTask) -> ClaimVerdict:
+    found = Citation.from_document(task.documents, 0, 0, len(REPORT.page_content))
+    return ClaimVerdict(claim=claim, verdict="contradicted", citations=(found,), correction="$2.1B")
+
+
+def undoing(task: VerificationTask) -> list[ClaimVerdict]:
+    """Contradict, and have no answer when asked about what was made of it."""
+    if any(claim.start is None for claim in task.claims):
+        raise TimeoutError
+    return [
+        contradicted(c, task)
+        if "$2.4B" in c.text
+        else ClaimVerdict.unchecked(c, "no time")
+        if "CEO" in c.text
+        else ClaimVerdict(claim=c, verdict="unverifiable")
+        for c in task.claims
+    ]
+
+
+@pytest.mark.parametrize("on_unchecked", RELEASES)
+def test_a_contradicted_sentence_leaves_only_if_its_correction_stands(on_unchecked: Any) -> None:
+    verifier = RunnableLambda(undoing)
+    withheld = guard({**CORRECTING, "verifier": verifier}, on_unchecked=on_unchecked)
+    answer = "Costs fell. Revenue was $2.4B in Q3. All else is unknown."
+    given = {"answer": answer, "documents": [REPORT]}
+    assert withheld.invoke(given) == "Costs fell. All else is unknown."
+    pieces = pieces_of(answer, EVERY_CHARACTER)
+    assert joined(withheld, pieces) == "Costs fell. All else is unknown."
+
+
+def test_what_has_left_is_retracted_if_its_correction_does_not_stand() -> None:
+    verifier = RunnableLambda(undoing)
+    immediate = guard({**CORRECTING, "verifier": verifier}, release="immediate")
+    heard = Heard()
+    pieces = [{"documents": [REPORT]}, {"answer": FALSE}]
+    assert "".join(immediate.transform(iter(pieces), {"callbacks": [heard]})) == FALSE
+    (change,) = heard.of("retract")
+    assert (change["original"], change["replacement"]) == (FALSE, "")
+
+
+def test_without_a_place_a_contradicted_claim_that_is_not_corrected_withholds_all() -> None:
+    def extractor(_: ExtractionTask) -> list[Claim]:
+        return [Claim(id="c1", text="It was revenue of $2.4B.")]
+
+    def verifier(task: VerificationTask) -> list[ClaimVerdict]:
+        return [contradicted(claim, task) for claim in task.claims]
+
+    options = {**CORRECTING, "extractor": extractor, "verifier": verifier}
+    withheld = guard(options, blocked_message=MESSAGE)
+    assert withheld.invoke({"answer": FALSE, "documents": [REPORT]}) == MESSAGE
 
 
 def test_a_failing_judge_never_lets_a_sentence_out_as_verified() -> None:
@@ -307,7 +364,7 @@ def test_a_corrector_that_says_not_what_it_changed_changes_nothing() -> None:
 
     options = {"on_contradicted": "correct", "corrector": rewrite}
     pieces = pieces_of("Revenue was $2.4B. The board met.", EVERY_CHARACTER)
-    assert joined(guard(options), pieces) == "Revenue was $2.4B. The board met. [UNCHECKED]"
+    assert joined(guard(options), pieces) == "The board met. [UNCHECKED]"
 
 
 def test_a_chain_of_guard_and_parser_streams() -> None:

@@ -2,12 +2,14 @@ import asyncio
 import gc
 import json
 import re
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
@@ -15,8 +17,9 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from langchain_groundedness import structured
+from langchain_groundedness import _learnt, structured
 from langchain_groundedness._replies import reply_text, salvaged
+from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.structured import ModelRefusedError, StructuredModel
 from langchain_groundedness.testing import (
@@ -25,6 +28,8 @@ from langchain_groundedness.testing import (
     ScriptedResponse,
     ScriptedServer,
 )
+from langchain_groundedness.types import Claim, VerificationTask
+from langchain_groundedness.verifiers import LLMVerifier
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -128,10 +133,32 @@ def test_what_was_learnt_is_forgotten_with_the_model() -> None:
     model = FakeListChatModel(responses=["a b"])
     ask(model).invoke({"what": "it"})
     key = (id(model), structured._SUBJECT)
-    assert key in structured._LEARNT
+    assert key in _learnt._LEARNT
     del model
     gc.collect()
-    assert key not in structured._LEARNT
+    assert key not in _learnt._LEARNT
+
+
+def test_how_a_model_is_asked_is_made_once_and_goes_with_whoever_asks() -> None:
+    made = []
+
+    class Counting(FakeListChatModel):
+        def with_structured_output(self, schema: Any = None, **_: Any) -> Any:
+            made.append(schema)
+            return RunnableLambda(lambda _: {"raw": AIMessage("1: A is."), "parsed": None})
+
+    verifier = LLMVerifier(model=Counting(responses=["-"]))
+    extractor = LLMClaimExtractor(model=verifier.model)
+    for _ in range(3):
+        extractor.invoke("A is.")
+        verifier.invoke(
+            VerificationTask(claims=(Claim(id="c1", text="A."),), documents=(Document("A."),))
+        )
+    assert len(made) == 2
+    model = weakref.ref(verifier.model)
+    del verifier, extractor
+    gc.collect()
+    assert model() is None
 
 
 class ContextOverflowError(ValueError):

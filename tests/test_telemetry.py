@@ -1,11 +1,14 @@
 """What OpenTelemetry is told of checks, read from its in-memory exporters."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -15,9 +18,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from langchain_groundedness import (
+    CrossEncoderVerifier,
+    EmbeddingVerifier,
     GroundednessCallbackHandler,
     GroundednessGuard,
     GroundednessRunnable,
+    LLMVerifier,
+    SentenceClaimExtractor,
     _telemetry,
 )
 from langchain_groundedness.testing import ScriptedVerifier
@@ -153,3 +160,70 @@ print(checker.invoke({"answer": "It rains.", "documents": ["Rome."]}).verdict)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "ungrounded\n", done.stderr
+
+
+FAILING: dict[str, Any] = {
+    "whole": lambda: GroundednessRunnable(verifier=RunnableLambda(_timeout)),
+    "one claim": lambda: GroundednessRunnable(
+        verifier=LLMVerifier(model=RunnableLambda(_timeout)), extractor=SentenceClaimExtractor()
+    ),
+    "embeddings": lambda: GroundednessRunnable(
+        verifier=EmbeddingVerifier(embeddings=Unreachable()), extractor=SentenceClaimExtractor()
+    ),
+    "cross-encoder": lambda: GroundednessRunnable(
+        verifier=CrossEncoderVerifier(cross_encoder=Unreachable()),
+        extractor=SentenceClaimExtractor(),
+    ),
+}
+CALLS: dict[str, Any] = {
+    "invoke": lambda check: check.invoke(GIVEN),
+    "ainvoke": lambda check: asyncio.run(check.ainvoke(GIVEN)),
+    "batch": lambda check: check.batch([GIVEN, GIVEN])[0],
+    "stream": lambda check: list(check.stream(GIVEN))[-1],
+    "astream": lambda check: asyncio.run(_last(check)),
+}
+
+
+async def _last(check: GroundednessRunnable) -> Any:
+    return [chunk async for chunk in check.astream(GIVEN)][-1]
+
+
+def _timeout(_: object) -> Any:
+    raise TimeoutError(TOLD)
+
+
+class Unreachable(Embeddings, BaseCrossEncoder):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        raise TimeoutError(TOLD)
+
+    def embed_query(self, text: str) -> list[float]:
+        raise TimeoutError(TOLD)
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        raise TimeoutError(TOLD)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("verifier", FAILING)
+def test_a_failure_that_leaves_claims_unchecked_stands_in_the_span_of_its_step(
+    seen: Seen, verifier: str, call: str
+) -> None:
+    CALLS[call](FAILING[verifier]())
+    span = seen.spans["groundedness.verify_claims"]
+    assert span.attributes["error.type"] == "TimeoutError"
+    assert span.status.status_code == trace.StatusCode.ERROR
+    others = [s for name, s in seen.spans.items() if name != "groundedness.verify_claims"]
+    assert not any("error.type" in other.attributes for other in others)
+    assert "4711" not in "".join(span.to_json() for span in seen.spans.values())
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_where_nothing_fails_no_span_says_so(seen: Seen, call: str) -> None:
+    CALLS[call](checker())
+    assert not any("error.type" in span.attributes for span in seen.spans.values())
+
+
+def test_a_verifier_that_replies_with_something_else_stands_in_the_span(seen: Seen) -> None:
+    GroundednessRunnable(verifier=RunnableLambda(lambda _: "nonsense")).invoke(GIVEN)
+    span = seen.spans["groundedness.verify_claims"]
+    assert span.attributes["error.type"] == "UnexpectedReplyError"

@@ -82,7 +82,11 @@ def _opposition(data: Path, folder: Path) -> float:
     ]
     odds = np.array([r.opposition if r and r.support < 0 else -np.inf for r in asked])
     chosen = float(np.quantile(odds[fine == "irrelevant"], 1 - _FALSE_ALARMS, method="higher"))
-    shares = {kind: round(float((odds >= chosen)[fine == kind].mean()), 3) for kind in set(fine)}
+    if not np.isfinite(chosen):
+        msg = f"too few irrelevant claims in {name} that the encoder denies to choose opposition on"
+        raise SystemExit(msg)
+    found = odds >= chosen
+    shares = {str(kind): round(float(found[fine == kind].mean()), 3) for kind in set(fine)}
     print(f"contradicted by the encoder alone from log odds of {chosen:.2f}: {shares} of {name}")
     return chosen
 

@@ -10,10 +10,13 @@ from langchain_groundedness.audit.record import AuditedDocument, AuditRecord, Co
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Citation, ClaimVerdict
 
-__all__ = ["Keeping", "Redact"]
+__all__ = ["MOST_UNCITED", "Keeping", "Redact", "bare"]
 
 Redact = Callable[[str], str]
 """Takes a text, gives the text that may be kept."""
+
+MOST_UNCITED = 500_000
+"""Characters of documents that no claim cites, kept with a record that a person is asked about."""
 
 _TEXTS = ("question", "original_answer", "shown_answer", "suggested_answer")
 
@@ -48,7 +51,7 @@ class Keeping:
         """
         if content not in get_args(Content):
             accepted = ", ".join(map(repr, get_args(Content)))
-            msg = f"content must be one of {accepted}, got a value of type {type(content).__name__}"
+            msg = f"content must be one of {accepted}, got {content!r:.40}"
             raise ConfigurationError(msg)
         if redact is not None and not callable(redact):
             msg = f"redact must be a function from text to text, got {type(redact).__name__}"
@@ -70,7 +73,7 @@ class Keeping:
             The record as it is kept. If the redaction fails, no text is kept, and a note says so.
         """
         documents = tuple(map(self._with_digest, record.documents))
-        record = _with_cited_only(record.model_copy(update={"documents": documents}))
+        record = _with_texts_needed(record.model_copy(update={"documents": documents}))
         content, notes, redacted = self._content, record.notes, record.redacted
         if self._redact is not None:
             try:
@@ -136,14 +139,43 @@ class Keeping:
         return f"hmac-sha256:{hmac.new(self._key, data, hashlib.sha256).hexdigest()}"
 
 
-def _with_cited_only(record: AuditRecord) -> AuditRecord:
-    """Let go of the texts of documents that no claim cites, and of what is kept twice."""
-    cited = {citation.document for claim in record.claims for citation in claim.citations}
-    documents = tuple(
-        document if document.index in cited else document.model_copy(update={"content": None})
-        for document in record.documents
+def bare(record: AuditRecord, why: str) -> AuditRecord:
+    """Give what can be kept of a record that cannot be written whole.
+
+    Args:
+        record: The record.
+        why: Why it cannot, for a note.
+
+    Returns:
+        A record with the same decision, and without any text.
+    """
+    names = ("id", "revision", "time", "source", "verdict", "decision", "review")
+    return AuditRecord(
+        **{name: getattr(record, name) for name in names},
+        content="none",
+        notes=(f"the record could not be written whole ({why})",),
     )
-    return record.model_copy(update={"claims": _lean(record.claims), "documents": documents})
+
+
+def _with_texts_needed(record: AuditRecord) -> AuditRecord:
+    """Let go of the texts of documents that nobody will read, and of what is kept twice.
+
+    Without a reviewer, those are the documents that no claim cites. A reviewer needs just them for
+    claims without a citation; they are kept as long as there is room, whole or not at all.
+    """
+    cited = {citation.document for claim in record.claims for citation in claim.citations}
+    room = 0 if record.review.status == "none" else MOST_UNCITED
+    documents = []
+    for document in record.documents:
+        kept = document
+        if document.index not in cited and document.content is not None:
+            if len(document.content) > room:
+                kept = document.model_copy(update={"content": None})
+            else:
+                room -= len(document.content)
+        documents.append(kept)
+    update = {"claims": _lean(record.claims), "documents": tuple(documents)}
+    return record.model_copy(update=update)
 
 
 def _lean(claims: tuple[ClaimVerdict, ...]) -> tuple[ClaimVerdict, ...]:
@@ -183,12 +215,17 @@ def _claim(verdict: ClaimVerdict, change: Redact) -> ClaimVerdict:
 
 
 def _citation(citation: Citation, change: Redact) -> Citation:
-    return citation.model_copy(update={"quote": change(citation.quote)})
+    identity = _maybe(citation.document_id, change)
+    return citation.model_copy(update={"quote": change(citation.quote), "document_id": identity})
 
 
 def _document(document: AuditedDocument, change: Redact) -> AuditedDocument:
     metadata = {key: _inside(value, change) for key, value in document.metadata.items()}
-    update = {"content": _maybe(document.content, change), "metadata": metadata}
+    update = {
+        "id": _maybe(document.id, change),
+        "content": _maybe(document.content, change),
+        "metadata": metadata,
+    }
     return document.model_copy(update=update)
 
 
@@ -209,13 +246,20 @@ def _without(record: AuditRecord, content: Content) -> dict[str, Any]:
     """Give the fields that say nothing, or too much, when texts are not kept."""
     bare: dict[str, Any] = {"content": None, "metadata": {}}
     if content == "none":
-        bare["digest"] = None
+        bare.update(digest=None, id=None)
     documents = tuple(document.model_copy(update=bare) for document in record.documents)
     if content == "hash":
         return {"documents": documents}
     review = record.review.model_copy(update={"answer": None, "note": None})
     gone = dict.fromkeys(_TEXTS)
-    return {**gone, "documents": documents, "review": review}
+    claims = tuple(map(_nameless, record.claims))
+    return {**gone, "claims": claims, "documents": documents, "review": review}
+
+
+def _nameless(verdict: ClaimVerdict) -> ClaimVerdict:
+    """Drop the ids of cited documents; their places stay."""
+    citations = (c.model_copy(update={"document_id": None}) for c in verdict.citations)
+    return verdict.model_copy(update={"citations": tuple(citations)})
 
 
 def _maybe(text: str | None, change: Redact) -> str | None:

@@ -2,8 +2,9 @@
 
 import errno
 import os
+import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,12 +16,14 @@ except ImportError:  # pragma: no cover  (Windows)
     fcntl = None  # type: ignore[assignment]  # the one name for both cases
 
 __all__ = [
+    "failure",
     "is_same_file",
     "locked",
     "need_locks",
     "open_private",
     "private_folder",
     "refuse_symlink",
+    "replace_file",
     "try_lock",
     "write_all",
 ]
@@ -64,6 +67,21 @@ def open_private(path: Path, flags: int = _APPEND) -> int:
     return descriptor
 
 
+def failure(error: OSError, path: Path | str | None = None) -> str:
+    """Say what the system says of a file.
+
+    Args:
+        error: Its error.
+        path: The file, where the error does not name one.
+
+    Returns:
+        The kind of error, the system's words, and the path.
+    """
+    where = path if error.filename is None else error.filename
+    words = (type(error).__name__, error.strerror, where if isinstance(where, str | Path) else None)
+    return ": ".join(str(word) for word in words if word)
+
+
 def refuse_symlink(path: Path, what: str) -> None:
     """Refuse a path that somebody else may have pointed elsewhere.
 
@@ -94,6 +112,26 @@ def private_folder(path: Path) -> None:
     except FileExistsError:
         if not stat.S_ISDIR(path.lstat().st_mode):
             raise OSError(errno.ENOTDIR, "not a folder") from None
+
+
+def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Put a file in the place of another one as a whole: nobody finds half of it, or none.
+
+    Args:
+        path: The file; of a link, the file that it points to.
+        pieces: What is to stand in it.
+
+    Raises:
+        OSError: It cannot be written; what stood there still does.
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.writelines(pieces)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

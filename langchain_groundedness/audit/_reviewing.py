@@ -1,16 +1,19 @@
 """What readers and reviewers of an audit log may ask, and what they are told; pure."""
 
-from datetime import UTC, datetime
-from typing import get_args
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
 
-from langchain_groundedness.audit.record import AuditRecord, ReviewAction
+from langchain_groundedness.audit.record import AuditRecord, ReviewAction, ReviewStatus
 from langchain_groundedness.exceptions import ConfigurationError, ReviewConflictError
+from langchain_groundedness.types import Action, AnswerVerdict
 
 __all__ = [
-    "aware",
+    "checked_filters",
     "conflict",
     "cursor",
     "place_in",
+    "require_age",
     "require_decision",
     "require_limit",
     "searched",
@@ -18,6 +21,12 @@ __all__ = [
 ]
 
 _MOST = 10_000
+_CLOSED = {
+    "decision": get_args(Action),
+    "verdict": get_args(AnswerVerdict),
+    "status": get_args(ReviewStatus),
+}
+_OPEN = ("query_class", "risk_tier", "model", "thread_id", "text")
 
 
 def require_limit(limit: int) -> None:
@@ -78,23 +87,61 @@ def conflict(record: AuditRecord, seen: int) -> ReviewConflictError:
     return ReviewConflictError(msg, record_id=record.id, revision=record.revision, reviewer=who)
 
 
-def aware(name: str, moment: datetime | None) -> datetime | None:
-    """Refuse a moment without a time zone.
+def checked_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse filters that would find nothing, whatever there is.
 
     Args:
-        name: What to call it in the error.
-        moment: The moment.
+        filters: As for `SQLAuditLog.query`.
 
     Returns:
-        The moment.
+        The same, as the store names them.
 
     Raises:
-        ConfigurationError: It has no time zone.
+        ConfigurationError: One of them has a value that cannot work.
     """
-    if moment is not None and moment.tzinfo is None:
-        msg = f"{name} must have a time zone, such as datetime.now(UTC)"
+    for name, accepted in _CLOSED.items():
+        value = filters.get(name)
+        if value is not None and value not in accepted:
+            msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r:.60}"
+            raise ConfigurationError(msg)
+    for name in _OPEN:
+        value = filters.get(name)
+        if value is not None and not isinstance(value, str):
+            msg = f"{name} must be a text, got {type(value).__name__}"
+            raise ConfigurationError(msg)
+    for name in ("since", "until"):
+        _require_moment(name, filters.get(name))
+    return {("review_status" if k == "status" else k): value for k, value in filters.items()}
+
+
+def require_age(older_than: timedelta) -> None:
+    """Refuse an age from which on no record can be deleted.
+
+    Args:
+        older_than: The age.
+
+    Raises:
+        ConfigurationError: It is negative, or no `timedelta`.
+    """
+    if not isinstance(older_than, timedelta):
+        kind = type(older_than).__name__
+        msg = f"older_than must be a timedelta, such as timedelta(days=90), got {kind}"
         raise ConfigurationError(msg)
-    return moment
+    if older_than < timedelta(0):
+        msg = "older_than must not be negative"
+        raise ConfigurationError(msg)
+
+
+def _require_moment(name: str, moment: object) -> None:
+    if moment is None:
+        return
+    accepted = "such as datetime(2026, 1, 31, tzinfo=UTC)"
+    if not isinstance(moment, datetime):
+        msg = f"{name} must be a datetime with a time zone, {accepted}, got {type(moment).__name__}"
+        raise ConfigurationError(msg)
+    if moment.tzinfo is None:
+        msg = f"{name} must have a time zone, {accepted}"
+        raise ConfigurationError(msg)
 
 
 def cursor(record: AuditRecord) -> str:

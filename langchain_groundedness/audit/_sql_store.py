@@ -274,11 +274,12 @@ def conditions(
 
 
 @contextmanager
-def reported(what: str) -> Iterator[None]:
+def reported(what: str, place: Place) -> Iterator[None]:
     """Say what a database cannot do in an error of this package, without secrets.
 
     Args:
         what: What was asked.
+        place: Where the database is.
 
     Yields:
         Nothing.
@@ -291,8 +292,9 @@ def reported(what: str) -> Iterator[None]:
     except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
         origin = getattr(exc, "orig", None) or exc
         state = getattr(origin, "sqlstate", None)
-        why = type(origin).__name__ + (f", SQLSTATE {state}" if state else "")
-        msg = f"the audit log's database cannot {what} ({why})"
+        name = getattr(origin, "sqlite_errorname", None)
+        codes = filter(None, (type(origin).__name__, name, f"SQLSTATE {state}" if state else None))
+        msg = f"the audit log's database {place} cannot {what} ({', '.join(codes)})"
         raise AuditError(msg) from None  # the cause may quote the URL, or records
 
 

@@ -4,8 +4,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from langchain_groundedness._causes import cause
+from langchain_groundedness.audit._files import failure
 from langchain_groundedness.audit._outbox import Outbox
 from langchain_groundedness.audit._spill import SpillFolder
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord
@@ -141,7 +143,7 @@ class Writer:
                 "folder (%s); they are kept in memory",
                 self._outbox.size,
                 self.failure,
-                cause(exc),
+                _reason(exc),
             )
             self._due = time.monotonic() + self._pause
             return False
@@ -169,4 +171,6 @@ class Writer:
 
 def _reason(error: Exception) -> str:
     """Say why; errors of this package hold no secrets, and say it in words."""
+    if isinstance(error, OSError) and error.strerror and isinstance(error.filename, str | Path):
+        return failure(error)
     return str(error) if isinstance(error, GroundednessError) else cause(error)

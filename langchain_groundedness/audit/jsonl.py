@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from typing_extensions import override
 
 from langchain_groundedness.audit._content import Redact
 from langchain_groundedness.audit._files import (
+    failure,
     locked,
     need_locks,
     open_private,
@@ -20,6 +21,7 @@ from langchain_groundedness.audit._files import (
 )
 from langchain_groundedness.audit._lines import Damage, as_lines, found_in, read_lines
 from langchain_groundedness.audit._log_options import require_positive
+from langchain_groundedness.audit._reviewing import require_age
 from langchain_groundedness.audit.log import AuditLog
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content, new_id
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
@@ -27,6 +29,7 @@ from langchain_groundedness.exceptions import AuditError, ConfigurationError
 __all__ = ["JsonlAuditLog"]
 
 _READ_ONLY = os.O_RDONLY
+_OF_DATABASES = ("query", "waiting", "count", "decide", "export", "upgrade")
 _T = TypeVar("_T")
 
 
@@ -88,6 +91,9 @@ class JsonlAuditLog(AuditLog):
             ConfigurationError: An option has a value that cannot work.
         """
         need_locks("JsonlAuditLog (use SQLAuditLog instead)")
+        if "://" in str(path):
+            msg = "path is that of a file, and the URL of a database is for SQLAuditLog(url)"
+            raise ConfigurationError(msg)
         self._path = Path(path).absolute()
         self._lock_path = _beside(self._path, ".lock")
         refuse_symlink(self._path, "path")
@@ -110,6 +116,19 @@ class JsonlAuditLog(AuditLog):
             on_full=on_full,
             retry_after=retry_after,
         )
+
+    def __repr__(self) -> str:
+        """Say where the file is."""
+        return f"JsonlAuditLog({str(self._path)!r})"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where the methods are that a file does not have."""
+            msg = f"{type(self).__name__} has no {name!r}"
+            if name in _OF_DATABASES:
+                msg += ": only SQLAuditLog(url) has it; a file gives records(), get(id) and prune()"
+            raise AttributeError(msg)
 
     @property
     def path(self) -> Path:
@@ -180,18 +199,16 @@ class JsonlAuditLog(AuditLog):
             How many went.
 
         Raises:
-            ConfigurationError: The age is negative.
+            ConfigurationError: The age is negative, or no `timedelta`.
             AuditError: The files cannot be read or written.
         """
-        if older_than < timedelta(0):
-            msg = "older_than must not be negative"
-            raise ConfigurationError(msg)
+        require_age(older_than)
         before = datetime.now(UTC) - older_than
         try:
             with self._alone():
                 return sum(self._pruned(path, before) for path in self._files())
         except OSError as exc:
-            msg = f"the audit log cannot be pruned ({type(exc).__name__})"
+            msg = f"the audit log cannot be pruned ({failure(exc, self._path)})"
             raise AuditError(msg) from exc
 
     @contextmanager
@@ -281,7 +298,7 @@ def _opened(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as exc:
-        msg = f"a file of the audit log cannot be read ({type(exc).__name__})"
+        msg = f"a file of the audit log cannot be read ({failure(exc, path)})"
         raise AuditError(msg) from exc
 
 

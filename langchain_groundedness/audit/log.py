@@ -11,7 +11,8 @@ from typing import Any, Literal, Self
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_groundedness.audit import _process
-from langchain_groundedness.audit._content import Keeping, Redact
+from langchain_groundedness.audit._content import Keeping, Redact, bare
+from langchain_groundedness.audit._files import failure
 from langchain_groundedness.audit._log_options import (
     require_one_of,
     require_positive,
@@ -73,11 +74,12 @@ class AuditLog(ABC):
         """Say what is kept, and what happens when it cannot be.
 
         Args:
-            content: What is kept of questions, answers, claims, explanations, quotes, documents and
-                their metadata, and of what reviewers write: `full`; `hash`, a digest and the
-                length; or `none`. Digests are plain SHA-256, so that a short text can be found by
-                trying; with `hash_key` they are not. Ids, labels, reviewers' names and reasons are
-                kept as they are: a verifier of yours must not quote a text in its reasons.
+            content: What is kept of questions, answers, claims, explanations, quotes, documents,
+                their ids and metadata, and of what reviewers write: `full`; `hash`, a digest and
+                the length (of metadata nothing); or `none`. Digests are plain SHA-256, so that a
+                short text can be found by trying; with `hash_key` they are not. Ids of threads and
+                runs, labels, names of reviewers and models, and reasons are kept as they are: a
+                verifier of yours must not quote a text in its reasons.
             redact: Called with each of these texts before it is kept (with `hash`, before its
                 digest is taken), in the thread of the log. If it raises, no text of the record is
                 kept, and a note in it says so. Offsets of claims and citations refer to the texts
@@ -85,7 +87,8 @@ class AuditLog(ABC):
             hash_key: Makes digests HMAC-SHA256 with this key.
             on_store_down: `spill`: records wait in `spill_folder` and are brought to the store when
                 it is back, by this process or the next one; nothing is raised. `raise`: they wait
-                in memory, and `record` and `flush` raise `AuditError` until they are written.
+                in memory, and `record`, `confirm` and `flush` raise `AuditError` until they are
+                written. Entry points `confirm` each record before they give the answer.
             spill_folder: A folder for this log alone, made for its owner only.
             max_pending: How many records may wait for the thread.
             on_full: What happens beyond that. `wait`: `record` waits, in a thread; `arecord` waits
@@ -184,6 +187,27 @@ class AuditLog(ABC):
         """
         if not self._took(record):
             await run_in_executor(None, self._beyond, record)
+
+    def confirm(self) -> None:
+        """Wait until what was handed over is durable, if `on_store_down="raise"`; else return.
+
+        What is to give no answer without a record calls this before it gives one. It waits on an
+        event loop, too: use `aconfirm` there.
+
+        Raises:
+            AuditError: The store is down.
+        """
+        if self._raises:
+            self._settled(None)
+
+    async def aconfirm(self) -> None:
+        """Do what `confirm` does, without holding up the event loop.
+
+        Raises:
+            AuditError: As `confirm`.
+        """
+        if self._raises:
+            await run_in_executor(None, self._settled, None)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything handed over so far is durable, and try the store now if it is down.
@@ -295,7 +319,7 @@ class AuditLog(ABC):
             try:
                 self._spill.append([self._prepare(record)])
             except OSError as exc:
-                logger.warning("audit: spilling has failed (%s)", type(exc).__name__)
+                logger.warning("audit: spilling has failed (%s)", failure(exc))
             else:
                 return
         elif not looped:
@@ -329,8 +353,8 @@ class AuditLog(ABC):
         except Exception as exc:  # noqa: BLE001  (a record is never lost, whatever is in it)
             why = type(exc).__name__
             logger.warning("audit: a record cannot be written whole (%s)", why)
-            bare = _bare(record, why)
-            return AuditEntry(bare, bare.to_json())
+            rest = bare(record, why)
+            return AuditEntry(rest, rest.to_json())
 
     def _start(self) -> None:
         """Have a thread that works, unless there is one."""
@@ -364,18 +388,6 @@ class AuditLog(ABC):
         if self._spill is not None:
             self._spill.forked()
         self.forked()
-
-
-def _bare(record: AuditRecord, why: str) -> AuditRecord:
-    """Give what can be kept of a record that cannot be written whole."""
-    return AuditRecord(
-        **{
-            name: getattr(record, name)
-            for name in ("id", "revision", "time", "source", "verdict", "decision", "review")
-        },
-        content="none",
-        notes=(f"the record could not be written whole ({why})",),
-    )
 
 
 def _in_loop() -> bool:

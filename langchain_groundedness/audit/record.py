@@ -78,7 +78,8 @@ class AuditedDocument(_Part):
     digest: str | None = None
     """`sha256:` or `hmac-sha256:` and the hex digest of its text before redaction."""
     content: str | None = None
-    """Its text, if a claim cites it and texts are kept; offsets of citations refer to it."""
+    """Its text, if texts are kept and a claim cites it or a person is asked; offsets of citations
+    refer to it. Of documents without a citation a record holds 500,000 characters at most."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """Its metadata, as far as JSON can hold them; the rest in words."""
 
@@ -164,7 +165,8 @@ class AuditRecord(_Part):
     claims: tuple[ClaimVerdict, ...] = ()
     """Verdicts, probabilities, citations. The metadata of a citation are those of its document."""
     documents: tuple[AuditedDocument, ...] = ()
-    """All documents of the check, in order; only those that are cited with their text."""
+    """All documents of the check, in order; with their text those that are cited, and, if a person
+    is asked, the others too."""
     decision: Decision
     query_class: str | None = None
     risk_tier: str | None = None

@@ -10,12 +10,13 @@ from typing import Any, Literal, NamedTuple
 from typing_extensions import override
 
 from langchain_groundedness.audit._content import Redact
-from langchain_groundedness.audit._files import open_private
+from langchain_groundedness.audit._files import failure, open_private
 from langchain_groundedness.audit._reviewing import (
-    aware,
+    checked_filters,
     conflict,
     cursor,
     place_in,
+    require_age,
     require_decision,
     require_limit,
 )
@@ -139,7 +140,7 @@ class SQLAuditLog(AuditLog):
 
     @override
     def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
-        with self._sql.reported("be written to"):
+        with self._sql.reported("be written to", self._place):
             self._store.insert(entries)
 
     @override
@@ -156,7 +157,7 @@ class SQLAuditLog(AuditLog):
         Raises:
             AuditError: They are of a newer version, or the database is down.
         """
-        with self._sql.reported("be upgraded"):
+        with self._sql.reported("be upgraded", self._place):
             _ = self._store.engine
 
     def get(self, record_id: str) -> AuditRecord | None:
@@ -171,7 +172,7 @@ class SQLAuditLog(AuditLog):
         Raises:
             AuditError: The database is down.
         """
-        with self._sql.reported("be read"):
+        with self._sql.reported("be read", self._place):
             found: AuditRecord | None = self._store.get(record_id)
             return found
 
@@ -221,12 +222,12 @@ class SQLAuditLog(AuditLog):
             AuditError: The database is down.
         """
         require_limit(limit)
-        where = self._sql.conditions(
-            since=aware("since", since),
-            until=aware("until", until),
+        where = self._where(
+            since=since,
+            until=until,
             decision=decision,
             verdict=verdict,
-            review_status=status,
+            status=status,
             query_class=query_class,
             risk_tier=risk_tier,
             model=model,
@@ -234,12 +235,15 @@ class SQLAuditLog(AuditLog):
             thread_id=thread_id,
             text=text,
         )
-        with self._sql.reported("be read"):
+        with self._sql.reported("be read", self._place):
             found = self._store.select(
                 where, limit=limit + 1, after=place_in(after), newest_first=newest_first
             )
         page = tuple(found[:limit])
         return AuditPage(page, cursor(page[-1]) if len(found) > limit else None)
+
+    def _where(self, **filters: Any) -> Any:
+        return self._sql.conditions(**checked_filters(filters))
 
     def waiting(self, *, limit: int = 100, after: str | None = None, **filters: Any) -> AuditPage:
         """Read the records that wait for a reviewer, the oldest first.
@@ -279,10 +283,13 @@ class SQLAuditLog(AuditLog):
 
         Returns:
             How many there are.
+
+        Raises:
+            ConfigurationError: A filter has a value that cannot work.
+            AuditError: The database is down.
         """
-        given = {("review_status" if k == "status" else k): v for k, v in filters.items()}
-        where = self._sql.conditions(**given)
-        with self._sql.reported("be read"):
+        where = self._where(**filters)
+        with self._sql.reported("be read", self._place):
             return int(self._store.count(where))
 
     def decide(  # noqa: PLR0913  (what a reviewer says)
@@ -322,7 +329,7 @@ class SQLAuditLog(AuditLog):
             note=note,
             time=datetime.now(UTC),
         )
-        with self._sql.reported("be written to"):
+        with self._sql.reported("be written to", self._place):
             record, written = self._store.decide(record_id, revision, self._keeping.review(review))
         if record is None:
             msg = "there is no record with this id in the audit log"
@@ -343,14 +350,12 @@ class SQLAuditLog(AuditLog):
             How many went.
 
         Raises:
-            ConfigurationError: The age is negative.
+            ConfigurationError: The age is negative, or no `timedelta`.
             AuditError: The database is down.
         """
-        if older_than < timedelta(0):
-            msg = "older_than must not be negative"
-            raise ConfigurationError(msg)
+        require_age(older_than)
         where = self._sql.conditions(until=datetime.now(UTC) - older_than, settled=not waiting)
-        with self._sql.reported("be pruned"):
+        with self._sql.reported("be pruned", self._place):
             return int(self._store.delete(where))
 
     def export(self, path: str | Path, **filters: Any) -> int:
@@ -374,7 +379,7 @@ class SQLAuditLog(AuditLog):
                     file.write(f"{record.to_json()}\n")
                     number += 1
         except OSError as exc:
-            msg = f"the file to export to cannot be written ({type(exc).__name__})"
+            msg = f"the file to export to cannot be written ({failure(exc, path)})"
             raise AuditError(msg) from exc
         return number
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast, get_args
 
 from langchain_core.documents import Document
 
+from langchain_groundedness._bounded import lines_up_to
 from langchain_groundedness.calibration._knobs import Unit
 from langchain_groundedness.calibration._samples import CalibrationSample, ScoredClaim, group_of
 from langchain_groundedness.exceptions import ConfigurationError
@@ -25,6 +26,9 @@ _AT_ONCE = 64
 _GIVEN = "labelled"
 """Name of a verifier that the file does not name."""
 _LIKELY = 0.5
+
+LONGEST_LINE = 64 << 20
+"""Bytes."""
 
 
 class LabelledRow(NamedTuple):
@@ -62,10 +66,10 @@ def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
         ConfigurationError: The file cannot be read, or a line of it; the message names the line.
     """
     try:
-        with Path(path).open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _row(line, f"{path}, line {number}")
+        with Path(path).open("rb") as file:
+            for number, line in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
+                if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
+                    yield _row(text, f"{path}, line {number}")
     except OSError as exc:
         msg = f"{path}: {exc.strerror or type(exc).__name__}"
         raise ConfigurationError(msg) from exc

@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal, Self
+from typing import Literal, Self, get_args
+
+import numpy as np
 
 from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import ClaimVerdict, VerdictLabel
 
 __all__ = ["CalibrationSample", "ScoredClaim", "group_of"]
@@ -19,6 +22,20 @@ class ScoredClaim:
     probability: float | None = None
     """Of support."""
     verifier: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            ConfigurationError: One of them cannot be.
+        """
+        accepted = get_args(VerdictLabel)
+        if self.verdict not in accepted:
+            msg = (
+                f"verdict must be one of {', '.join(map(repr, accepted))}, got {self.verdict!r:.60}"
+            )
+            raise ConfigurationError(msg)
+        _require_number("probability", self.probability, 0.0)
 
     @classmethod
     def of(cls, verdict: ClaimVerdict) -> Self:
@@ -54,6 +71,23 @@ class CalibrationSample:
     """Samples of one group are no independent evidence, such as claims on the same documents. An
     empty one stands alone."""
 
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            ConfigurationError: One of them cannot be.
+        """
+        if self.unit not in ("claim", "answer"):
+            msg = f"unit must be 'claim' or 'answer', got {self.unit!r:.60}"
+            raise ConfigurationError(msg)
+        _require_label("is_right", self.is_right)
+        if not isinstance(self.claims, tuple | list) or not all(
+            isinstance(claim, ScoredClaim) for claim in self.claims
+        ):
+            msg = f"claims must be a tuple of ScoredClaims, got {type(self.claims).__name__}"
+            raise ConfigurationError(msg)
+        _require_number("retrieval_score", self.retrieval_score, -1.0)
+
     @property
     def score(self) -> float | None:
         """The lowest probability of support of a claim; `None` if one has none."""
@@ -80,6 +114,28 @@ class CalibrationSample:
             retrieval_score=record.retrieval_score,
             group=record.thread_id or record.id,
         )
+
+
+def _require_label(name: str, value: object) -> None:
+    """Refuse a label that is neither true nor false: every text is true to Python, `"no"` as well.
+
+    Args:
+        name: What to call it in the error.
+        value: The label.
+
+    Raises:
+        ConfigurationError: It is no bool.
+    """
+    if not isinstance(value, bool | np.bool_):
+        msg = f"{name} must be True or False, got {value!r:.60}"
+        raise ConfigurationError(msg)
+
+
+def _require_number(name: str, value: object, least: float) -> None:
+    known = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if value is not None and not (known and least <= value <= 1):  # type: ignore[operator]  # a number
+        msg = f"{name} must be a number from {least:g} to 1, or None, got {value!r:.60}"
+        raise ConfigurationError(msg)
 
 
 def group_of(texts: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from langchain_groundedness.calibration._values import (
 )
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.policy import Conditions, DecisionPolicy, DecisionRule, Range
-from langchain_groundedness.policy._files import parsed
+from langchain_groundedness.policy._files import parsed, text_of
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.verifiers import EmbeddedVerifier
 
@@ -87,15 +87,7 @@ class Calibration(CheckedOptions):
             ConfigurationError: There is no such file, or no calibration in it; the message names
                 the file, and where in it what is wrong.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except OSError as exc:
-            msg = f"{path}: {exc.strerror or type(exc).__name__}"
-            raise ConfigurationError(msg) from exc
-        except UnicodeDecodeError as exc:
-            msg = f"{path}: not UTF-8 text (byte {exc.start})"
-            raise ConfigurationError(msg) from None
-        return parsed(cls._of_this_version, text, form="json", name=str(path))
+        return parsed(cls._of_this_version, text_of(Path(path)), form="json", name=str(path))
 
     def save(self, path: str | Path) -> None:
         """Write the calibration into a file that `load` reads.
@@ -234,6 +226,10 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     """
     target = _target(precision, recall)
     listed = list(samples)
+    wrong = next((each for each in listed if not isinstance(each, CalibrationSample)), None)
+    if wrong is not None:
+        msg = f"samples must be CalibrationSamples, got {type(wrong).__name__}"
+        raise ConfigurationError(msg)
     verifier = main_verifier(listed)
     chosen, refused = Calibrating(
         samples=listed,

@@ -6,7 +6,7 @@ Exit codes: 0 the calibration is written, 2 it could not be made, 130 interrupte
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -17,9 +17,9 @@ from langchain_groundedness.calibration._labelled import read_labelled, samples_
 from langchain_groundedness.calibration._plot import calibration_plot
 from langchain_groundedness.cli._calibration_table import render_calibration
 from langchain_groundedness.cli._errors import ending
-from langchain_groundedness.cli._files import write_text
+from langchain_groundedness.cli._files import write_bytes, write_text
 from langchain_groundedness.cli._records import Db, Log, read_records, require_one
-from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.exceptions import ConfigurationError, require
 from langchain_groundedness.runnable import GroundednessRunnable
 
 __all__ = ["HELP", "calibrate_command"]
@@ -41,7 +41,8 @@ Calibration.load("calibration.json").checker().
 """
 
 
-_OTHER_PICTURES = (".png", ".jpg", ".jpeg", ".pdf", ".gif", ".webp")
+_PICTURES = (".svg", ".png")
+_PIXELS_PER_UNIT = 2
 _OF_REVIEWED = (
     "the samples are answers that went to reviewers; where only doubtful ones do, the figures "
     "hold for those"
@@ -71,7 +72,7 @@ def calibrate_command(  # noqa: PLR0913  (each is an option of the command)
         Path, typer.Option(metavar="FILE.json", help="Where the thresholds are written.")
     ] = Path("calibration.json"),
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Where a reliability plot is drawn.")
+        Path | None, typer.Option(metavar="FILE.svg|png", help="Where a reliability plot is drawn.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the calibration as JSON, for a program.")
@@ -83,9 +84,8 @@ def calibrate_command(  # noqa: PLR0913  (each is an option of the command)
         if (precision is None) == (recall is None):
             msg = "give either --precision or --recall"
             raise ConfigurationError(msg)
-        if plot is not None and plot.suffix.lower() in _OTHER_PICTURES:
-            msg = f"--plot draws SVG, not {plot.suffix}: give a name that ends with .svg"
-            raise ConfigurationError(msg)
+        if plot is not None:
+            _require_drawable(plot)
         with Console(stderr=True).status("calibrating…"):
             given = _labelled(labels) if labels is not None else _reviewed(db, log)
             found = calibrate(
@@ -103,12 +103,20 @@ def calibrate_command(  # noqa: PLR0913  (each is an option of the command)
 def _labelled(path: Path) -> _Given:
     checker = GroundednessRunnable()
     rows = list(read_labelled(path))  # a fault in the last line costs no check of the others
+    if not rows:
+        msg = f"{path}: there is no labelled claim or answer in it"
+        raise ConfigurationError(msg)
     return _Given(list(samples_of(rows, checker)), encoder_checksum(), ())
 
 
 def _reviewed(db: str | None, log: Path | None) -> _Given:
     """Read what reviewers have said, as far as it was judged with one encoder."""
     found = list(_samples(db, log))
+    if not found:
+        records = read_records(db, log, status="waiting")
+        waiting = sum(record.review.status == "waiting" for record in records)
+        msg = f"no record has been reviewed yet, {waiting} wait for a reviewer"
+        raise ConfigurationError(msg)
     encoders = Counter(encoder for encoder, _ in found if encoder is not None)
     own = encoder_checksum()
     encoder = own if own in encoders else next(iter(dict(encoders.most_common(1))), None)
@@ -131,5 +139,22 @@ def _draw(found: Calibration, path: Path) -> bool:
     if found.reliability is None:
         return False
     drawing = calibration_plot(found.reliability, found.chosen.get("support"))
-    write_text(path, drawing)
+    if path.suffix.lower() == ".svg":
+        write_text(path, drawing)
+        return True
+    resvg: Any = require("resvg_py", extra="plot")
+    picture = resvg.svg_to_bytes(
+        svg_string=drawing, zoom=_PIXELS_PER_UNIT, background="#ffffff", font_family="sans-serif"
+    )
+    write_bytes(path, bytes(picture))
     return True
+
+
+def _require_drawable(path: Path) -> None:
+    """Refuse what could not be drawn before anything is calibrated."""
+    if path.suffix.lower() not in _PICTURES:
+        came = f"not {path.suffix}" if path.suffix else "and needs to know which"
+        msg = f"--plot draws SVG or PNG, {came}: give a name that ends with .svg or .png"
+        raise ConfigurationError(msg)
+    if path.suffix.lower() == ".png":
+        require("resvg_py", extra="plot")

@@ -14,6 +14,8 @@ __all__ = ["render_calibration"]
 
 
 _WHEN = ("before", "in-sample", "expected")
+_NAME_WIDTH = 24
+"""Of the longest name of a threshold with its value, which is there to be typed."""
 
 
 def render_calibration(found: Calibration, *, notes: Sequence[str] = ()) -> RenderableType:
@@ -32,9 +34,17 @@ def render_calibration(found: Calibration, *, notes: Sequence[str] = ()) -> Rend
 
 def _table(found: Calibration) -> Table:
     target = f"{found.target.kind} {found.target.value:g}"
-    table = Table(box=box.ROUNDED, header_style="bold", title=f"wanted: {target}")
-    for head in ("Threshold", "", "Passed", "Precision", "Recall"):
-        table.add_column(head)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=0,
+        pad_edge=False,
+        header_style="bold",
+        title=f"wanted: {target}",
+    )
+    table.add_column("Threshold", min_width=_NAME_WIDTH)
+    for head in ("", "Passed", "Precision", "Recall"):
+        table.add_column(head, no_wrap=True)
     for name, choice in found.chosen.items():
         about = _about(name, choice)
         figures = (choice.before, choice.fitted, choice.expected)
@@ -48,13 +58,13 @@ def _about(name: str, choice: ThresholdChoice) -> tuple[Text, Text, Text]:
     return (
         Text(f"{name} {choice.threshold:.3f}", style="bold"),
         Text(f"({low:.3f} to {high:.3f})"),
-        Text(f"{choice.good} of {choice.samples} {choice.unit}s, {choice.groups} groups"),
+        Text(f"{choice.good}/{choice.samples} {choice.unit}s, {choice.groups} groups"),
     )
 
 
 def _columns(each: ThresholdFigures) -> tuple[str, str, str]:
     return (
-        f"{each.passed} of {each.samples}",
+        f"{each.passed}/{each.samples}",
         _share(each.precision, each.precision_interval),
         _share(each.recall, each.recall_interval),
     )

@@ -6,6 +6,7 @@ be done, 130 interrupted; what was done by then is in the run file.
 
 import asyncio
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import redirect_stdout
@@ -261,7 +262,10 @@ def _pair(given: str, option: str, example: str) -> tuple[str, str]:
 
 def _number(text: str, option: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        msg = f"{option}: a number is needed there"
-        raise CannotCheckError(msg) from None
+        number = math.nan
+    if not math.isfinite(number):
+        msg = f"{option}: a finite number is needed there"
+        raise CannotCheckError(msg)
+    return number

@@ -61,7 +61,16 @@ def read_records(db: str | None, log: Path | None, **filters: Any) -> Iterator[A
             msg = f"there is no audit log at {log}"
             raise ConfigurationError(msg)
         with closing(JsonlAuditLog(log, on_store_down="raise")) as file:
-            yield from file.records()
+            none = True
+            for record in file.records():
+                none = False
+                yield record
+        if none and log.stat().st_size:
+            msg = (
+                f"{log}: no line of it is a record of an audit log; --log takes the file that a "
+                "JsonlAuditLog writes, --db the URL of a database"
+            )
+            raise ConfigurationError(msg)
     elif db is not None:
         with closing(_opened(db)) as store:
             yield from store.records(**filters)

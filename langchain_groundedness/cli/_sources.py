@@ -6,9 +6,13 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
+from langchain_groundedness._bounded import read_up_to, whole_up_to
 from langchain_groundedness.cli._errors import CannotCheckError
 
 __all__ = ["read_answer", "read_documents", "read_standard_input_once"]
+
+LARGEST_TEXT = 64 << 20
+"""Bytes of an answer or a document; what is larger is no text that an answer came from."""
 
 
 def read_standard_input_once(*paths: str) -> None:
@@ -78,7 +82,11 @@ def _read(path: str) -> str:
         msg = "an empty path was given; name a file, or - for standard input"
         raise CannotCheckError(msg)
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        data = (
+            whole_up_to(sys.stdin.buffer, LARGEST_TEXT, Path(path))
+            if path == "-"
+            else read_up_to(Path(path), LARGEST_TEXT)
+        )
     except OSError as error:
         msg = f"{name}: {error.strerror or type(error).__name__}"
         raise CannotCheckError(msg) from error

@@ -66,23 +66,28 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
                 for record in read_records(db, log, **filters)
                 if (first is None or record.time >= first) and (end is None or record.time < end)
             )
-        if html is not None:
+    if html is not None:
+        with ending("cannot write"):
             write_text(html, found.to_html())
-        if as_json:
-            typer.echo(found.model_dump_json(indent=2))
-            return
-        Console().print(_render(found))
-        if html is not None:
-            typer.echo(f"written to {html}")
+    if as_json:
+        typer.echo(found.model_dump_json(indent=2))
+        return
+    Console().print(_render(found, in_part=first is not None or end is not None))
+    if html is not None:
+        typer.echo(f"written to {html}")
 
 
+_WHOLE_FROM = 100
+"""Milliseconds from which on a fraction of one says nothing."""
 _NAME_WIDTH = 10
 """Of a day; longer names are broken where the terminal is narrow."""
 
 
-def _render(found: AuditSummary) -> RenderableType:
+def _render(found: AuditSummary, *, in_part: bool) -> RenderableType:
     if found.first is None or found.last is None:
-        return Text("the audit log holds no records", style="yellow")
+        in_time = "the audit log holds no records in this time"
+        words = in_time if in_part else "the audit log holds no records"
+        return Text(words, style="yellow")
     total = found.total
     head = Text(f"{total.answers} answers", style="bold")
     head.append(f", {found.first:%Y-%m-%d} to {found.last:%Y-%m-%d}")
@@ -92,7 +97,8 @@ def _render(found: AuditSummary) -> RenderableType:
         style="dim",
     )
     groups = (("Day", found.days), ("Model", found.models), ("Query class", found.query_classes))
-    return Group(head, *(_table(name, rows, total) for name, rows in groups))
+    tables = (_table(name, rows, total) for name, rows in groups)
+    return Group(head, *(part for table in tables for part in (Text(""), table)))
 
 
 def _table(name: str, groups: Sequence[GroupFigures], total: GroupFigures) -> Table:
@@ -102,6 +108,7 @@ def _table(name: str, groups: Sequence[GroupFigures], total: GroupFigures) -> Ta
         show_footer=True,
         padding=0,
         pad_edge=False,
+        show_edge=False,
     )
     for head, foot in zip(_heads(name), (Text("all"), *_cells(total)), strict=True):
         is_name = head == name
@@ -120,7 +127,7 @@ def _table(name: str, groups: Sequence[GroupFigures], total: GroupFigures) -> Ta
 
 def _heads(name: str) -> tuple[str, ...]:
     actions = (action for action, _ in _ACTIONS)
-    return (name, "answers", "supported", *actions, "overruled", "p50 ms", "p95 ms")
+    return (name, "answers", "supported", *actions, "overruled", "p50 ms", "p95")
 
 
 def _cells(group: GroupFigures) -> tuple[Text, ...]:
@@ -130,5 +137,9 @@ def _cells(group: GroupFigures) -> tuple[Text, ...]:
         Text("-" if rate is None else f"{rate:.1%}"),
         *(Text(str(group.decisions.get(action, 0)), style=style) for action, style in _ACTIONS),
         Text(str(group.overruled)),
-        *(Text(f"{group.check_ms[p]:.1f}" if group.check_ms else "-") for p in ("p50", "p95")),
+        *(Text(_ms(group.check_ms[p]) if group.check_ms else "-") for p in ("p50", "p95")),
     )
+
+
+def _ms(number: float) -> str:
+    return f"{number:.1f}" if number < _WHOLE_FROM else f"{number:,.0f}"

@@ -15,7 +15,7 @@ from langchain_groundedness._recording import encoder_checksum
 from langchain_groundedness._steps import CheckState, replies_of
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.exceptions import GroundednessError
-from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.inputs import CheckInput, no_documents
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.structured import Flow, ModelCall
@@ -148,7 +148,7 @@ class ClaimEvaluator(Evaluator, ABC):
         return self._check.result(state, Usage())
 
     def _unsupported(self, source: CheckInput, result: GroundednessResult) -> GroundednessResult:
-        missing = self._check.reason(CheckState(source=source), 0)
+        missing = no_documents(source)
         return self._result(
             source,
             (_not_supported(v.claim) if v.reason == missing else v for v in result.claims),

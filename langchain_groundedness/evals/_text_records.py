@@ -5,20 +5,27 @@ import gzip
 import io
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
+from langchain_groundedness._bounded import whole_up_to
 from langchain_groundedness.evals._records import LONGEST_LINE, Record, file_error
 from langchain_groundedness.exceptions import InputFormatError
 
 __all__ = ["csv_columns", "read_csv", "read_json", "read_json_lines"]
 
+LARGEST_JSON = 256 << 20
+"""Bytes of a JSON file, unpacked: it is read as a whole, unlike JSON lines."""
 _BOM = b"\xef\xbb\xbf"
 _TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
 _ROWS_KEYS = ("data", "rows", "examples")
 _DELIMITERS = ",;\t"
+_MOST_COLUMNS = 10_000
+_CELLS_PER_ROW = 4
+"""Of the greatest length."""
 
 
 def read_json_lines(path: Path) -> Iterator[Record]:
@@ -60,7 +67,7 @@ def read_json(path: Path) -> Iterator[Record]:
         InputFormatError: The file cannot be read, or holds something else.
     """
     with _opened(path) as file:
-        data = file.read()
+        data = whole_up_to(file, LARGEST_JSON, path)
     try:
         found = json.loads(data.removeprefix(_BOM).decode("utf-8"))
     except UnicodeDecodeError as exc:
@@ -94,7 +101,7 @@ def csv_columns(path: Path) -> tuple[str, ...]:
         InputFormatError: The file cannot be read, or has no header.
     """
     with _opened(path) as file, _decoded(file) as text:
-        return _header(path, _csv_lines(path, text))[0]
+        return _header(path, _CsvLines(path, text))[0]
 
 
 def read_csv(path: Path) -> Iterator[Record]:
@@ -110,11 +117,12 @@ def read_csv(path: Path) -> Iterator[Record]:
         InputFormatError: The file cannot be read, or has no header.
     """
     with _opened(path) as file, _decoded(file) as text:
-        lines = _csv_lines(path, text)
+        lines = _CsvLines(path, text)
         columns, delimiter, used = _header(path, lines)
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
             begin = used + rows.line_num + 1
+            lines.begin_row()
             try:
                 cells = next(rows)
             except StopIteration:
@@ -146,7 +154,10 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[tuple[str, ...], str, int
         msg = f"{path}: no header in line 1; a CSV file begins with the names of its columns"
         raise InputFormatError(msg)
     columns = tuple(name or f"column {place}" for place, name in enumerate(names, 1))
-    if twice := {name for name in columns if columns.count(name) > 1}:
+    if len(columns) > _MOST_COLUMNS:
+        msg = f"{path}: {len(columns)} columns, more than {_MOST_COLUMNS}: is line 1 its header?"
+        raise InputFormatError(msg)
+    if twice := [name for name, times in Counter(columns).items() if times > 1]:
         named = ", ".join(map(repr, sorted(twice)))
         msg = f"{path}: two columns have the same name: {named}; rename one"
         raise InputFormatError(msg, keys=columns)
@@ -163,14 +174,35 @@ def _decoded(file: IO[bytes]) -> Iterator[IO[str]]:
         text.detach()  # closing is for whoever opened it
 
 
-def _csv_lines(path: Path, text: IO[str]) -> Iterator[str]:
-    number = 0
-    while line := text.readline(LONGEST_LINE + 1):
-        number += 1
+class _CsvLines:
+    """The lines of a CSV file, and of one row only so many."""
+
+    def __init__(self, path: Path, text: IO[str]) -> None:
+        self._path = path
+        self._text = text
+        self._number = 0
+        self._row = 0
+
+    def begin_row(self) -> None:
+        self._row = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(LONGEST_LINE + 1)
+        if not line:
+            raise StopIteration
+        self._number += 1
+        self._row += len(line)
         if len(line) > LONGEST_LINE:
-            msg = f"{path}, line {number}: {_TOO_LONG}"
+            msg = f"{self._path}, line {self._number}: {_TOO_LONG}"
             raise InputFormatError(msg)
-        yield line
+        if self._row > _CELLS_PER_ROW * LONGEST_LINE:
+            most = _CELLS_PER_ROW * LONGEST_LINE >> 20
+            msg = f"{self._path}, line {self._number}: a row is longer than {most} MiB"
+            raise InputFormatError(msg)
+        return line
 
 
 def _csv_fault(error: csv.Error) -> str:

@@ -7,6 +7,7 @@ from langchain_core.embeddings import Embeddings
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from langchain_groundedness.evals._citation_marks import blanked, citation_marks, reference_list
 from langchain_groundedness.evals._claim_evaluator import (
     ClaimEvaluator,
     listed,
@@ -85,7 +86,7 @@ class _ComparingEvaluator(ClaimEvaluator):
         self, row: EvaluationRow, *, answer: bool = True, reference: bool = True
     ) -> Flow[_Comparison]:
         said, right = row.answer or "", row.reference or ""
-        pairs = [(said, right)] * answer + [(right, said)] * reference
+        pairs = [(said, right)] * answer + [(right, _uncited(said))] * reference
         results = yield from self._judge_all(
             [
                 CheckInput(
@@ -210,6 +211,12 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
         return self._scored(
             score, comment=_comment(compared), details=details, result=compared.answer
         )
+
+
+def _uncited(answer: str) -> str:
+    """Take citations out of an answer: the number in `[5]` is no fact that it states."""
+    text, _ = reference_list(answer)
+    return blanked(text, citation_marks(text))
 
 
 def _comment(compared: _Comparison) -> str:

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -221,9 +222,8 @@ class DataSet:
         return Outline(rows, tuple(bad), digest.hexdigest())
 
     def _rows(self) -> Iterator[LocatedRow | BadRow]:
-        several, columns = len(self.parts) > 1, self.columns
-        for part in self.parts:
-            file = Path(part.name).name if several else None
+        columns = self.columns
+        for part, file in zip(self.parts, _files_named(self.parts), strict=True):
             for record in self._records(part):
                 yield self._row(record, columns, file, holds_texts=part.holds_texts)
 
@@ -232,7 +232,7 @@ class DataSet:
         return joined_claims(records) if self.layout == "claims" else flattened(records)
 
     def _row(
-        self, record: Record, columns: Mapping[str, str], file: str | None, *, holds_texts: bool
+        self, record: Record, columns: Mapping[str, str], file: "_File | None", *, holds_texts: bool
     ) -> LocatedRow | BadRow:
         if record.cells is None:
             return BadRow(line=record.line, reason=_within(file, record.fault))
@@ -247,14 +247,34 @@ class DataSet:
         except ValueError as exc:
             return BadRow(line=record.line, reason=_within(file, str(exc)))
         if file is not None:
-            stem = file.partition(".")[0]
-            metadata = {"file": file, **row.metadata}
-            row = row.model_copy(update={"id": f"{stem}:{row.id}", "metadata": metadata})
+            metadata = {"file": file.name, **row.metadata}
+            row = row.model_copy(update={"id": f"{file.prefix}:{row.id}", "metadata": metadata})
         return LocatedRow(row, record.line, record.cells)
 
 
-def _within(file: str | None, reason: str) -> str:
-    return reason if file is None else f"{file}: {reason}"
+class _File(NamedTuple):
+    """One of several files, by what tells it from the others."""
+
+    name: str
+    prefix: str
+    """Before the ids of its rows, which others may have too."""
+
+
+def _files_named(parts: Sequence[Records]) -> list[_File | None]:
+    """Name files as shortly as can be: a folder counts only where two files have one name."""
+    if len(parts) == 1:
+        return [None]
+    paths = [Path(part.name).absolute() for part in parts]
+    names, above = [path.name for path in paths], os.path.commonpath([p.parent for p in paths])
+    if len(set(names)) < len(names):
+        names = [path.relative_to(above).as_posix() for path in paths]
+    stems = [name.partition(".")[0] for name in names]
+    prefixes = stems if len(set(stems)) == len(stems) else names
+    return [_File(name, prefix) for name, prefix in zip(names, prefixes, strict=True)]
+
+
+def _within(file: _File | None, reason: str) -> str:
+    return reason if file is None else f"{file.name}: {reason}"
 
 
 def _parts(source: Any) -> Iterator[Records]:

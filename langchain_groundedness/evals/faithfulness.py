@@ -1,34 +1,32 @@
 """Faithfulness: how much of what an answer says the documents support."""
 
-from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._options import AnyRunnable
-from langchain_groundedness._recording import encoder_checksum
+from langchain_groundedness.evals._claim_evaluator import ClaimEvaluator, unchecked_reason
 from langchain_groundedness.evals._examples import FaithfulnessExample
-from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.structured import Flow, ModelCall
+from langchain_groundedness.structured import Flow
 from langchain_groundedness.types import GroundednessResult, VerdictLabel
-from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
+from langchain_groundedness.verifiers import LLMVerifier
 
-__all__ = ["FaithfulnessEvaluator", "checked_row", "claim_details", "unchecked_reason"]
+__all__ = ["FaithfulnessEvaluator"]
 
 NO_CLAIMS = "the answer makes no claim that could be checked"
 
 
-class FaithfulnessEvaluator(Evaluator):
+class FaithfulnessEvaluator(ClaimEvaluator):
     """Share of the claims of an answer that its documents support.
 
     Score: supported / (supported + contradicted + unverifiable). An answer of which any claim
     could not be checked fails, with its finished verdicts in `RowScore.result`; one that claims
-    nothing ("I don't know") is skipped. `details` has `statements`, `statement_scores` (1
+    nothing ("I don't know") is skipped. Where nothing was retrieved, nothing is supported: the
+    score is 0, as context recall's is. `details` has `statements`, `statement_scores` (1
     supported, 0 not, `None` not checked) and `verdicts`.
 
     Example:
@@ -47,20 +45,10 @@ class FaithfulnessEvaluator(Evaluator):
     needs = ("answer", "documents")
 
     key: str = Field(default="faithfulness", min_length=1)
-    model: AnyRunnable | None = None
-    """Chat model that extracts and judges claims; `None` for the embedded verifier."""
-    verifier: AnyRunnable | None = None
-    """Judges the claims; by default the model, or the embedded verifier."""
-    extractor: AnyRunnable | None = None
-    """Finds the claims; by default the model, or sentences where there is no model."""
-    max_claims: int | None = Field(default=None, ge=1)
-    """Most claims to verify; an answer with more fails."""
     examples: tuple[FaithfulnessExample, ...] | None = None
     """Few-shot examples for the model, each `{"inputs": {"questions": "…", "contexts": ["…"],
     "predicted_answers": "…"}, "outputs": {"statements": ["…"], "statement_scores": [1]}}`. They
     cost tokens in every call."""
-
-    _made: GroundednessRunnable | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
@@ -74,16 +62,19 @@ class FaithfulnessEvaluator(Evaluator):
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
-        result: GroundednessResult = yield checked_row(self._checker, row)
-        details = claim_details(result)
-        if (reason := unchecked_reason(result)) is not None:
+        source = CheckInput(
+            question=row.question, answer=row.answer or "", documents=row.documents or ()
+        )
+        [result] = yield from self._judge_all([source])
+        details = _details(result)
+        if reason := unchecked_reason(result.claims):
             return self._failed(reason, details=details, result=result)
         if result.trust_score is None:
             return self._skipped(NO_CLAIMS, details=details, result=result)
         comment = _comment(result)
         return self._scored(result.trust_score, comment=comment, details=details, result=result)
 
-    @property
+    @override
     def _checker(self) -> GroundednessRunnable:
         if self._made is None:
             examples = self.examples or ()
@@ -103,54 +94,8 @@ class FaithfulnessEvaluator(Evaluator):
         prompt = FEW_SHOT_VERIFICATION_PROMPT.partial(examples=messages)
         return LLMVerifier(model=self.model, prompt=prompt)
 
-    @override
-    def _defaults(self) -> Mapping[str, Any]:
-        check = self._checker.check
-        embedded = isinstance(check.verifier, EmbeddedVerifier)
-        checksum = {"encoder": encoder_checksum()} if embedded else {}
-        return {"extractor": check.extractor, "verifier": check.verifier, **checksum}
 
-
-def checked_row(checker: GroundednessRunnable, row: EvaluationRow) -> ModelCall:
-    """Ask for the verdicts on the answer of a row.
-
-    Args:
-        checker: Checks it.
-        row: A row with an answer.
-
-    Returns:
-        The call, for the driver of a flow; it gives a `GroundednessResult`.
-    """
-    documents = row.documents or ()
-    source = CheckInput(question=row.question, answer=row.answer or "", documents=documents)
-    return ModelCall(checker, source)
-
-
-def unchecked_reason(result: GroundednessResult) -> str | None:
-    """Say why no score may be made of verdicts.
-
-    Args:
-        result: The verdicts.
-
-    Returns:
-        How many claims are unchecked and why the first is; `None` if all were checked.
-    """
-    unchecked = [v for v in result.claims if v.verdict == "unchecked"]
-    if not unchecked:
-        return None
-    counts = f"{len(unchecked)} of {len(result.claims)} claims could not be checked"
-    return f"{counts}: {unchecked[0].reason}"
-
-
-def claim_details(result: GroundednessResult) -> dict[str, Any]:
-    """Give the claims of an answer as plain data.
-
-    Args:
-        result: The verdicts.
-
-    Returns:
-        `statements`, `statement_scores` and `verdicts`, one entry each per claim.
-    """
+def _details(result: GroundednessResult) -> dict[str, Any]:
     scores: dict[VerdictLabel, int] = {"supported": 1, "contradicted": 0, "unverifiable": 0}
     return {
         "statements": [v.claim.text for v in result.claims],

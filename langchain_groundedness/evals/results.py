@@ -1,5 +1,6 @@
 """What an evaluator found over columns."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -98,11 +99,11 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
 def _note(rows: Sequence[RowScore]) -> str:
     parts = []
     for status in ("failed", "skipped"):
-        reasons = [row.reason or "" for row in rows if row.status == status]
+        reasons = Counter(row.reason or "" for row in rows if row.status == status)
         if reasons:
-            common = max(dict.fromkeys(reasons), key=reasons.count)
-            most = "" if len(set(reasons)) == 1 else ", most often"
-            parts.append(f"{len(reasons)} {status}{most}: {common}")
+            [(common, _)] = reasons.most_common(1)
+            most = "" if len(reasons) == 1 else ", most often"
+            parts.append(f"{reasons.total()} {status}{most}: {common}")
     if not parts:
         return ""
     return f"of {len(rows)} rows, these are not part of the score: {'; '.join(parts)}"

@@ -6,7 +6,6 @@ earlier one. A last line that was cut off, as a killed process leaves it, is lef
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
@@ -15,12 +14,17 @@ from typing import Any, NamedTuple
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from langchain_groundedness._bounded import lines_up_to
+from langchain_groundedness.audit._files import replace_file
 from langchain_groundedness.audit._plain import plain_mapping
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Usage
 
 __all__ = ["RunEnd", "RunLine", "as_json", "as_line", "load_run", "read_lines", "save_run"]
+
+LONGEST_LINE = 256 << 20
+"""Bytes of a line: a row with its documents and all that was found about it."""
 
 
 class RunEnd(BaseModel):
@@ -93,17 +97,11 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     Raises:
         ConfigurationError: It cannot be written.
     """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with draft.open("xb") as file:
-            file.writelines(_lines(run))
-        draft.replace(target)
+        replace_file(Path(path), _lines(run))
     except OSError as exc:
         msg = f"{path}: {exc.strerror or type(exc).__name__}"
         raise ConfigurationError(msg) from exc
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _lines(run: EvaluationRun) -> Iterator[bytes]:
@@ -161,7 +159,7 @@ def read_lines(path: str | Path) -> Iterator[RunLine]:
     position = 0
     try:
         with Path(path).open("rb") as file:
-            for number, data in enumerate(file, 1):
+            for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
                 position += len(data)
                 line = _read(data, position, f"{path}, line {number}", is_first=number == 1)
                 if line is not None:

@@ -1,9 +1,11 @@
 """What evaluation reads and gives: rows, the scores of a row, and a whole run."""
 
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 from langchain_core.documents import Document
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import override
 
 from langchain_groundedness.types import GroundednessResult, Usage
 
@@ -120,6 +122,15 @@ class EvaluationRun(_Value):
     """False if it was interrupted: rows are missing."""
     seconds: float | None = None
     usage: Usage = Usage()
+
+    @override
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Tell how much there is; the texts of all rows would fill screens and notebooks."""
+        yield "name", self.header.name
+        yield "metrics", list(self.header.evaluators)
+        yield "rows", len(self.rows)
+        yield "bad_rows", len(self.bad_rows)
+        yield "complete", self.complete
 
     def _repr_html_(self) -> str:
         """Show the metrics, in a notebook."""

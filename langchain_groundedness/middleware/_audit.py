@@ -21,7 +21,13 @@ from langchain_groundedness._recording import (
 )
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.middleware._doors import Decided, ask, first_decision, review_of
+from langchain_groundedness.middleware._doors import (
+    Decided,
+    ask,
+    first_decision,
+    require_checkpointer,
+    review_of,
+)
 from langchain_groundedness.middleware._gate import Case, Gate
 from langchain_groundedness.middleware._turn import STATE_KEY, Turn
 from langchain_groundedness.types import GroundednessResult
@@ -78,6 +84,7 @@ class AuditedGate:
         result = self.gate.judge(case)
         decided = None
         if self.gate.asks(case, result):
+            require_checkpointer()
             audited.before(result)
             decided = audited.agreed(ask(case.turn, result, audited.record_id))
         update = self.gate.close(case, result, decided)
@@ -97,6 +104,7 @@ class AuditedGate:
         result = await self.gate.ajudge(case)
         decided = None
         if self.gate.asks(case, result):
+            require_checkpointer()
             await audited.abefore(result)
             given = ask(case.turn, result, audited.record_id)
             decided = await run_in_executor(None, audited.agreed, given)

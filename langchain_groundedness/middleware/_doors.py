@@ -7,12 +7,18 @@ import logging
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from langchain_core.runnables.config import ensure_config
 from langgraph.types import interrupt
 from pydantic import TypeAdapter
 
 from langchain_groundedness._recording import suggested
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review, SQLAuditLog
-from langchain_groundedness.exceptions import AuditError, GroundednessError, ReviewConflictError
+from langchain_groundedness.exceptions import (
+    AuditError,
+    ConfigurationError,
+    GroundednessError,
+    ReviewConflictError,
+)
 from langchain_groundedness.middleware._record import record_of
 from langchain_groundedness.middleware._review import (
     Answered,
@@ -27,16 +33,35 @@ from langchain_groundedness.middleware._turn import Turn
 from langchain_groundedness.resume import resume_value
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["Decided", "ask", "first_decision", "review_of"]
+__all__ = ["Decided", "ask", "first_decision", "require_checkpointer", "review_of"]
 
 Decided: TypeAlias = Approve | Edit | Reject | Respond
 
 UNNAMED = "whoever resumed the graph"
 """Stands for a reviewer who has not said who it was; a decision needs somebody."""
 _DURABLE_WITHIN = 5.0
+_CHECKPOINTER = "__pregel_checkpointer"  # LangGraph tells it to nodes under this key
 
 _LOGGER = logging.getLogger(__name__)
 _DECISIONS: TypeAdapter[Decided] = TypeAdapter(Decided)
+
+
+def require_checkpointer() -> None:
+    """Refuse to ask a person where the run could not go on with what they say.
+
+    LangGraph pauses without a checkpointer, too, and forgets the run.
+
+    Raises:
+        ConfigurationError: The graph that runs has none, or no graph runs.
+    """
+    if (ensure_config().get("configurable") or {}).get(_CHECKPOINTER) is None:
+        msg = (
+            "a person is to be asked about the answer (on_ungrounded, after_retries or the policy "
+            "says `review`), and this graph has no checkpointer, so it could never go on: give "
+            "it one, as in create_agent(..., checkpointer=InMemorySaver()) or "
+            "graph.compile(checkpointer=...), and a thread_id, or choose another on_ungrounded"
+        )
+        raise ConfigurationError(msg)
 
 
 def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decided:

@@ -12,6 +12,8 @@ __all__ = ["ACTIONS", "Row", "page"]
 ACTIONS: tuple[Action, ...] = ("pass", "flag", "review", "block")
 _COLOURS = dict(zip(ACTIONS, "abcd", strict=True))
 _MOST_TICKS = 6
+_WHOLE_FROM = 100
+"""Milliseconds from which on a fraction of one says nothing."""
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
@@ -19,7 +21,7 @@ table { border-collapse: collapse; margin: 1rem 0 2rem; width: 100%; }
 .wide { overflow-x: auto; }
 caption { font-weight: 600; text-align: left; }
 th, td { border-bottom: 1px solid #8884; padding: .3rem .6rem; text-align: right; }
-th:first-child { text-align: left; overflow-wrap: anywhere; }
+th:first-child { text-align: left; min-width: 6.5rem; overflow-wrap: anywhere; }
 .plots { display: flex; flex-wrap: wrap; gap: 1rem; }
 .plots svg { max-width: 100%; height: auto; }
 """
@@ -98,7 +100,7 @@ def _plots(days: Sequence[Row]) -> Iterator[Plot]:
     ticks = _days(days)
     most = float(max(row.answers for row in days))
     decisions = Plot(title="Decisions per day", highest=most, y_label="answers")
-    decisions.ticks(ticks, [(0.0, "0"), (most, f"{most:g}")])
+    decisions.ticks(ticks, [(0.0, "0"), (most, f"{most:,.0f}")])
     decisions.legend([(_COLOURS[action], action) for action in ACTIONS])
     for place, row in enumerate(days):
         low = 0
@@ -117,7 +119,10 @@ def _plots(days: Sequence[Row]) -> Iterator[Plot]:
     yield rate
     slowest = max((row.p95 for row in days if row.p95 is not None), default=1.0) or 1.0
     time = Plot(title="Time of a check per day", highest=slowest, y_label="milliseconds")
-    time.ticks(ticks, [(0.0, "0"), (slowest, f"{slowest:.3g}")])
+    time.ticks(
+        ticks,
+        [(0.0, "0"), (slowest, f"{slowest:,.0f}" if slowest >= _WHOLE_FROM else f"{slowest:.3g}")],
+    )
     time.legend([("e", "median"), ("c", "95th percentile")])
     _curve(time, days, [row.p50 for row in days], "e", ".1f")
     _curve(time, days, [row.p95 for row in days], "c", ".1f")

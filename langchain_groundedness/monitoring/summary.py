@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.monitoring._latency import Latency
 from langchain_groundedness.monitoring._page import Row, page
 from langchain_groundedness.types import Action, VerdictLabel
@@ -91,6 +92,9 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
     Returns:
         The figures.
 
+    Raises:
+        ConfigurationError: One of them is something else.
+
     Example:
         >>> from langchain_groundedness import Decision
         >>> record = AuditRecord(verdict="no_claims", decision=Decision(action="pass"))
@@ -101,6 +105,10 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
     last: datetime | None = None
     total, days, models, classes = _Tally(), _Tallies(), _Tallies(), _Tallies()
     for record in records:
+        if not isinstance(record, AuditRecord):
+            kind = type(record).__name__
+            msg = f"records must be AuditRecords, such as log.records() gives, got {kind}"
+            raise ConfigurationError(msg)
         first = record.time if first is None else min(first, record.time)
         last = record.time if last is None else max(last, record.time)
         model = record.versions.model or record.versions.verifier or _UNKNOWN

@@ -14,9 +14,10 @@ from pydantic import (
 from typing_extensions import override
 
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.policy._holds import Holds, Situation
 
-__all__ = ["Amount", "Flag", "Part", "Range"]
+__all__ = ["Amount", "Flag", "Part", "Range", "bounded", "listed", "within"]
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
@@ -43,6 +44,63 @@ class Part(CheckedOptions, Serializable):
     def _only_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         given: dict[str, Any] = write(self)
         return {name: value for name, value in given.items() if not _is_default(value)}
+
+
+def listed(value: object) -> object:
+    """Read one value where a list is accepted.
+
+    Args:
+        value: A value, or a list.
+
+    Returns:
+        The value in a list, or the list.
+    """
+    one = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return (value,) if one else value
+
+
+def bounded(value: object) -> object:
+    """Refuse a number where its bounds are wanted, and say how they are written.
+
+    Args:
+        value: What came.
+
+    Returns:
+        The same.
+
+    Raises:
+        ValueError: It is a number.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        msg = f"Input should be a mapping, such as {{at_least: {value}}}, not a number alone"
+        raise ValueError(msg)  # noqa: TRY004  (pydantic reports a ValueError)
+    return value
+
+
+def within(low: float, high: float) -> "Callable[[Range], Range]":
+    """Make what refuses bounds that no number of a kind can reach.
+
+    Args:
+        low: The least number of that kind.
+        high: The greatest.
+
+    Returns:
+        What gives a range back, or raises `ConfigurationError`.
+    """
+
+    def check(given: "Range") -> "Range":
+        named = {"at_least": given.at_least, "below": given.below}
+        outside = {n: v for n, v in named.items() if v is not None and not low <= v <= high}
+        if outside:
+            faults = [
+                Fault((name,), f"must lie from {low:g} to {high:g}, got {value:g}")
+                for name, value in outside.items()
+            ]
+            msg = "; ".join(f"{fault.path[0]} {fault.problem}" for fault in faults)
+            raise ConfigurationError(msg, faults=faults)
+        return given
+
+    return check
 
 
 def _is_default(value: object) -> bool:

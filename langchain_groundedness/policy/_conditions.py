@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from langchain_groundedness.policy._bounds import Amount, Part, Range
+from langchain_groundedness.policy._bounds import Amount, Part, Range, bounded, listed, within
 from langchain_groundedness.policy._holds import Holds, Situation
 from langchain_groundedness.scoring import answer_verdict
 from langchain_groundedness.types import AnswerVerdict
@@ -38,13 +38,12 @@ class Truth(NamedTuple):
     words: str
 
 
-def _listed(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
 Label = Annotated[str, Field(strict=True, pattern=r"\S")]
-Labels = Annotated[tuple[Label | None, ...], Field(min_length=1), BeforeValidator(_listed)]
-Verdicts = Annotated[tuple[AnswerVerdict, ...], Field(min_length=1), BeforeValidator(_listed)]
+Labels = Annotated[tuple[Label | None, ...], Field(min_length=1), BeforeValidator(listed)]
+Portion = Annotated[Range, BeforeValidator(bounded), AfterValidator(within(0.0, 1.0))]
+Cosine = Annotated[Range, BeforeValidator(bounded), AfterValidator(within(-1.0, 1.0))]
+Count = Annotated[Amount, BeforeValidator(bounded)]
+Verdicts = Annotated[tuple[AnswerVerdict, ...], Field(min_length=1), BeforeValidator(listed)]
 
 
 class Conditions(Part):
@@ -57,26 +56,26 @@ class Conditions(Part):
 
     verdict: Verdicts | None = None
     """The verdict of the answer is one of these."""
-    trust_score: Range | None = None
+    trust_score: Portion | None = None
     """Share of the checked claims that are supported; not known if nothing was checked."""
-    supported: Amount | None = None
+    supported: Count | None = None
     """How many claims have this verdict; the same for the next three."""
-    contradicted: Amount | None = None
-    unverifiable: Amount | None = None
-    unchecked: Amount | None = None
-    conflicting: Amount | None = None
+    contradicted: Count | None = None
+    unverifiable: Count | None = None
+    unchecked: Count | None = None
+    conflicting: Count | None = None
     """On how many claims the documents disagree with each other."""
-    lowest_supported_probability: Range | None = None
+    lowest_supported_probability: Portion | None = None
     """The lowest `support_probability` of a supported claim. Not known if there is no such claim,
     or if one without a probability may be lower."""
-    highest_unsupported_probability: Range | None = None
+    highest_unsupported_probability: Portion | None = None
     """The highest one of a contradicted or unverifiable claim; the same holds for it."""
     query_class: Labels | None = None
     """The query class is one of these, in upper or lower case; `None` in the list stands for one
     that is not known."""
     risk_tier: Labels | None = None
     """The same for the risk tier."""
-    retrieval_score: Range | None = None
+    retrieval_score: Cosine | None = None
     """How close the best document is to the question, where that is known."""
 
     def truth(self, given: Situation) -> Truth:

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import yaml
 
+from langchain_groundedness._bounded import LARGEST_SETTINGS, read_up_to
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.policy._located import (
     Located,
@@ -16,7 +17,7 @@ from langchain_groundedness.policy._located import (
     located_yaml,
 )
 
-__all__ = ["Form", "parsed", "read_file", "write_file", "yaml_of"]
+__all__ = ["Form", "parsed", "read_file", "text_of", "write_file", "yaml_of"]
 
 Form: TypeAlias = Literal["yaml", "json"]
 _FORMS: dict[str, Form] = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
@@ -41,8 +42,23 @@ def read_file(path: Path) -> tuple[str, Form]:
         ConfigurationError: There is no such file, or it is no text.
     """
     form = _form_of(path)
+    return text_of(path), form
+
+
+def text_of(path: Path) -> str:
+    """Read the text of a file with settings.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The text.
+
+    Raises:
+        ConfigurationError: There is no such file, it is no text, or too large.
+    """
     try:
-        return path.read_text(encoding="utf-8-sig"), form
+        return read_up_to(path, LARGEST_SETTINGS).decode("utf-8-sig")
     except OSError as exc:
         raise _of_system(path, exc) from exc
     except UnicodeDecodeError as exc:
@@ -134,6 +150,7 @@ def _innermost(faults: Sequence[Fault]) -> Iterator[Fault]:
 
 
 def _told(found: Located, fault: Fault) -> str:
+    fault = fault._replace(path=found.written(fault.path))
     name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault.path)
     problem = re.sub(r"valid (?:dictionary.*|tuple)", _in_files, fault.problem)
     problem = problem.replace("Extra inputs are not permitted; options are", _UNKNOWN)

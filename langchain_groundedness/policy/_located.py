@@ -66,6 +66,19 @@ class Located:
                 return None
         return value
 
+    def written(self, path: Path) -> Path:
+        """Give the part of a path that stands in the text: one value may be read as a list of one.
+
+        Args:
+            path: Keys and numbers.
+        """
+        value: Any = self.data
+        for length in range(len(path)):
+            if not isinstance(value, dict | list):
+                return path[:length]
+            value = self.value(path[: length + 1])
+        return path
+
     def empty(self) -> Iterator[Path]:
         """Give the paths of keys without a value."""
         for path in self.places:

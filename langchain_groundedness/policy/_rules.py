@@ -1,9 +1,11 @@
 """The rules of a policy, and what they and the findings come to; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from langchain_groundedness.policy._bounds import Flag, Part
+from pydantic import BeforeValidator
+
+from langchain_groundedness.policy._bounds import Flag, Part, listed
 from langchain_groundedness.policy._conditions import Conditions
 from langchain_groundedness.policy._findings import FindingName, findings
 from langchain_groundedness.policy._holds import Holds, Situation
@@ -35,7 +37,7 @@ class DecisionRule(Part):
     reason: str | None = None
     """Stands among the reasons of the decision; by default, the number of the rule and what holds
     of the answer."""
-    excuses: tuple[FindingName, ...] = ()
+    excuses: Annotated[tuple[FindingName, ...], BeforeValidator(listed)] = ()
     """Findings, by the names of the policy's fields, that do not count where this rule holds.
     Nothing else lets an answer pass that a finding speaks against."""
     final: Flag = False

@@ -10,6 +10,7 @@ from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict
 
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.policy._files import parsed, read_file, write_file, yaml_of
 from langchain_groundedness.policy._findings import FINDINGS, findings
 from langchain_groundedness.policy._holds import Holds, Situation
@@ -116,6 +117,12 @@ class DecisionPolicy(CheckedOptions, Serializable):
         Returns:
             A policy that flags instead; its reasons say what the other would have done.
         """
+        if policy is not None and not isinstance(policy, DecisionPolicy):
+            msg = (
+                f"policy must be a DecisionPolicy, such as DecisionPolicy.strict(), got "
+                f"{type(policy).__name__}"
+            )
+            raise ConfigurationError(msg)
         return (policy or cls.balanced()).model_copy(update={"at_most": "flag"})
 
     @classmethod

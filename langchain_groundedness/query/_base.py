@@ -1,5 +1,6 @@
 """What all classifiers of queries share: how they read, run, fail and are measured."""
 
+import logging
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -21,6 +22,8 @@ from langchain_groundedness.query._values import (
 from langchain_groundedness.structured import Flow, adrive, drive
 
 __all__ = ["ClosedSetClassifier"]
+
+logger = logging.getLogger("langchain_groundedness")
 
 
 class ClosedSetClassifier(CheckedOptions, RunnableSerializable[Any, QueryClass], ABC):
@@ -92,4 +95,5 @@ class ClosedSetClassifier(CheckedOptions, RunnableSerializable[Any, QueryClass],
         if self.raise_on_failure:
             msg = f"the query could not be classified ({why})"
             raise VerificationError(msg) from error
+        logger.warning("a query could not be classified: %s", type(error).__name__)
         return QueryClass.unknown(f"the classifier failed: {why}", failed=True)

@@ -134,7 +134,8 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
         """
         target = _target(target_precision, target_recall)
         found, good = [], []
-        for place, (value, is_good) in enumerate(samples):
+        for place, sample in enumerate(samples):
+            value, is_good = _pair(sample, place)
             strength = drive(self._strength(_read(value)[1]), {})
             if strength.failed:
                 msg = f"sample {place}: {strength.reason}"
@@ -252,6 +253,18 @@ def _target(precision: float | None, recall: float | None) -> Target:
         msg = f"target_{target.kind} must be above 0 and at most 1, got {target.value}"
         raise ConfigurationError(msg)
     return target
+
+
+def _pair(sample: object, place: int) -> tuple[Any, bool]:
+    """Read a sample; every text is true to Python, `"no"` as well, so a label must be a bool."""
+    if not isinstance(sample, tuple | list) or len(sample) != 2:  # noqa: PLR2004  (a pair)
+        kind = type(sample).__name__
+        msg = f"sample {place}: a pair (input, True or False) is needed, got {kind}"
+        raise ConfigurationError(msg)
+    if not isinstance(sample[1], bool | np.bool_):
+        msg = f"sample {place}: the label must be True or False, got {sample[1]!r:.60}"
+        raise ConfigurationError(msg)
+    return sample[0], bool(sample[1])
 
 
 def _chosen(scores: Sequence[float], good: Sequence[bool], target: Target) -> float:

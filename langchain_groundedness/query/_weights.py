@@ -14,6 +14,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
+from langchain_groundedness._bounded import read_up_to
 from langchain_groundedness._vectors import Vectors
 from langchain_groundedness.exceptions import ConfigurationError, require
 
@@ -26,6 +27,8 @@ __all__ = [
     "write_classifier",
 ]
 
+LARGEST_FILE = 256 << 20
+"""Bytes of a classifier: many classes, long vectors."""
 _FORMAT: Final = "langchain-groundedness query classifier"
 _NAMED_BY = ("model_name", "model", "model_id", "deployment", "azure_deployment")
 _MOST_ITERATIONS = 2000
@@ -196,7 +199,7 @@ def read_classifier(path: Path) -> SavedClassifier:
         OSError: It cannot be read.
     """
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_up_to(path, LARGEST_FILE))
     except (ValueError, RecursionError):
         msg = f"{path.name} is no JSON, or is damaged: fit the classifier again and save it"
         raise ConfigurationError(msg) from None

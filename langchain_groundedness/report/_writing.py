@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from langchain_groundedness.audit._files import replace_file
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.report._junit import junit
@@ -72,7 +73,7 @@ def write_report(
 
     Args:
         run: The run.
-        path: The file; another one there is replaced.
+        path: The file; another one there is replaced as a whole.
         baseline: Another run over the same rows, to compare with.
         fail_under: Thresholds by the key of their metric, for `.xml`.
         max_failed: As for `to_junit`.
@@ -92,7 +93,7 @@ def write_report(
         raise ConfigurationError(msg)
     text = write[kind]()
     try:
-        target.write_text(text, encoding="utf-8")
+        replace_file(target, [text.encode("utf-8", "replace")])
     except OSError as exc:
         msg = f"{target}: {exc.strerror or type(exc).__name__}"
         raise ConfigurationError(msg) from exc

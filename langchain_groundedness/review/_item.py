@@ -117,6 +117,11 @@ class Item:
         return self.record.source in _AGENTS and self.record.thread_id is not None
 
     @property
+    def was_asked(self) -> bool:
+        """Whether a person is or was asked, so that documents nobody cites are kept, too."""
+        return self.record.review.status != "none"
+
+    @property
     def changed(self) -> str | None:
         """What was made of the answer: corrected, cut or replaced; `None` if it is as it came."""
         shown = self.record.shown_answer

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
 from langchain_groundedness.audit import AuditPage, SQLAuditLog
+from langchain_groundedness.audit._content import MOST_UNCITED
 from langchain_groundedness.audit._reviewing import cursor
 from langchain_groundedness.audit.record import AuditRecord, ReviewAction
 from langchain_groundedness.exceptions import (
@@ -32,6 +33,14 @@ NO_RECORD = "There is no such record in the audit log"
 _SAID = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
 logger = logging.getLogger("langchain_groundedness")
+
+
+class Problem(NamedTuple):
+    """Why a form was not saved."""
+
+    text: str
+    field: str
+    """Id of the field that it is about."""
 
 
 class Pages:
@@ -168,7 +177,7 @@ class Pages:
         asked = {**filters.of_store, "newest_first": filters.newest_first}
         return self._store.query(**asked, after=after, limit=limit)
 
-    def _item(self, visit: Visit, *, problem: str = "", status: int = 200) -> Response:
+    def _item(self, visit: Visit, *, problem: Problem | None = None, status: int = 200) -> Response:
         record = self._store.get(visit.request.path_params["record_id"])
         if record is None:
             return visit.page("message.html", status=404, heading=NO_RECORD)
@@ -185,6 +194,7 @@ class Pages:
             problem=problem,
             form=visit.form,
             longest=LONGEST_NOTE,
+            most_uncited=MOST_UNCITED,
         )
 
     def _too_late(self, visit: Visit, error: ReviewConflictError) -> Response:
@@ -239,25 +249,26 @@ def _unsaved(  # noqa: PLR0913  (what the page shows)
     )
 
 
-def _misread(visit: Visit, action: str, answer: str, item: Item) -> str:
-    """Say why a decision can hardly be meant; empty if it can."""
-    if action == "approve" and "answer" not in visit.form:
-        return ""
+def _misread(visit: Visit, action: str, answer: str, item: Item) -> Problem | None:
+    """Say why a decision can hardly be meant, if it cannot."""
+    why = ""
     if action == "edit" and not answer.strip():
-        return "The edited answer is empty. To withhold the answer, reject it."
-    if action == "edit" and answer == _text(editable(item.standing or "")):
-        return "The edited answer is what approving lets out. Change it, or approve."
-    if action == "approve" and answer != _text(editable(item.proposal)):
-        return "You have edited the answer. Send the edited answer, or undo your changes first."
-    return ""
+        why = "The edited answer is empty. To withhold the answer, reject it."
+    elif action == "edit" and answer == _text(editable(item.standing or "")):
+        why = "The edited answer is what approving lets out. Change it, or approve."
+    elif (
+        action == "approve" and "answer" in visit.form and answer != _text(editable(item.proposal))
+    ):
+        why = "You have edited the answer. Send the edited answer, or undo your changes first."
+    return Problem(why, "edited") if why else None
 
 
-def _too_long(answer: str, note: str | None) -> str:
+def _too_long(answer: str, note: str | None) -> Problem | None:
     if len(answer) > LONGEST_ANSWER:
-        return f"The edited answer is longer than {LONGEST_ANSWER:,} characters."
+        return Problem(f"The edited answer is longer than {LONGEST_ANSWER:,} characters.", "edited")
     if note and len(note) > LONGEST_NOTE:
-        return f"The note is longer than {LONGEST_NOTE:,} characters."
-    return ""
+        return Problem(f"The note is longer than {LONGEST_NOTE:,} characters.", "note")
+    return None
 
 
 def _action(name: str) -> ReviewAction:

@@ -3,13 +3,18 @@
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import socket
 from socketserver import TCPServer
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-__all__ = ["ScriptedRequest", "ScriptedResponse", "ScriptedServer"]
+__all__ = ["Delivery", "Script", "ScriptedRequest", "ScriptedResponse", "ScriptedServer"]
+
+Delivery = Callable[[socket, bytes], None]
+"""Brings a response, status line and headers included, to the client at the other end."""
 
 
 class ScriptedResponse(NamedTuple):
@@ -25,6 +30,12 @@ class ScriptedResponse(NamedTuple):
     finish_reason: str = "stop"
     after: threading.Event | None = None
     """The response is held back until this is set: a delay without a clock."""
+    headers: Mapping[str, str] | None = None
+    """Headers beside those that every response has."""
+    body: str | None = None
+    """What stands in the place of the whole completion, valid JSON or not."""
+    delivery: Delivery | None = None
+    """How the response is sent; by default at once and whole."""
 
 
 class ScriptedRequest(NamedTuple):
@@ -117,14 +128,14 @@ class ScriptedServer:
         """Stop serving, without waiting for it: an event loop may be running here."""
         self._over.set()
 
-    def respond(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def respond(self, body: dict[str, Any]) -> tuple[ScriptedResponse, dict[str, Any]]:
         """Answer one request; for the HTTP handler.
 
         Args:
             body: The parsed request.
 
         Returns:
-            HTTP status and the parsed response.
+            What the script says, and the parsed completion or error made of it.
         """
         request = ScriptedRequest(body)
         with self._lock:
@@ -140,8 +151,8 @@ class ScriptedServer:
             self.prompt_tokens += _tokens(json.dumps(body))
             self.output_tokens += _tokens(response.text)
         if response.status != HTTP_OK:
-            return response.status, {"error": {"message": response.text, "type": "scripted"}}
-        return HTTP_OK, _completion(request, response)
+            return response, {"error": {"message": response.text, "type": "scripted"}}
+        return response, _completion(request, response)
 
 
 HTTP_OK = 200
@@ -216,25 +227,40 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            status, answer = server.respond(body)
-            if status == HTTP_OK and body.get("stream"):
-                self._send(status, "text/event-stream", _events(answer))
-            else:
-                self._send(status, "application/json", json.dumps(answer))
-
-        def _send(self, status: int, kind: str, text: str) -> None:
-            data = text.encode()
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data)))
-            self.send_header("connection", "close")
-            self.end_headers()
-            self.wfile.write(data)
+            response, answer = server.respond(body)
+            kind, text = "application/json", json.dumps(answer)
+            if response.body is not None:
+                text = response.body
+            elif response.status == HTTP_OK and body.get("stream"):
+                kind, text = "text/event-stream", _events(answer)
+            data = _head(response, kind, text) + text.encode()
+            try:
+                (response.delivery or _at_once)(self.connection, data)
+            except OSError:
+                """The client has gone: nobody is left to tell."""
+            self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
             """Keep the standard error stream clean."""
 
     return Handler
+
+
+def _at_once(connection: socket, data: bytes) -> None:
+    connection.sendall(data)
+
+
+def _head(response: ScriptedResponse, kind: str, text: str) -> bytes:
+    headers = {
+        "content-type": kind,
+        "content-length": str(len(text.encode())),
+        "connection": "close",
+        **(response.headers or {}),
+    }
+    status = HTTPStatus(response.status)
+    lines = [f"HTTP/1.1 {status.value} {status.phrase}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 def _events(answer: dict[str, Any]) -> str:

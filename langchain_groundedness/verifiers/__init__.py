@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.runnables import Runnable
 
+from langchain_groundedness._absent import absent
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers.cascade import CascadeVerifier, Stage
 from langchain_groundedness.verifiers.cross_encoder import CrossEncoderVerifier
@@ -35,6 +36,10 @@ Verdicts are matched to claims by id; what is missing becomes `unchecked`. A ver
 yields lists, which add up."""
 
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
+
+if not TYPE_CHECKING:  # a star import brings what can be had
+    _ABSENT = absent(dict.fromkeys(_WITH_NEWER_CORE, "langchain_core.decisions"))
+    __all__ = [name for name in __all__ if name not in _ABSENT]
 
 
 def __getattr__(name: str) -> Any:

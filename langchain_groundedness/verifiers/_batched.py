@@ -6,6 +6,7 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 
 from langchain_groundedness._causes import details
+from langchain_groundedness._telemetry import caught
 from langchain_groundedness.evidence import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError
 from langchain_groundedness.prompts import VerdictLines, fence, fold_space, question_part
@@ -52,17 +53,17 @@ def judge_together(
         try:
             reply = yield ModelCall(ask, values)
         except ModelRefusedError as exc:
-            reason = why_unchecked(exc)
+            reason = why_unchecked(caught(exc))
             break
         except OutputParsingError as exc:
-            reason = why_unchecked(exc)
+            reason = why_unchecked(caught(exc))
             # Small models leave out the number when there is only one claim to judge. Only the
             # first line can be a verdict then: a further one may be the end of a sentence.
             reply = VerdictLines(lines=[f"C1: {line}" for line in exc.raw.splitlines()[:1]])
             if len(group) > 1:
                 continue
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
-            reason = why_unchecked(exc)
+            reason = why_unchecked(caught(exc))
             break
         for number, line in read_lines(reply.lines).items():
             if 1 <= number <= len(group):

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from langchain_groundedness.verifiers._bounds import gives, other_bound
+from langchain_groundedness.verifiers._denial import denial_differs, denials, refers_back
 from langchain_groundedness.verifiers._parallel import Part, Span, is_parallel
 from langchain_groundedness.verifiers._polarity import (
     differing_extent,
-    negation_differs,
-    negations,
     opposite_words,
     turned_round,
 )
@@ -17,7 +17,6 @@ from langchain_groundedness.verifiers._quantities import (
     comparable,
     compatible,
     find_quantities,
-    same_quantity,
 )
 from langchain_groundedness.verifiers._rarity import rarity
 from langchain_groundedness.verifiers._references import blank_references
@@ -36,6 +35,7 @@ _LONGEST_QUOTE = 4
 _NEAR = 4
 _LITTLE_ELSE = 2
 _SHORTEST_NAME = 3
+_LONGEST_NOUN = 2
 _NAME = re.compile(
     r"[^\W\d_a-z][\w'\u2019-]*(?:(?:[ -]| (?:van|von|de|der|den|da|di|du|la|le|el|al|bin|of|the) )"
     r"[^\W\d_a-z][\w'\u2019-]*)*"
@@ -74,14 +74,19 @@ class _Pair(NamedTuple):
     quote: str
     quote_words: list[Word]
 
-    def agreement(self, without: Sequence[Span]) -> float:
-        """Share of the claim's words outside some parts that the quote says, weighed by rarity."""
+    def agreement(self, without: Sequence[Span], *, named: frozenset[str] = frozenset()) -> float:
+        """Share of the claim's words outside some parts that the quote says, weighed by rarity.
+
+        Words that are `named` before the quote do not count if the quote does not repeat them.
+        """
         table = rarity()
         theirs = {word.stem for word in self.quote_words}
         rest = {
             w.stem: table.weight(w.stem)
             for w in self.claim_words
-            if w.stem not in STOP_WORDS and not any(s.start <= w.start < s.end for s in without)
+            if w.stem not in STOP_WORDS
+            and not any(s.start <= w.start < s.end for s in without)
+            and (w.stem in theirs or w.stem not in named)
         }
         total = sum(rest.values())
         return (
@@ -112,12 +117,13 @@ class _Pair(NamedTuple):
         )
 
 
-def differing_value(claim_text: str, quote: str) -> Difference | None:
+def differing_value(claim_text: str, quote: str, *, before: str = "") -> Difference | None:
     """Find the value, date, name, extent or polarity in which a claim differs from a quote.
 
     Args:
         claim_text: The claim.
         quote: Evidence, best a single sentence.
+        before: What stands before it and may name what a pronoun of it stands for.
 
     Returns:
         The difference that is clearest, or `None` if the quote speaks of something else or says
@@ -133,13 +139,13 @@ def differing_value(claim_text: str, quote: str) -> Difference | None:
     options = [*_quantities(pair), *_names(pair)]
     if options:
         return max(options, key=lambda option: option[0])[1]
-    return _extent(pair) or _polarity(pair)
+    return _extent(pair) or _polarity(pair, before)
 
 
 def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
     mine, theirs = find_quantities(pair.claim), find_quantities(pair.quote)
-    unmatched = [q for q in mine if not any(same_quantity(q, given) for given in theirs)]
-    free = [q for q in theirs if not any(same_quantity(claimed, q) for claimed in mine)]
+    unmatched = [q for q in mine if not any(_gives(pair, q, given) for given in theirs)]
+    free = [q for q in theirs if not any(_gives(pair, claimed, q) for claimed in mine)]
     agreement = pair.agreement(mine)
     if agreement < _SAME_SUBJECT:
         return
@@ -151,12 +157,21 @@ def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
         around = _around(pair.claim_words, claimed)
         for given, around_given in zip(free, around_free, strict=True):
             context = _context(around, around_given)
-            if compatible(claimed, given) or not comparable(claimed, given):
+            if _agree(pair, claimed, given) or not comparable(claimed, given):
                 continue
             if not _alike(claimed, given, context, alone=alone):
                 continue
             kind: DifferenceKind = "date" if claimed.kind == "date" else "quantity"
             yield context + agreement, pair.difference(kind, claimed, given, agreement)
+
+
+def _gives(pair: _Pair, claimed: Quantity, given: Quantity) -> bool:
+    return gives(pair.claim, claimed, pair.quote, given)
+
+
+def _agree(pair: _Pair, claimed: Quantity, given: Quantity) -> bool:
+    """Tell whether two numbers can both be true of one thing, or of one group."""
+    return compatible(claimed, given) and not other_bound(pair.claim, claimed, pair.quote, given)
 
 
 def _inside(word: Word, quantities: list[Quantity]) -> bool:
@@ -267,20 +282,34 @@ def _extent(pair: _Pair) -> Difference | None:
     return pair.difference("extent", mine, theirs, agreement)
 
 
-def _polarity(pair: _Pair) -> Difference | None:
+def _named(pair: _Pair, before: str) -> frozenset[str]:
+    """Give the words of the claim that a pronoun of the quote may stand for: a noun, two at most.
+
+    They stand side by side before it, and the quote does not say them itself.
+    """
+    if not before or not refers_back(pair.quote):
+        return frozenset()
+    missing = {w.stem for w in pair.claim_words} - {w.stem for w in pair.quote_words} - STOP_WORDS
+    places = {word.stem: n for n, word in enumerate(find_words(before)) if word.stem in missing}
+    if not places or max(places.values()) - min(places.values()) >= _LONGEST_NOUN:
+        return frozenset()
+    return frozenset(places)
+
+
+def _polarity(pair: _Pair, before: str) -> Difference | None:
     if len(pair.quote_words) > _LONGEST_QUOTE * len(pair.claim_words):
         return None  # too much else to be sure that both speak of one thing
     opposite = opposite_words(pair.claim_words, pair.quote_words)
-    if negation_differs(pair.claim, pair.quote) == (opposite is not None):
+    if denial_differs(pair.claim, pair.quote) == (opposite is not None):
         return None  # neither differs, or both do and cancel out
     if opposite and turned_round(pair.claim_words, pair.quote_words, opposite):
         return None
     stems = set(opposite or ())
     mine, theirs = (
-        [*negations(text), *(Part(w.start, w.end) for w in words if w.stem in stems)]
+        [*denials(text), *(Part(w.start, w.end) for w in words if w.stem in stems)]
         for text, words in ((pair.claim, pair.claim_words), (pair.quote, pair.quote_words))
     )
-    agreement = pair.agreement(mine)
+    agreement = pair.agreement(mine, named=_named(pair, before))
     parallel = pair.parallel(mine, theirs)
     content = {word.stem for word in pair.claim_words if word.stem not in STOP_WORDS}
     if agreement < _SAME_STATEMENT or not (parallel or len(content) >= _FEWEST_WORDS):

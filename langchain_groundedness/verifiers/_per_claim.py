@@ -10,7 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 
+from langchain_groundedness._defused import defused
 from langchain_groundedness._replies import refused, reply_text
+from langchain_groundedness._telemetry import caught
 from langchain_groundedness.evidence import SentenceIndex
 from langchain_groundedness.prompts import fence, fold_space, question_part
 from langchain_groundedness.structured import Flow, ModelCall, learn, recall, unsupported
@@ -87,7 +89,7 @@ def judge_alone(
         try:
             answer = yield from _ask(ask, messages)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
-            reason = why_unchecked(exc)
+            reason = why_unchecked(caught(exc))
             verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
         else:
             verdicts.append(_verdict(claim, answer, task, evidence, verifier))
@@ -125,7 +127,7 @@ def _ask(ask: LabelModel, messages: list[BaseMessage]) -> Flow[_Answer]:
     raw = yield from _call(ask.model, messages)
     answer = _read(raw, ask.threshold)
     if answer.label is None and not answer.refused:
-        again = [*messages, AIMessage(reply_text(raw) or "…"), HumanMessage(_ONE_WORD)]
+        again = [*messages, AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
         raw = yield from _call(ask.model, again)
         answer = _read(raw, ask.threshold)
         if answer.label is None and not answer.refused:

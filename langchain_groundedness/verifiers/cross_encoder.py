@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 from typing_extensions import override
 
+from langchain_groundedness._telemetry import caught
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.scoring import merge_verdicts
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
@@ -123,7 +124,7 @@ class CrossEncoderVerifier(PooledVerifier):
             try:
                 scored = self._readings((yield chunk), len(chunk))
             except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-                scored = [_Reading(failure=_cause(exc))] * len(chunk)
+                scored = [_Reading(failure=_cause(caught(exc)))] * len(chunk)
             readings.update(zip(chunk, scored, strict=True))
         for place, (task, its_windows) in enumerate(zip(tasks, windows, strict=True)):
             yield Found(

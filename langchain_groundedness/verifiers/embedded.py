@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field
 from typing_extensions import override
 
+from langchain_groundedness._telemetry import caught
 from langchain_groundedness.inputs import NO_DOCUMENTS
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._encoder import CLASSES, Floats, Pair, encoder
@@ -119,7 +120,7 @@ class EmbeddedVerifier(PooledVerifier):
             if key not in indexes:
                 indexes[key] = _index(task.documents)
         except Exception as exc:  # noqa: BLE001  (any text may come)
-            return [_unchecked(claim, _cause(exc)) for claim in task.claims]
+            return [_unchecked(claim, _cause(caught(exc))) for claim in task.claims]
         return [_examined(claim, task, indexes[key]) for claim in task.claims]
 
     def _verdict(
@@ -130,7 +131,7 @@ class EmbeddedVerifier(PooledVerifier):
         try:
             return conclude(case, logits, model, threshold=self.threshold)
         except Exception as exc:  # noqa: BLE001  (as above: the others keep their verdicts)
-            return _unchecked(case.claim, _cause(exc))
+            return _unchecked(case.claim, _cause(caught(exc)))
 
 
 def _parts(tasks: Sequence[VerificationTask]) -> Iterator[list[_Numbered]]:
@@ -162,7 +163,7 @@ def _examined(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Cas
     try:
         return examine(claim, task, index)
     except Exception as exc:  # noqa: BLE001  (any text may come)
-        return _unchecked(claim, _cause(exc))
+        return _unchecked(claim, _cause(caught(exc)))
 
 
 def _unchecked(claim: Claim, reason: str) -> ClaimVerdict:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 from typing_extensions import override
 
+from langchain_groundedness._telemetry import caught
 from langchain_groundedness._vectors import VectorsError, unit_rows
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
@@ -94,7 +95,7 @@ class EmbeddingVerifier(PooledVerifier):
             try:
                 embedded = _directions((yield chunk), len(chunk))
             except Exception as exc:  # noqa: BLE001  (a service may fail in any way)
-                embedded = [_cause(exc)] * len(chunk)
+                embedded = [_cause(caught(exc))] * len(chunk)
             vectors.update(zip(chunk, embedded, strict=True))
         vectors = _one_size(vectors)
         for place, (task, its_windows) in enumerate(zip(tasks, windows, strict=True)):

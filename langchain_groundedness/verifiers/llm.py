@@ -18,6 +18,7 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
+from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.prompts import (
@@ -211,7 +212,11 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         if self.strategy == "per_claim":
             ask = LabelModel(self.model, self._prompt, self.support_threshold)
             return lambda call: judge_alone(call.task, call.evidence, ask, name)
-        judge = StructuredModel[VerdictLines](
+        judge = kept(self, self._asking)
+        return lambda call: judge_together(call.task, call.evidence, judge, name)
+
+    def _asking(self) -> StructuredModel[VerdictLines]:
+        return StructuredModel[VerdictLines](
             model=self.model,
             prompt=self._prompt,
             reply_schema=VerdictLines,
@@ -219,7 +224,6 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
             from_text=read_text,
             usable=lambda reply: bool(read_lines(reply.lines)),
         )
-        return lambda call: judge_together(call.task, call.evidence, judge, name)
 
 
 _BUDGET = {"batched": 100_000, "per_claim": 3_000}

@@ -1,6 +1,7 @@
 """Exactly one record per decision, from every entry point, in every way to call it."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -308,17 +309,74 @@ def test_a_store_that_is_down_breaks_no_answer_if_records_are_spilled(
     down.close()
 
 
-def test_a_store_that_is_down_breaks_the_answer_if_that_was_asked_for() -> None:
+@pytest.mark.parametrize(
+    ("door", "way"),
+    [
+        *((door, way) for door in ("runnable", "guard") for way in WAYS),
+        *(("node", way) for way in WAYS if way != "transform"),  # a state comes whole
+    ],
+)
+def test_a_store_that_is_down_breaks_already_the_first_answer_if_that_was_asked_for(
+    door: str, way: str
+) -> None:
     down = MemoryLog(down=True)
-    check = checker(down)
-    check.invoke(ROW)
-    with pytest.raises(AuditError):
-        down.flush()
-    with pytest.raises(AuditError, match="2 records are not durable"):
-        check.invoke(ROW)
+    given: Any = {
+        "runnable": checker,
+        "guard": lambda log: GroundednessGuard(checker(log)),
+        "node": lambda log: groundedness_node(checker(log)),
+    }
+    check = given[door](down)
+    for number in (1, 2):
+        with pytest.raises(AuditError, match=f"{number} records are not durable"):
+            WAYS[way](check, None)
     down.down = False
     down.close()
     assert len(down.kept) == 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_answer_with_a_log_that_raises_comes_when_its_record_is_durable(way: str) -> None:
+    log = MemoryLog()
+    WAYS[way](checker(log), None)
+    assert (len(log.kept), log.pending) == (1, 0)
+    log.close()
+
+
+def test_the_records_of_a_batch_are_confirmed_together() -> None:
+    log = MemoryLog()
+    log.gate.clear()
+    others = [{**ROW, "answer": TRUE} for _ in range(50)]
+    worker = threading.Thread(target=checker(log).batch, args=(others,))
+    worker.start()
+    while log.pending < len(others):
+        log.writing.wait(30)
+    log.gate.set()
+    worker.join(30)
+    assert len(log.kept) == len(others)
+    assert log.attempts < 5
+    log.close()
+
+
+@pytest.fixture
+def raising(tmp_path: Path) -> JsonlAuditLog:
+    return JsonlAuditLog(tmp_path / "audit.jsonl", on_store_down="raise")
+
+
+async def test_waiting_for_the_record_does_not_block_the_event_loop(
+    raising: JsonlAuditLog,
+) -> None:
+    await asyncio.gather(*(checker(raising).ainvoke(ROW) for _ in range(5)))
+    assert raising.pending == 0
+    await raising.aclose()
+
+
+def test_the_first_answer_is_not_given_where_the_file_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    log = JsonlAuditLog(tmp_path / "file" / "x.jsonl", on_store_down="raise")
+    with pytest.raises(AuditError, match="1 records are not durable"):
+        checker(log).invoke(ROW)
+    with pytest.raises(AuditError):
+        log.close()
 
 
 def test_a_store_that_is_down_never_breaks_a_chain_that_is_watched(

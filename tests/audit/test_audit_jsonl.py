@@ -168,6 +168,36 @@ def test_old_records_are_deleted_for_good_and_no_others(tmp_path: Path) -> None:
         log.prune(older_than=timedelta(days=-1))
 
 
+def test_what_only_a_database_can_do_is_said_of_a_file(tmp_path: Path) -> None:
+    with JsonlAuditLog(tmp_path / "audit.jsonl") as log:
+        for name in ("query", "waiting", "count", "decide", "export"):
+            with pytest.raises(AttributeError, match=f"{name}.*only SQLAuditLog"):
+                getattr(log, name)
+        assert not hasattr(log, "other")
+        assert repr(log) == f"JsonlAuditLog('{tmp_path}/audit.jsonl')"
+
+
+def test_the_url_of_a_database_is_no_path() -> None:
+    with pytest.raises(ConfigurationError, match="SQLAuditLog"):
+        JsonlAuditLog("sqlite:///x.db")
+
+
+def test_an_age_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"timedelta\(days=90\), got int"):
+        JsonlAuditLog(tmp_path / "audit.jsonl").prune(older_than=90)  # type: ignore[arg-type]  # wrong
+
+
+def test_errors_name_the_path_and_what_the_system_says(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    log = JsonlAuditLog(tmp_path / "file" / "x.jsonl", on_store_down="raise")
+    log.record(record("a"))
+    with pytest.raises(AuditError, match=r"Not a directory|File exists") as caught:
+        log.flush()
+    assert str(tmp_path / "file") in str(caught.value)
+    with pytest.raises(AuditError):
+        log.close()
+
+
 @pytest.mark.parametrize("name", ["audit.jsonl", "audit.jsonl.lock"])
 def test_links_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).symlink_to(tmp_path / "elsewhere")

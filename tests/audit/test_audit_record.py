@@ -24,7 +24,7 @@ from langchain_groundedness import (
     GroundednessResult,
     Review,
 )
-from langchain_groundedness.audit._content import Keeping
+from langchain_groundedness.audit._content import MOST_UNCITED, Keeping
 from langchain_groundedness.audit.record import new_id
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -83,6 +83,57 @@ def test_of_documents_that_are_cited_the_text_is_kept_of_others_id_digest_and_le
     assert (cited.content, cited.id) == (CITED.page_content, "d1")
     assert (other.content, other.id, other.length) == (None, "d2", len("Costs fell."))
     assert other.digest == f"sha256:{hashlib.sha256(b'Costs fell.').hexdigest()}"
+
+
+def test_of_a_record_that_waits_all_documents_are_kept_and_still_are_when_it_is_decided() -> None:
+    record = AuditRecord.from_result(result("review"))
+    cited, other = Keeping().record(record).documents
+    assert (cited.content, other.content) == (CITED.page_content, OTHER.page_content)
+    review = Review(status="decided", reviewer="ada", action="approve")
+    decided = Keeping().record(record.model_copy(update={"review": review}))
+    assert decided.documents == (cited, other)
+
+
+def test_documents_of_a_record_that_waits_are_kept_up_to_a_bound_and_those_cited_always() -> None:
+    long = Document(CITED.page_content + "." * MOST_UNCITED)
+    texts = [long, Document("b" * (MOST_UNCITED - 3)), Document("cccc"), Document("ddd")]
+    waits = result("review").model_copy(update={"documents": tuple(texts)})
+    kept = Keeping().record(AuditRecord.from_result(waits)).documents
+    assert [document.content is not None for document in kept] == [True, True, False, True]
+    assert kept[2].digest == f"sha256:{hashlib.sha256(b'cccc').hexdigest()}"
+
+
+@pytest.mark.parametrize("content", ["hash", "none"])
+def test_of_a_record_that_waits_no_text_is_kept_if_the_log_keeps_none(content: str) -> None:
+    waits = AuditRecord.from_result(result("review"))
+    kept = Keeping(content=content).record(waits)  # type: ignore[arg-type]  # one of them
+    assert [document.content for document in kept.documents] == [None, None]
+
+
+def test_redaction_sees_the_documents_that_a_reviewer_gets() -> None:
+    waits = AuditRecord.from_result(result("review"))
+    kept = Keeping(redact=lambda text: text.replace("Costs", "[C]")).record(waits)
+    assert kept.documents[1].content == "[C] fell."
+
+
+def test_what_is_said_to_be_kept_is_shown_if_it_cannot_be() -> None:
+    with pytest.raises(ConfigurationError, match=r"'full', 'hash', 'none', got 'hashed'"):
+        Keeping(content="hashed")  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_ids_of_documents_are_kept_as_texts_are() -> None:
+    record = AuditRecord.from_result(result())
+    full, hashed, none = (
+        Keeping(content=content).record(record) for content in ("full", "hash", "none")
+    )
+    assert [document.id for document in full.documents] == ["d1", "d2"]
+    assert full.claims[0].citations[0].document_id == "d1"
+    digest = Keeping(content="hash").text("d1")
+    assert (hashed.documents[0].id, hashed.claims[0].citations[0].document_id) == (digest, digest)
+    assert {document.id for document in none.documents} == {None}
+    assert none.claims[0].citations[0].document_id is None
+    redacted = Keeping(redact=lambda text: text.replace("d1", "[ID]")).record(record)
+    assert redacted.documents[0].id == redacted.claims[0].citations[0].document_id == "[ID]"
 
 
 @given(records())

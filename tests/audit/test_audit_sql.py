@@ -4,7 +4,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -516,3 +516,41 @@ async def test_on_an_event_loop_nothing_blocks(log: SQLAuditLog) -> None:
     log.record(record("last"))
     assert await log.aflush()
     await log.aclose()
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ({"decision": "flagged"}, r"decision must be one of 'pass', .*got 'flagged'"),
+        ({"verdict": "bad"}, "verdict must be one of 'grounded'"),
+        ({"status": "pending"}, "status must be one of 'none', 'waiting', 'decided'"),
+        ({"since": "2026-01-01"}, r"since must be a datetime with a time zone.*got str"),
+        ({"until": date(2026, 1, 1)}, r"until must be a datetime.*got date"),
+        ({"since": datetime(2026, 1, 1)}, "since must have a time zone"),  # noqa: DTZ001  (on purpose)
+        ({"thread_id": 7}, "thread_id must be a text, got int"),
+        ({"colour": "red"}, "no filter colour|unexpected keyword"),
+    ],
+)
+def test_filters_that_could_find_nothing_are_refused(
+    tmp_path: Path, filters: dict[str, Any], said: str
+) -> None:
+    with SQLAuditLog(f"sqlite:///{tmp_path}/audit.db") as log:
+        for ask in (log.count, log.query):
+            with pytest.raises((ConfigurationError, TypeError), match=said):
+                ask(**filters)
+
+
+def test_an_age_that_is_none_is_refused(tmp_path: Path) -> None:
+    with (
+        SQLAuditLog(f"sqlite:///{tmp_path}/audit.db") as log,
+        pytest.raises(ConfigurationError, match="timedelta"),
+    ):
+        log.prune(older_than=90)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_errors_of_a_database_say_where_it_is_and_why(tmp_path: Path) -> None:
+    (tmp_path / "audit.db").write_text("not a database, but long enough to be read as one " * 99)
+    log = SQLAuditLog(f"sqlite:///{tmp_path}/audit.db")
+    with pytest.raises(AuditError, match="SQLITE_NOTADB") as caught:
+        log.count()
+    assert f"{tmp_path}/audit.db" in str(caught.value)

@@ -26,6 +26,8 @@ from langchain_groundedness import (
     ThresholdChoice,
     ThresholdFigures,
     calibrate,
+    resume_reviewed,
+    summarize,
 )
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import VerdictLabel
@@ -354,3 +356,32 @@ def test_review_of_an_answer_becomes_a_sample_without_its_texts() -> None:
         )
     waiting = AuditRecord(verdict="grounded", decision=Decision(action="review"))
     assert CalibrationSample.of_record(waiting) is None
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: ScoredClaim("hallucinated", 0.5), "verdict must be one of 'supported'"),  # type: ignore[arg-type]  # wrong
+        (lambda: ScoredClaim("supported", 80), "probability must be a number from 0 to 1"),
+        (
+            lambda: CalibrationSample(unit="claim", is_right="no", claims=()),  # type: ignore[arg-type]  # wrong
+            "is_right must be True or False, got 'no'",
+        ),
+        (
+            lambda: CalibrationSample(unit="page", is_right=True, claims=()),  # type: ignore[arg-type]  # wrong
+            "unit must be 'claim' or 'answer'",
+        ),
+        (
+            lambda: CalibrationSample(unit="claim", is_right=True, claims=("x",)),  # type: ignore[arg-type]  # wrong
+            "claims must be a tuple of ScoredClaims",
+        ),
+        (lambda: calibrate(["x"], precision=0.9), "samples must be CalibrationSamples, got str"),  # type: ignore[list-item]  # wrong
+        (lambda: summarize(["x"]), "records must be AuditRecords.*got str"),  # type: ignore[list-item]  # wrong
+        (lambda: resume_reviewed(object(), "x"), "record must be an AuditRecord.*got str"),  # type: ignore[arg-type]  # wrong
+        (lambda: GroundednessRunnable(policy="strict"), r"policy: .*DecisionPolicy.strict\(\)"),
+        (lambda: GroundednessRunnable(audit_log="x.jsonl"), r"audit_log: .*JsonlAuditLog\(path\)"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_with_what_is_accepted(made: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        made()

@@ -66,6 +66,21 @@ def test_each_side_is_judged_against_the_other_alone() -> None:
     assert read == {ANSWER: [REFERENCE], REFERENCE: [ANSWER]}
 
 
+def test_a_number_in_a_citation_of_the_answer_is_no_fact_of_the_answer() -> None:
+    row = {"answer": "The kettle has buttons [5].", "reference": "The kettle has 5 buttons."}
+    score = FactualCorrectnessEvaluator().invoke(row)
+    assert score.details["recall"] == 0.0
+
+
+def test_the_reference_is_judged_against_the_answer_without_its_citations() -> None:
+    made = parts()
+    row = {"answer": "A one [1]. A two (file.md#part).", "reference": REFERENCE}
+    FactualCorrectnessEvaluator(**made).invoke(row)
+    [task] = [task for task in made["verifier"].tasks if task.answer == REFERENCE]
+    [document] = task.documents
+    assert document.page_content.split() == ["A", "one", ".", "A", "two", "."]
+
+
 @pytest.mark.parametrize(("mode", "asked"), [("precision", [ANSWER]), ("recall", [REFERENCE])])
 def test_a_mode_with_one_direction_asks_for_one_direction(mode: Any, asked: list[str]) -> None:
     made = parts(A_one="unverifiable", R_one="unverifiable")

@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage
 from langchain_groundedness import ConfigurationError, InputFormatError
 from langchain_groundedness.evals import BadRow, EvaluationRow, open_dataset
 from langchain_groundedness.evals._records import LONGEST_LINE
+from langchain_groundedness.evals.datasets import LocatedRow
 
 ROW = {"question": "Capital?", "answer": "Rome.", "contexts": ["Rome is it."]}
 
@@ -432,3 +433,28 @@ def test_files_are_read_row_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Path, "open", lambda *_: Counted(handle.detach()))
     next(iter(data))
     assert len(taken) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "prefixes"),
+    [
+        (("a.jsonl", "b.jsonl"), ("a", "b")),
+        (("rows.2024.jsonl", "rows.2025.jsonl"), ("rows.2024.jsonl", "rows.2025.jsonl")),
+        (("old/rows.jsonl", "new/rows.jsonl"), ("old/rows", "new/rows")),
+        (("rows.jsonl", "rows.csv"), ("rows.jsonl", "rows.csv")),
+    ],
+)
+def test_rows_of_several_files_are_told_apart_however_the_files_are_called(
+    tmp_path: Path, names: tuple[str, ...], prefixes: tuple[str, ...]
+) -> None:
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("answer\nYes." if name.endswith("csv") else '{"answer": "Yes."}\n')
+
+    found = list(open_dataset([tmp_path / name for name in names]))
+
+    assert all(isinstance(each, LocatedRow) for each in found)
+    rows = [each.row for each in found if isinstance(each, LocatedRow)]
+    assert [row.id.rpartition(":")[0] for row in rows] == list(prefixes)
+    assert len({row.metadata["file"] for row in rows}) == len(names)

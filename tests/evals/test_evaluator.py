@@ -4,12 +4,15 @@ import asyncio
 import json
 import logging
 import threading
+import warnings
 from typing import Any
 
 import pytest
+from langchain_core._api import LangChainBetaWarning
+from langchain_core.load import dumpd, load
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import Field
 
 from langchain_groundedness import (
@@ -23,8 +26,11 @@ from langchain_groundedness import (
     MissingDependencyError,
     RowScore,
     VerificationError,
+    evals,
+    load_arguments,
 )
 from langchain_groundedness.evals import _progress
+from langchain_groundedness.evals._fingerprint import describe
 from langchain_groundedness.structured import Flow, ModelCall
 from langchain_groundedness.testing import ScriptedChatModel
 
@@ -54,6 +60,8 @@ def judge(scores: dict[str, Any]) -> Runnable[str, float | None]:
 
 
 ANSWERS = {"good": 1.0, "bad": 0.0, "broken": TimeoutError("after the prompt: secret"), "no": None}
+MODEL = ChatOpenAI(model="m", api_key="k")
+AS_TEXT: Runnable[object, str] = RunnableLambda(str)
 COLUMNS: dict[str, Any] = {"questions": ["?"] * 4, "predicted_answers": list(ANSWERS)}
 
 
@@ -264,6 +272,53 @@ def test_the_fingerprint_differs_only_where_scores_may() -> None:
     told = [FaithfulnessEvaluator(model=m).fingerprint() for m in (one, other, bound)]
     assert told[0] != told[1]
     assert told[0] != told[2]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (MODEL, ChatOpenAI(model="m", api_key="k", frequency_penalty=1.0)),
+        (MODEL, ChatOpenAI(model="m", api_key="k", stop=["."])),
+        (MODEL, ChatOpenAI(model="m", api_key="k", extra_body={"top_k": 1})),
+        (MODEL, MODEL.bind(stop=["."])),
+        (MODEL.with_fallbacks([MODEL]), MODEL.with_fallbacks([MODEL.bind(temperature=1.0)])),
+        (MODEL | AS_TEXT, ChatOpenAI(model="n", api_key="k") | AS_TEXT),
+        (MODEL | AS_TEXT, MODEL | RunnableLambda(repr)),
+    ],
+    ids=["penalty", "stop", "extra_body", "bound", "fallback", "first step", "last step"],
+)
+def test_the_fingerprint_tells_every_option_of_a_model_that_its_replies_depend_on(
+    one: Any, other: Any
+) -> None:
+    assert describe(one) != describe(other)
+
+
+def test_the_fingerprint_does_not_depend_on_keys_or_on_how_a_model_is_called() -> None:
+    other = ChatOpenAI(model="m", api_key="other", max_retries=7, timeout=9)
+    assert describe(other) == describe(MODEL)
+    secret = {"extra_headers": {"Authorization": "Bearer one"}, "api_key": "one"}
+    assert describe(MODEL.bind(**secret)) == describe(MODEL)
+
+
+def test_the_fingerprint_tells_the_options_of_embeddings() -> None:
+    one, other = (OpenAIEmbeddings(model="e", openai_api_key="k", dimensions=n) for n in (256, 512))
+    assert describe(one) != describe(other)
+    assert describe(one) == describe(
+        OpenAIEmbeddings(model="e", openai_api_key="other", dimensions=256)
+    )
+
+
+def test_the_fingerprint_of_a_set_is_the_same_in_every_process() -> None:
+    assert describe({"b", "c", "a"}) == ["a", "b", "c"]
+
+
+def test_every_evaluator_can_be_loaded_again() -> None:
+    named = {getattr(evals, name) for name in evals.__all__ if name.endswith("Evaluator")}
+    assert named - {Evaluator} <= set(load_arguments()["allowed_objects"])
+    evaluator = FaithfulnessEvaluator(max_claims=3)
+    with warnings.catch_warnings(action="ignore", category=LangChainBetaWarning):
+        loaded = load(dumpd(evaluator), **load_arguments())
+    assert loaded.fingerprint() == evaluator.fingerprint()
 
 
 def test_an_unknown_option_is_refused_with_those_there_are() -> None:

@@ -133,12 +133,23 @@ def test_an_answer_that_claims_nothing_is_skipped_not_perfect() -> None:
     assert score.reason == "the answer makes no claim that could be checked"
 
 
-def test_without_documents_nothing_is_faithful_and_nothing_is_unfaithful() -> None:
-    found = FaithfulnessEvaluator().invoke({"answer": "Rome is old.", "contexts": []})
-    assert found.status == "failed"
-    assert "no documents to check against" in (found.reason or "")
+@pytest.mark.parametrize("contexts", [[], [" "]], ids=["none", "blank"])
+def test_where_nothing_was_retrieved_no_claim_is_supported(contexts: list[str]) -> None:
+    for evaluator in (FaithfulnessEvaluator(), scripted({"Rome is old.": "supported"})):
+        found = evaluator.invoke({"answer": "Rome is old.", "contexts": contexts})
+        assert (found.status, found.score) == ("scored", 0.0)
+        assert found.details["verdicts"] == ["unverifiable"]
+
+
+def test_a_row_of_which_nobody_knows_what_was_retrieved_is_skipped() -> None:
     missing = FaithfulnessEvaluator().invoke({"answer": "Rome is old."})
     assert (missing.status, missing.reason) == ("skipped", "the row has no documents")
+
+
+def test_claims_over_the_limit_stay_unchecked_where_nothing_was_retrieved() -> None:
+    evaluator = FaithfulnessEvaluator(max_claims=1)
+    found = evaluator.invoke({"answer": "Rome is old. Rome is big.", "contexts": []})
+    assert (found.status, found.score) == ("failed", None)
 
 
 def test_the_answer_is_scored_as_it_came() -> None:

@@ -411,3 +411,8 @@ def test_scores_that_are_the_labels_agree_in_full(cases: list[tuple[float, bool]
     found = label_agreement([float(label) for label in labels], labels, resamples=100)
     assert found.false_positives == found.false_negatives == 0
     assert found.kappa in (None, 1.0)
+
+
+def test_a_threshold_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="threshold must be a finite number, got nan"):
+        label_agreement([0.9], [True], threshold=math.nan)

@@ -199,10 +199,11 @@ def test_fresh_begins_anew(tmp_path: Path) -> None:
     assert both(tmp_path) == (["r1"], ["r2", "r3", "r4"])
 
 
-def test_a_row_that_has_changed_is_refused_and_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["answer", "reference"])
+def test_a_row_that_has_changed_is_refused_and_named(tmp_path: Path, part: str) -> None:
     run(tmp_path, FOUR)
     with pytest.raises(ConfigurationError, match=r"1 rows have changed .* \(r2\)"):
-        run(tmp_path, [FOUR[0], {**FOUR[1], "answer": "another"}])
+        run(tmp_path, [FOUR[0], {**FOUR[1], part: "another"}])
 
 
 def test_rows_that_could_not_be_checked_are_tried_again_if_asked_for(tmp_path: Path) -> None:
@@ -353,6 +354,7 @@ run(Path({folder!r}), many(60), on_row=slow, max_concurrency=4)
 """
 
 
+@pytest.mark.timeout(300)
 def test_a_run_that_is_killed_at_any_moment_loses_no_row_and_pays_for_none_twice(
     tmp_path: Path,
 ) -> None:

@@ -102,6 +102,16 @@ def test_retries_of_a_graph_are_capped(how: How) -> None:
     assert state["messages"][-1].text == BLOCKED
 
 
+def test_the_node_says_so_where_the_graph_could_not_go_on(how: How) -> None:
+    check, _ = checker()
+    graph: Any = StateGraph(Lookup)
+    graph.add_node("answer", lambda state: {"answer": FALSE})  # noqa: ARG005
+    graph.add_node("check", groundedness_node(check, on_ungrounded="review"))
+    graph.add_edge(START, "answer").add_edge("answer", "check")
+    with pytest.raises(ConfigurationError, match="no checkpointer"):
+        run(graph.compile(), {"question": "How was Q3?", "context": [REPORT]}, how)
+
+
 def test_the_node_asks_a_reviewer(how: How) -> None:
     graph, _ = talking(FALSE, on_ungrounded="review")
     paused = run(graph, QUESTION, how, THREAD)

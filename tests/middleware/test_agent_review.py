@@ -11,10 +11,16 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from langchain_groundedness import GroundednessMiddleware, GroundednessRunnable
+from langchain_groundedness import (
+    ConfigurationError,
+    DecisionPolicy,
+    GroundednessMiddleware,
+    GroundednessRunnable,
+)
 from middleware.agent_scripts import (
     FALSE,
     QUESTION,
@@ -62,6 +68,36 @@ def test_the_reviewer_sees_answer_verdicts_and_choices(how: How) -> None:
     assert allowed == ["approve", "edit", "reject", "respond"]
     assert review.request["groundedness"]["claims"][0]["verdict"] == "contradicted"
     assert review.request["suggestion"] is None
+
+
+@pytest.mark.parametrize("options", [{"on_ungrounded": "review"}, {"on_ungrounded": "policy"}])
+def test_an_agent_that_could_not_go_on_says_so_instead_of_pausing(
+    how: How, options: dict[str, Any]
+) -> None:
+    check, _ = checker(policy=DecisionPolicy(contradicted="review"))
+    agent = agent_of(call(), FALSE, middleware=GroundednessMiddleware(check, **options))
+    with pytest.raises(ConfigurationError, match=r"no checkpointer.*create_agent\(") as caught:
+        run(agent, QUESTION, how)
+    assert FALSE not in str(caught.value)
+
+
+def test_an_agent_without_a_checkpointer_that_asks_nobody_is_left_alone(how: How) -> None:
+    check, _ = checker()
+    middleware = GroundednessMiddleware(check, on_ungrounded="review")
+    state = run(agent_of(call(), TRUE, middleware=middleware), QUESTION, how)
+    assert state["messages"][-1].text == TRUE
+
+
+def test_an_agent_in_a_graph_with_a_checkpointer_asks(how: How) -> None:
+    check, _ = checker()
+    middleware = GroundednessMiddleware(check, on_ungrounded="review")
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("agent", agent_of(call(), FALSE, middleware=middleware))
+    graph.add_edge(START, "agent")
+    outer = graph.compile(checkpointer=InMemorySaver())
+    assert run(outer, QUESTION, how, THREAD)["__interrupt__"]
+    state = run(outer, Command(resume={"type": "edit", "answer": TRUE}), how, THREAD)
+    assert state["messages"][-1].text == TRUE
 
 
 def test_a_checker_that_corrects_makes_a_suggestion(how: How) -> None:

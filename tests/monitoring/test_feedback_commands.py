@@ -1,6 +1,7 @@
 """From a log to thresholds, figures and evaluation data, by the commands that users run."""
 
 import json
+import re
 import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from langchain_groundedness import (
     SQLAuditLog,
     cli,
 )
-from langchain_groundedness.audit.record import ReviewAction
+from langchain_groundedness.audit.record import ReviewAction, Versions
 from langchain_groundedness.types import Action
 
 TEXT = "Rome is old. It rains in Bergen."
@@ -140,8 +141,11 @@ def failure(outcome: Outcome) -> str:
 def test_reviewed_answers_give_thresholds_that_a_checker_loads(
     run: Run, database: str, tmp_path: Path
 ) -> None:
-    other = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.png")
-    assert "--plot draws SVG, not .png" in failure(other)
+    other = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.gif")
+    assert "--plot draws SVG or PNG, not .gif" in failure(other)
+    drawn = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.png")
+    assert drawn.code == 0
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     outcome = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.svg")
     assert outcome.code == 0, outcome.err
     assert "in-sample" in outcome.out
@@ -283,6 +287,22 @@ def test_stats_are_whole_in_a_terminal_of_80_columns(
     assert all(head in out for head in heads)
 
 
+def test_the_name_of_the_embedded_verifier_and_long_times_fit_into_80_columns(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    made_by = {"versions": Versions(verifier="EmbeddedVerifier"), "timings": {"check": 1843.2}}
+    with JsonlAuditLog(tmp_path / "a.jsonl", fsync=False) as log:
+        for record in history():
+            log.record(record.model_copy(update=made_by))
+    outcome = run("stats", "--log", "a.jsonl", "--html", "stats.html")
+    assert "EmbeddedVerifier " in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    page = (tmp_path / "stats.html").read_text(encoding="utf-8")
+    assert re.search(r">1,8\d\d</text>", page)
+    assert "e+0" not in page
+
+
 def test_stats_page_escapes_what_comes_from_outside_and_runs_nothing(
     run: Run, log_file: Path, tmp_path: Path
 ) -> None:
@@ -357,6 +377,69 @@ def test_records_without_texts_are_left_out_and_counted(
     assert outcome.code == 0
     assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == ""
     assert f"1 records left out: texts are not kept (content='{content}')" in outcome.err
+
+
+def test_a_record_whose_claims_have_no_citation_is_exported_with_its_documents(
+    run: Run, tmp_path: Path
+) -> None:
+    texts = ("Rome is old.", "Bergen is wet.")
+    documents = (
+        AuditedDocument(index=n, length=len(text), content=text) for n, text in enumerate(texts)
+    )
+    whole = reviewed(1, "reject", 0.9).model_copy(update={"documents": tuple(documents)})
+    claims = tuple(claim.model_copy(update={"citations": ()}) for claim in whole.claims)
+    with JsonlAuditLog(tmp_path / "a.jsonl", fsync=False) as log:
+        log.record(whole.model_copy(update={"claims": claims}))
+    outcome = run("export-reviews", "--log", "a.jsonl", "--out", "out.jsonl")
+    [row] = read_rows(tmp_path / "out.jsonl")
+    assert row["documents"] == list(texts)
+    assert row["documents_left_out"] == 0
+    assert "left out" not in outcome.err
+
+
+def test_where_nobody_has_reviewed_calibrate_says_how_many_wait(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/new.db"
+    with SQLAuditLog(url) as log, JsonlAuditLog(tmp_path / "new.jsonl", fsync=False) as file:
+        for number in range(3):
+            log.record(reviewed(number, None, 0.5))
+            file.record(reviewed(number, None, 0.5))
+    for source in (("--db", url), ("--log", "new.jsonl")):
+        said = failure(run("calibrate", *source, "--precision", "0.9"))
+        assert said.endswith("no record has been reviewed yet, 3 wait for a reviewer\n")
+
+
+def test_a_file_without_labels_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    said = failure(run("calibrate", "--labels", "empty.jsonl", "--precision", "0.9"))
+    assert "empty.jsonl: there is no labelled claim or answer in it" in said
+
+
+def test_a_file_that_is_no_audit_log_is_refused_with_a_hint(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("shopping: milk\n", encoding="utf-8")
+    outcome = run("stats", "--log", "other.txt")
+    assert outcome.code == 2
+    assert "no line of it is a record of an audit log" in outcome.err
+
+
+def test_a_time_without_records_is_said_to_be_one(run: Run, log_file: Path) -> None:
+    outcome = run("stats", "--log", str(log_file), "--since", "2031-01-01")
+    assert "no records in this time" in outcome.out
+
+
+def test_a_page_that_cannot_be_written_is_no_log_that_cannot_be_read(
+    run: Run, log_file: Path
+) -> None:
+    said = failure(run("stats", "--log", str(log_file), "--html", "missing/stats.html"))
+    assert said.startswith("cannot write: missing/stats.html: No such file")
+
+
+def test_names_to_be_typed_are_whole_in_a_narrow_terminal(
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    outcome = run("calibrate", "--db", database, "--precision", "0.9")
+    assert "…" not in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 80
 
 
 def test_export_does_not_write_over_a_file(run: Run, log_file: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from langchain_groundedness import ConfigurationError
 from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.policy._bounds import Range
 from langchain_groundedness.policy._located import located_json, located_yaml
 
 YAML = """\
@@ -333,3 +334,45 @@ def test_yaml_is_read_as_it_was_written(data: dict[str, Any], *, flow: bool) -> 
     assert all(
         1 <= line <= len(lines) + 1 and column >= 1 for line, column in found.places.values()
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("trust_score: {at_least: 80}", "trust_score.at_least: must lie from 0 to 1, got 80"),
+        ("trust_score: {below: -0.1}", "trust_score.below: must lie from 0 to 1"),
+        ("lowest_supported_probability: {below: 90}", "must lie from 0 to 1, got 90"),
+        ("highest_unsupported_probability: {at_least: 2}", "must lie from 0 to 1, got 2"),
+        ("retrieval_score: {below: 1.5}", "retrieval_score.below: must lie from -1 to 1"),
+        ("trust_score: 0.5", r"trust_score: Input should be a mapping, such as \{at_least: 0.5\}"),
+        ("contradicted: 1", r"contradicted: Input should be a mapping, such as \{at_least: 1\}"),
+        ("verdict: hallucinated", "when.verdict: Input should be .*, got 'hallucinated'"),
+        ("risk_tier: 1", "when.risk_tier: Input should be a valid string"),
+    ],
+)
+def test_conditions_that_cannot_hold_are_refused(condition: str, said: str) -> None:
+    text = f"rules: [{{when: {{{condition}}}, action: block}}]"
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        DecisionPolicy.from_yaml(text)
+    assert "line 1, column" in str(caught.value)
+    assert "'h'" not in str(caught.value)
+
+
+def test_one_value_stands_for_a_list_of_one_everywhere() -> None:
+    policy = DecisionPolicy.from_yaml(
+        "rules: [{when: {retrieval_score: {at_least: -1, below: 1}, verdict: unchecked, "
+        "risk_tier: low, query_class: null_}, action: pass, excuses: contradicted}]"
+    )
+    [rule] = policy.rules
+    assert (rule.excuses, rule.when.verdict) == (("contradicted",), ("unchecked",))
+
+
+def test_an_option_of_no_name_is_not_made_up() -> None:
+    with pytest.raises(ConfigurationError, match=r"^Range: give at_least") as caught:
+        Range()
+    assert "options:" not in str(caught.value)
+
+
+def test_only_a_policy_can_be_monitored() -> None:
+    with pytest.raises(ConfigurationError, match=r"DecisionPolicy\.strict\(\), got str"):
+        DecisionPolicy.monitor_only("strict")  # type: ignore[arg-type]  # wrong on purpose

@@ -35,6 +35,15 @@ def classify(*replies: Any, query: Any = QUERY, **options: Any) -> QueryClass:
     return LLMQueryClassifier(model=model, **options).invoke(query)
 
 
+def test_a_failure_is_warned_of_once_and_without_a_text(caplog: pytest.LogCaptureFixture) -> None:
+    assert classify(TimeoutError(QUERY)).failed
+    [said] = caplog.records
+    assert (said.levelname, said.getMessage()) == (
+        "WARNING",
+        "a query could not be classified: TimeoutError",
+    )
+
+
 def test_eight_classes_are_shipped_with_descriptions_and_a_label_each() -> None:
     labels = set(QueryLabel.__args__)  # type: ignore[attr-defined]
     assert set(QUERY_CLASSES) == labels - {"unknown"}

@@ -403,3 +403,21 @@ def test_counted_letters_make_a_gate_once_a_threshold_is_found_for_them() -> Non
     found = gate.calibrate(samples, target_recall=1.0)
     assert found.precision == 1.0
     assert found.threshold < 0.5
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        (
+            ({"question": "?", "documents": ["x"]}, "no"),
+            "sample 0: the label must be True or False",
+        ),
+        (({"question": "?", "documents": ["x"]}, 1), "label must be True or False, got 1"),
+        (({"question": "?", "documents": ["x"]},), "sample 0: a pair"),
+        ("ab", "sample 0: a pair .*got str"),
+    ],
+)
+def test_samples_that_are_no_pairs_with_a_truth_value_are_refused(sample: Any, said: str) -> None:
+    gate = RetrievalGate(embeddings=HashedNgramEmbeddings())
+    with pytest.raises(ConfigurationError, match=said):
+        gate.calibrate([sample], target_precision=0.9)

@@ -182,6 +182,16 @@ def test_the_name_of_a_file_says_what_is_written(tmp_path: Path, name: str, begi
     assert (tmp_path / name).read_text("utf-8").startswith(beginning)
 
 
+def test_whoever_reads_a_report_while_it_is_replaced_finds_one_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("the old one")
+    with path.open() as reader:
+        write_report(small(), path)
+        assert reader.read() == "the old one"
+    assert path.read_text("utf-8").startswith("# after")
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_name_that_says_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"ends with \.html, \.md, \.xml"):
         write_report(small(), tmp_path / "report.pdf")
@@ -235,6 +245,15 @@ def test_a_run_in_a_notebook_shows_its_metrics_and_what_is_missing() -> None:
     found = shown(small())
     assert re.search(r"faithfulness0\.7500\.500 to 1\.0002! 11", found.text)
     assert "! 1 of 4 rows has a failed metric" in found.text
+
+
+def test_a_run_prints_in_one_line_whatever_it_holds() -> None:
+    # A notebook stores this beside the table, with all texts of all rows if they were in it.
+    found = large(80, name="nightly")
+    for text in (repr(found), str(found)):
+        assert "name='nightly'" in text
+        assert "rows=80" in text
+        assert len(text) < 300
 
 
 def test_hostile_texts_in_a_notebook_are_texts() -> None:

@@ -262,6 +262,41 @@ def test_of_two_reviewers_the_second_keeps_the_text(
     context.close()
 
 
+@pytest.mark.parametrize("field", ["edited", "note"])
+def test_an_edit_that_is_refused_leads_to_the_field_and_says_why_there(
+    browser: Browser, entrance: str, field: str
+) -> None:
+    context = browser.new_context(**VIEWS["phone"])
+    page = page_of(context, entrance)
+    page.goto(page.url + "records/record-1")
+    page.click("#edit summary")
+    if field == "note":
+        page.evaluate("document.getElementById('note').removeAttribute('maxlength')")
+        page.fill("#note", "x" * 10_001)
+    page.fill("#edited", "By hand." if field == "note" else " ")
+    page.click("button.edit")
+    expect(page.locator("#problem")).to_contain_text("Your decision was not saved.")
+    expect(page.locator(f"#{field}")).to_be_focused()
+    expect(page.locator("#problem-here")).to_be_in_viewport()
+    assert page.evaluate(PROBLEMS) == []
+    page.click("#problem a")
+    expect(page.locator(f"#{field}")).to_be_in_viewport()
+    context.close()
+
+
+def test_on_a_phone_the_way_out_stands_on_one_line(browser: Browser, entrance: str) -> None:
+    for width in (320, 360, 414):
+        context = browser.new_context(viewport={"width": width, "height": 740})
+        page = page_of(context, entrance, name="Ada Lovelace")
+        button = page.get_by_role("button", name="Sign out")
+        lines = button.evaluate(
+            """e => { const r = document.createRange(); r.selectNodeContents(e);
+            return new Set([...r.getClientRects()].map(box => box.top)).size; }"""
+        )
+        assert lines == 1
+        context.close()
+
+
 def test_a_record_is_reviewed_without_javascript(
     browser: Browser, entrance: str, log: Kept
 ) -> None:

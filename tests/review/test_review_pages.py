@@ -9,10 +9,17 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from langchain_groundedness import AuditError, AuditRecord, Claim, ClaimVerdict, SQLAuditLog
+from langchain_groundedness import (
+    AuditError,
+    AuditRecord,
+    Claim,
+    ClaimVerdict,
+    Review,
+    SQLAuditLog,
+)
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
-from review.records import ANSWER, HOSTILE, bare, record, result
+from review.records import ANSWER, CLAIMS, HOSTILE, bare, record, result
 
 Keep = Callable[..., AuditRecord]
 
@@ -202,6 +209,19 @@ def test_any_id_can_be_reviewed(ada: Browser, keep: Keep, log: SQLAuditLog, name
     assert found.review.status == "decided"
 
 
+def test_documents_that_nobody_cites_can_be_read_where_a_person_is_asked(
+    ada: Browser, keep: Keep
+) -> None:
+    told = Document("It leads its market in Norway.")
+    long = Document("x" * 500_000)
+    unchecked = {"claims": CLAIMS[3:], "documents": (told, long)}
+    keep(record(1, of=unchecked), record(2, of=unchecked, review=Review()))
+    page = text_of(ada.get("/records/record-1").text)
+    assert "It leads its market in Norway." in page
+    assert "500,000 characters there would be more than 500,000 of documents that are not" in page
+    assert "It leads its market in Norway." not in text_of(ada.get("/records/record-2").text)
+
+
 def test_a_long_document_can_be_shown_whole(ada: Browser, keep: Keep) -> None:
     long = Document("A needle. " + "b" * 30_000 + " end")
     found = ClaimVerdict(
@@ -355,6 +375,13 @@ def test_a_decision_that_cannot_be_meant_is_asked_about_and_its_text_kept(
     page = ada.decide(kept, action, **{"note": "my note", **form})
     assert page.status_code == 422
     assert said in text_of(page.text)
+    field = "note" if action == "reject" else "edited"
+    assert re.search(rf'<a href="#{field}">[^<]*{said[:20]}', page.text), "a summary leads there"
+    [told] = re.findall(r"<textarea[^>]*aria-invalid[^>]*>", page.text)
+    assert f'id="{field}"' in told
+    assert "autofocus" in told
+    assert 'aria-describedby="problem-here"' in told
+    assert page.text.index('role="alert"') < page.text.index("<h1")
     for given in form.values():
         assert given.strip() in page.text
     found = log.get(kept.id)

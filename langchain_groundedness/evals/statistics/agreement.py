@@ -1,5 +1,6 @@
 """How a score, cut at a threshold, agrees with what people said about the same answers."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -138,6 +139,9 @@ def label_agreement(  # noqa: PLR0913  (options by keyword)
     """
     require_share("confidence", confidence)
     require_resamples(resamples)
+    if not math.isfinite(threshold):
+        msg = f"threshold must be a finite number, got {threshold}"
+        raise ConfigurationError(msg)
     names = [str(place) for place in range(len(scores))] if ids is None else list(ids)
     if not len(scores) == len(labels) == len(names):
         msg = (

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ValidationError
 
-from langchain_groundedness.audit._files import try_lock, write_all
+from langchain_groundedness.audit._files import replace_file, try_lock, write_all
 from langchain_groundedness.audit._plain import plain_mapping
 from langchain_groundedness.evals.datasets import LocatedRow
 from langchain_groundedness.evals.validation.values import Outcome, ValidatedRow
@@ -159,13 +159,8 @@ class OutcomeFiles:
             ConfigurationError: It cannot be written.
         """
         path = self._paths.summary
-        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
         with _named(path):
-            try:
-                draft.write_text(f"{json.dumps(told, indent=2)}\n", encoding="utf-8")
-                draft.replace(path)
-            finally:
-                draft.unlink(missing_ok=True)
+            replace_file(path, [f"{json.dumps(told, indent=2)}\n".encode()])
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
         path = self._paths.summary

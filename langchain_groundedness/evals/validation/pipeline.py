@@ -233,4 +233,4 @@ class _Run:
 
 def _digest(row: EvaluationRow) -> str:
     texts = [document.page_content for document in row.documents or ()]
-    return group_of([row.question or "", row.answer or "", *texts])
+    return group_of([row.question or "", row.answer or "", row.reference or "", *texts])

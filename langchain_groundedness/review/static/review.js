@@ -104,8 +104,10 @@ if (form) {
     if (sent) event.preventDefault();
     sent = true;
   });
+  let unfolded = edit.open; // of one that is open from the beginning a browser tells, too
   edit.addEventListener("toggle", () => {
-    if (edit.open) document.getElementById("edited").focus();
+    if (edit.open && !unfolded) document.getElementById("edited").focus();
+    unfolded = edit.open;
   });
   document.getElementById("edited").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {

@@ -1,0 +1,36 @@
+"""Names that are left out of `__all__` where what they need is not installed."""
+
+from collections.abc import Mapping
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+
+__all__ = ["absent"]
+
+
+def absent(needs: Mapping[str, str]) -> frozenset[str]:
+    """Give the names that cannot be had; nothing is imported to find out.
+
+    Args:
+        needs: Dotted names of modules, by the names that need them.
+
+    Returns:
+        Those whose module is not there.
+    """
+    there = {module: _is_there(module) for module in set(needs.values())}
+    return frozenset(name for name, module in needs.items() if not there[module])
+
+
+def _is_there(module: str) -> bool:
+    """Look a module up, part by part: `find_spec` alone would import the packages it is in."""
+    top, *inner = module.split(".")
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):  # hidden by whoever runs this
+        return False
+    name = top
+    for part in inner:
+        if spec is None or spec.submodule_search_locations is None:
+            return False
+        name = f"{name}.{part}"
+        spec = PathFinder.find_spec(name, spec.submodule_search_locations)
+    return spec is not None

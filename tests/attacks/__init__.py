@@ -1,0 +1,1 @@
+"""Hostile texts, and what they must not achieve."""

@@ -1,0 +1,133 @@
+"""A process that writes to every store and is killed at random moments; what is kept then.
+
+`benchmarks/kills.py` does with 200 kills what a test does with a few.
+"""
+
+import multiprocessing
+import random
+import signal
+import time
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple
+
+from langchain_groundedness import AuditRecord, Decision, JsonlAuditLog, SQLAuditLog
+from langchain_groundedness.evals import (
+    EvaluatedRow,
+    EvaluationRow,
+    ResultCache,
+    RowScore,
+    RunHeader,
+    load_run,
+)
+from langchain_groundedness.evals.journal import Journal
+
+__all__ = ["STORES", "Kills", "kill_often"]
+
+STORES = ("jsonl", "sqlite", "journal", "cache")
+_EVERY_STORE = len(STORES)
+_FINGERPRINT = {"class": "Killed"}
+_HEADER = RunHeader(
+    name="killed", made=datetime(2026, 1, 1, tzinfo=UTC), dataset="rows", evaluators={"killed": {}}
+)
+_LONGEST = 0.15
+"""Seconds from its first acknowledgement to the death of a process."""
+
+
+class Kills(NamedTuple):
+    """What many kills did."""
+
+    kills: int
+    acknowledged: Counter[str]
+    """How many writes each store acknowledged."""
+    lost: Counter[str]
+    """How many of them cannot be read; must be none."""
+    doubled: Counter[str]
+    """How many are there twice; must be none."""
+    beyond: Counter[str]
+    """How many are there that were not yet acknowledged; they may be."""
+
+
+def kill_often(folder: Path, *, kills: int, seed: int = 0) -> Kills:
+    """Start a process again and again, kill it (-9), and read what it has left each time."""
+    moments = random.Random(seed)  # noqa: S311  (no secret)
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["killing"])
+    told: dict[str, set[str]] = {store: set() for store in STORES}
+    kept: dict[str, list[str]] = {}
+    for number in range(kills):
+        ours, theirs = processes.Pipe()
+        process = processes.Process(target=_write, args=(str(folder), number, theirs))
+        process.start()
+        theirs.close()
+        for _ in range(_EVERY_STORE):  # so that each process has begun to write
+            _note(told, ours)
+        time.sleep(moments.uniform(0, _LONGEST))
+        process.kill()
+        process.join()
+        with suppress(EOFError, OSError):  # the end, or half of a message
+            while True:
+                _note(told, ours)
+        ours.close()
+        assert process.exitcode == -signal.SIGKILL
+        kept = _kept(folder)
+        if any(told[store] - set(kept[store]) for store in STORES):
+            break
+    return Kills(
+        kills,
+        Counter({store: len(told[store]) for store in STORES}),
+        Counter({store: len(told[store] - set(kept[store])) for store in STORES}),
+        Counter({store: len(kept[store]) - len(set(kept[store])) for store in STORES}),
+        Counter({store: len(set(kept[store]) - told[store]) for store in STORES}),
+    )
+
+
+def _note(told: dict[str, set[str]], end: Connection) -> None:
+    store, name = end.recv()
+    told[store].add(name)
+
+
+def _write(folder: str, number: int, end: Connection) -> None:
+    """Write to all stores in turn, and tell of each write when it has been acknowledged."""
+    place = Path(folder)
+    jsonl = JsonlAuditLog(place / "audit.jsonl", rotate_bytes=20_000)
+    sqlite = SQLAuditLog(f"sqlite:///{place / 'audit.db'}", spill_folder=place / "spill")
+    cache = ResultCache(place / "cache")
+    with Journal(place / "run.jsonl") as journal:
+        journal.start(_HEADER)
+        count = 0
+        while True:
+            name = f"{number}-{count}"
+            for store, log in (("jsonl", jsonl), ("sqlite", sqlite)):
+                log.record(_record(name))
+                if log.flush():
+                    end.send((store, name))
+            row = EvaluationRow(id=name, answer=name)
+            score = RowScore(key="killed", score=0.5, status="scored")
+            journal.add([(number * 100_000 + count, EvaluatedRow(row=row, scores=(score,)))])
+            end.send(("journal", name))
+            cache.put(row, _FINGERPRINT, score)
+            end.send(("cache", name))
+            count += 1
+
+
+def _record(name: str) -> AuditRecord:
+    decision = Decision(action="pass")
+    return AuditRecord(id=name, verdict="grounded", decision=decision, question="q" * 200)
+
+
+def _kept(folder: Path) -> dict[str, list[str]]:
+    """Read every store as whoever comes next would."""
+    with JsonlAuditLog(folder / "audit.jsonl") as jsonl:
+        lines = [record.id for record in jsonl.records()]
+    spill = folder / "spill-of-reader"
+    with SQLAuditLog(f"sqlite:///{folder / 'audit.db'}", spill_folder=spill) as sqlite:
+        rows = [record.id for record in sqlite.records()]
+    run = load_run(folder / "run.jsonl")
+    cache = ResultCache(folder / "cache")
+    named = [row.row for row in run.rows]  # the cache does not tell what is in it
+    found = [row.id for row in named if cache.get(row, _FINGERPRINT) is not None]
+    return {"jsonl": lines, "sqlite": rows, "journal": [row.id for row in named], "cache": found}

@@ -1,0 +1,91 @@
+"""Whatever a model's server does wrong, at whichever entry point: right, or unchecked."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from matrix import ENTRIES, KNOWN, SAMPLE, Cell, Models, cell, judge
+
+from langchain_groundedness import GroundednessRunnable, VerificationError
+from langchain_groundedness.testing import FAULTS, FaultyServer
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+HARMLESS = {"duplicated_ids", "extra_keys", "huge"}
+"""What a check gets along with."""
+NAMES = list(FAULTS)
+
+
+class Field:
+    """A server, and models that ask it."""
+
+    def __init__(self, server: FaultyServer) -> None:
+        self.server = server
+        self.models = Models(server)
+
+    def cell(self, entry: str, fault: str | None, rate: float = 1.0) -> Cell:
+        return cell(self.server, self.models, entry, fault, rate)
+
+
+@pytest.fixture(scope="module")
+def field() -> Iterator[Field]:
+    with FaultyServer(judge()) as server:
+        yield Field(server)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_without_a_fault_everything_is_checked_and_right(field: Field, entry: str) -> None:
+    found = field.cell(entry, None)
+    assert not found.wrong
+    assert set(found.ends) <= {"right", "released", "held"}
+    assert found.ends["right"] >= 4 or found.ends["released"] == 3
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_when_every_reply_is_spoiled_nothing_ends_wrong(field: Field, fault: str) -> None:
+    for entry in ENTRIES:
+        assert not field.cell(entry, fault).wrong, entry
+        assert field.server.spoiled
+        assert not field.server.answered
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_when_some_replies_are_spoiled_the_others_count(field: Field, fault: str) -> None:
+    first = NAMES.index(fault)
+    for entry in [*ENTRIES, *ENTRIES][first % len(ENTRIES) :][:5]:
+        assert not field.cell(entry, fault, 0.3).wrong, entry
+
+
+@pytest.mark.parametrize("fault", sorted(set(FAULTS) - HARMLESS - {"cut_off"}))
+def test_errors_reach_the_caller_who_asks_for_them(field: Field, fault: str) -> None:
+    field.server.inject(fault)
+    checker = GroundednessRunnable(model=field.models.fresh(fault), raise_on_failure=True)
+    with pytest.raises(VerificationError) as caught:
+        checker.invoke(SAMPLE)
+    assert caught.value.claim_ids
+    told = str(caught.value)
+    assert not any(text.rstrip(".") in told for text in KNOWN)
+
+
+@pytest.mark.parametrize("fault", ["slow_first_byte", "http_429", "garbled"])
+async def test_errors_reach_the_caller_who_awaits_them(field: Field, fault: str) -> None:
+    field.server.inject(fault)
+    checker = GroundednessRunnable(model=field.models.fresh(fault), raise_on_failure=True)
+    with pytest.raises(VerificationError):
+        await checker.ainvoke(SAMPLE)
+
+
+def test_a_retry_after_is_obeyed_and_the_check_is_whole(field: Field) -> None:
+    def once(response: Any, request: Any) -> Any:
+        first = len(field.server.spoiled) == 1
+        return FAULTS["http_429"].spoil(response, request) if first else response
+
+    fault = FAULTS["http_429"].__class__("once", "HTTP 429, the first time", once)
+    field.server.inject(fault)
+    result = GroundednessRunnable(model=field.models.fresh("http_429")).invoke(SAMPLE)
+    assert [v.verdict for v in result.claims] == [
+        "supported",
+        "contradicted",
+        "supported",
+        "unverifiable",
+    ]
