@@ -3,9 +3,10 @@
     python benchmarks/ray_engine.py                      # rows per second, 1 and 2 workers
     python benchmarks/ray_engine.py --memory 1000000     # memory of all processes, cheap rows
 
-Rows are made up here. `--workers 1 4 16` compares others. The first figures say what one worker
-gives, the last ones what the process that reads and writes can take at most: how many workers are
-worth having is one by the other.
+Rows are made up here. `--workers 1 4 16` compares others; `--workers 1 2 1 2` where other programs
+run. The first figures say what one worker gives with the embedded verifier, and with a judge that
+takes 200 ms; the last ones what the process that reads and writes can take at most: how many
+workers are worth having is one by the other.
 """
 
 import argparse
@@ -44,6 +45,17 @@ class CheapEvaluator(Evaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         yield from ()
         return self._scored(len(row.answer or "") % 2)
+
+
+class WaitingEvaluator(CheapEvaluator):
+    """Waits as long as a hosted model takes to judge."""
+
+    key: str = Field(default="waiting 200 ms", min_length=1)
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        time.sleep(0.2)
+        return (yield from super()._score(row))
 
 
 def write_rows(file: Path, count: int) -> None:
@@ -168,7 +180,7 @@ def main() -> None:
             for kind, size in sorted(peaks.items()):
                 print(f"  {kind}: {size / MEGABYTE:.0f} MB at most")
             return
-        for evaluator in (FaithfulnessEvaluator(), CheapEvaluator()):
+        for evaluator in (FaithfulnessEvaluator(), WaitingEvaluator(), CheapEvaluator()):
             for workers in options.workers:
                 _, rate = evaluate_rows(file, evaluator, workers)
                 print(f"{evaluator.key}: {workers} workers, {rate:.0f} rows/s", flush=True)
