@@ -1,9 +1,17 @@
 """Fixtures shared by all tests."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptions() -> None:
+    """Take Ctrl-C as a terminal does: what is started in the background may ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """The same promises at every door: guard, agent, evaluator."""
 
-import logging
-
 import pytest
 from middleware.agent_scripts import agent_of, call, search_tool
 
@@ -22,11 +20,6 @@ SILENT = [
     if not any(shares_content_word(FALSE, d.page_content) for d in scene(attack).documents)
 ]
 each_family = pytest.mark.parametrize("attack", SILENT, ids=lambda attack: attack.id)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> None:
-    logging.getLogger("langchain_groundedness").setLevel(logging.ERROR)
 
 
 def checker(attack: Attack) -> GroundednessRunnable:

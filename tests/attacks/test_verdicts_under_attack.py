@@ -1,6 +1,5 @@
 """A judge that obeys strangers: what the shape of prompts, replies and results still holds."""
 
-import logging
 from collections.abc import Iterator
 from functools import cache
 from itertools import cycle
@@ -46,7 +45,6 @@ def outcomes(family: str) -> tuple[Outcome, ...]:
 
 def _outcomes(family: str) -> Iterator[Outcome]:
     attacks = [attack for attack in CORPUS if attack.family == family]
-    logging.getLogger("langchain_groundedness").setLevel(logging.ERROR)
     for attack, (style, strategy) in zip(attacks, cycle(WAYS), strict=False):
         judge = gullible(attack, style)
         verifier = LLMVerifier(model=judge, strategy=strategy)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
@@ -59,6 +59,7 @@ def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert load_run(tmp_path / "run.jsonl") == run
 
 
+@settings(deadline=None)
 @given(text=st.text(), number=st.floats(allow_nan=False, allow_infinity=False))
 def test_any_text_and_number_comes_back(
     tmp_path_factory: pytest.TempPathFactory, text: str, number: float
