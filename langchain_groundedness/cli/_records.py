@@ -10,7 +10,7 @@ import typer
 from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.exceptions import ConfigurationError, require
 
-__all__ = ["Db", "Log", "read_records", "require_one"]
+__all__ = ["Db", "Log", "open_log", "read_records", "require_one"]
 
 Db: TypeAlias = Annotated[
     str | None,
@@ -72,11 +72,22 @@ def read_records(db: str | None, log: Path | None, **filters: Any) -> Iterator[A
             )
             raise ConfigurationError(msg)
     elif db is not None:
-        with closing(_opened(db)) as store:
+        with closing(open_log(db)) as store:
             yield from store.records(**filters)
 
 
-def _opened(db: str) -> SQLAuditLog:
+def open_log(db: str) -> SQLAuditLog:
+    """Open an audit log that is there already; nothing is made where there is none.
+
+    Args:
+        db: The URL of its database.
+
+    Returns:
+        The log.
+
+    Raises:
+        ConfigurationError: The URL cannot be read, or no file is there.
+    """
     log = SQLAuditLog(db, on_store_down="raise")
     store: Any = require("langchain_groundedness.audit._sql_store", extra="sql")
     path = store.place_of(db).path

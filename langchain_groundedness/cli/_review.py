@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from langchain_groundedness.audit import SQLAuditLog
+from langchain_groundedness.cli._records import open_log
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
 from langchain_groundedness.review import create_review_app
 from langchain_groundedness.review._guard import is_loopback
@@ -102,11 +103,6 @@ def _serve(  # noqa: PLR0913  (as the command)
 
 
 def _opened(db: str) -> SQLAuditLog:
-    log = SQLAuditLog(db, on_store_down="raise")
-    store: Any = require("langchain_groundedness.audit._sql_store", extra="sql")
-    path = store.place_of(db).path
-    if path is not None and not path.is_file():
-        msg = f"there is no audit log at {path}"
-        raise ConfigurationError(msg)
+    log = open_log(db)
     log.upgrade()
     return log

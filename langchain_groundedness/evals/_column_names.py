@@ -4,38 +4,24 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from langchain_groundedness.evals._records import listed
+from langchain_groundedness.evals.columns import COLUMNS
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 
 __all__ = ["FIELDS", "find_columns"]
 
+_OF_RECORDS = {
+    "question": ("inputs",),
+    "answer": ("outputs",),
+    "reference": ("reference_outputs",),
+}
+"""Names besides, in files and in exports of LangSmith."""
 FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "id": ("id",),
-        "question": ("question", "user_input", "input", "inputs", "query"),
-        "answer": (
-            "answer",
-            "response",
-            "predicted_answer",
-            "output",
-            "outputs",
-            "actual_output",
-        ),
-        "documents": (
-            "documents",
-            "contexts",
-            "context",
-            "retrieved_contexts",
-            "retrieval_context",
-        ),
-        "reference": (
-            "reference",
-            "reference_answer",
-            "ground_truth",
-            "ground_truths",
-            "expected_output",
-            "reference_outputs",
-        ),
-        "label": ("label",),
+        **{
+            field: tuple(dict.fromkeys((*names, *_OF_RECORDS.get(field, ()))))
+            for field, names in COLUMNS.items()
+        },
     }
 )
 """The parts of a row, and the names of columns that are known to hold them."""

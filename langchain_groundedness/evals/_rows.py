@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
@@ -135,25 +135,22 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
             result=result,
         )
 
-    def _failed(
-        self,
-        reason: str,
-        *,
-        details: Mapping[str, Any] | None = None,
-        result: GroundednessResult | None = None,
-    ) -> RowScore:
-        given = dict(details or {})
-        return RowScore(key=self.key, status="failed", reason=reason, details=given, result=result)
+    def _failed(self, reason: str, **found: Any) -> RowScore:
+        return self._without_score("failed", reason, **found)
 
-    def _skipped(
+    def _skipped(self, reason: str, **found: Any) -> RowScore:
+        return self._without_score("skipped", reason, **found)
+
+    def _without_score(
         self,
+        status: Literal["failed", "skipped"],
         reason: str,
         *,
         details: Mapping[str, Any] | None = None,
         result: GroundednessResult | None = None,
     ) -> RowScore:
         given = dict(details or {})
-        return RowScore(key=self.key, status="skipped", reason=reason, details=given, result=result)
+        return RowScore(key=self.key, status=status, reason=reason, details=given, result=result)
 
     def _run(
         self,

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from langchain_groundedness.verifiers._parallel import Part
-from langchain_groundedness.verifiers._polarity import negations
+from langchain_groundedness.verifiers._polarity import denied_by_one, negations
 from langchain_groundedness.words import STOP_WORDS, Word, find_words
 
 __all__ = ["denial_differs", "denials", "refers_back"]
@@ -50,13 +50,9 @@ def denial_differs(claim: str, evidence: str) -> bool:
         True if what a negation reaches in one is said without one in the other.
     """
     mine, theirs = _denied(claim), _denied(evidence)
-    if not (mine or theirs) or (mine and theirs):
-        return False  # what each of them denies is beyond counting words
-    all_mine = {word.stem for word in find_words(claim)}
-    all_theirs = {word.stem for word in find_words(evidence)}
-    if theirs and all_mine & _affirmed(evidence):
+    if theirs and {word.stem for word in find_words(claim)} & _affirmed(evidence):
         return False
-    return bool((mine & all_theirs) | (theirs & all_mine))
+    return denied_by_one(mine, claim, theirs, evidence)
 
 
 def refers_back(text: str) -> bool:

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from langchain_groundedness.verifiers._parallel import Part
@@ -11,6 +12,7 @@ from langchain_groundedness.words import STOP_WORDS, Word, find_words, stem
 
 __all__ = [
     "Extent",
+    "denied_by_one",
     "differing_extent",
     "find_extents",
     "negation_differs",
@@ -258,9 +260,25 @@ def negation_differs(claim: str, evidence: str) -> bool:
     Returns:
         True if what follows a negation in one is said without one in the other.
     """
-    mine, theirs = _negated(claim), _negated(evidence)
+    return denied_by_one(_negated(claim), claim, _negated(evidence), evidence)
+
+
+def denied_by_one(
+    mine: AbstractSet[str], claim: str, theirs: AbstractSet[str], evidence: str
+) -> bool:
+    """Tell whether one of two texts says what only the other one denies.
+
+    Args:
+        mine: Stems that the claim denies.
+        claim: Its text.
+        theirs: Stems that the evidence denies.
+        evidence: Its text.
+
+    Returns:
+        False also if both deny something: what each denies is beyond counting words.
+    """
     if not (mine or theirs) or (mine and theirs):
-        return False  # what each of them denies is beyond counting words
+        return False
     all_mine = {word.stem for word in find_words(claim)}
     all_theirs = {word.stem for word in find_words(evidence)}
     return bool((mine & all_theirs) | (theirs & all_mine))

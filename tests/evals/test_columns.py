@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_groundedness import BadRow, BleuEvaluator, EvaluationRow, InputFormatError
+from langchain_groundedness.evals._column_names import find_columns
 from langchain_groundedness.evals.columns import COLUMNS, Example, read_columns, read_row
 from langchain_groundedness.evals.datasets import LocatedRow, open_dataset
 
@@ -178,3 +179,9 @@ def test_no_text_of_a_mapping_is_lost(parts: dict[str, str | None]) -> None:
     kept = [row.id, row.question, row.answer, row.reference, row.label, *row.metadata.values()]
     kept += [document.page_content for document in row.documents or ()]
     assert all(value in kept for value in parts.values() if value)
+
+
+@pytest.mark.parametrize("field", COLUMNS)
+def test_a_file_may_name_its_columns_as_a_row_may(field: str) -> None:
+    for name in COLUMNS[field]:
+        assert find_columns([name, "something else"]) == {field: name}
