@@ -15,6 +15,7 @@ from typing_extensions import override
 from langchain_groundedness._checkable import may_be_skipped
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._replies import numbered_line, numbered_lines
 from langchain_groundedness._statements import sentence_claims
 from langchain_groundedness.evidence import locate_quote
@@ -136,6 +137,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
     same form of reply."""
     fallback: SkipValidation[ClaimExtractor] | None = Field(default_factory=SentenceClaimExtractor)
     """What to use when the model fails or its reply cannot be read; with `None` that raises."""
+    timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
@@ -203,6 +206,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
             reply_schema=ClaimLines,
             name="extract_claims",
             from_text=_read_text,
+            timeout=self.timeout,
         )
 
     def _example_messages(self) -> list[BaseMessage]:

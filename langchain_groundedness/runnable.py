@@ -25,11 +25,11 @@ from typing_extensions import override
 
 from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
-from langchain_groundedness._input_schema import GroundednessInput
+from langchain_groundedness._input_schema import GroundednessInput, reader
 from langchain_groundedness._interruptions import exceptions_at_most
-from langchain_groundedness._labels import LABELS
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._options import AnyRunnable, OptionsAlone
+from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._recording import Recorder
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
 from langchain_groundedness._transform import atransformed, transformed
@@ -40,8 +40,7 @@ from langchain_groundedness.claims import (
     SentenceClaimExtractor,
 )
 from langchain_groundedness.correction import Corrector
-from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.types import (
     GroundednessResult,
@@ -49,7 +48,7 @@ from langchain_groundedness.types import (
     OnContradicted,
     OnUnverifiable,
 )
-from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
+from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier, Verifier
 
 __all__ = ["GroundednessRunnable"]
 
@@ -83,6 +82,9 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     model: AnyRunnable | None = None
     """Chat model that extracts and judges claims; `None` for the embedded verifier."""
+    model_timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
+    `None` leaves it to the model's client. Stages of your own have options of their own."""
     extractor: AnyRunnable | None = None
     """Finds the claims; by default the model, or sentences where there is no model."""
     verifier: AnyRunnable | None = None
@@ -281,12 +283,10 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def check(self) -> Check:
         """The steps and options in force, with the defaults filled in."""
         if self._check is None:
-            model = self.model
             self._check = Check(
                 extractor=self.extractor or self._default_extractor(),
-                verifier=self.verifier
-                or (EmbeddedVerifier() if model is None else LLMVerifier(model=model)),
-                corrector=self.corrector or Corrector(model=model),
+                verifier=self.verifier or self._default_verifier(),
+                corrector=self.corrector or Corrector(model=self.model, timeout=self.model_timeout),
                 max_claims=self.max_claims,
                 on_contradicted=self.on_contradicted,
                 on_unverifiable=self.on_unverifiable,
@@ -312,25 +312,21 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def _default_extractor(self) -> ClaimExtractor:
         if self.model is None:
             return SentenceClaimExtractor()
-        return LLMClaimExtractor(model=self.model, examples=self.examples)
+        return LLMClaimExtractor(
+            model=self.model, examples=self.examples, timeout=self.model_timeout
+        )
+
+    def _default_verifier(self) -> Verifier:
+        if self.model is None:
+            return EmbeddedVerifier()
+        return LLMVerifier(model=self.model, timeout=self.model_timeout)
 
     def _policy(self) -> DecisionPolicy:
         blocks = self.on_contradicted == "block"
         return self.policy.model_copy(update={"contradicted": "block"}) if blocks else self.policy
 
     def _reader(self, **given: Any) -> Callable[[Any], CheckInput]:
-        if unknown := set(given) - {"documents", "question", *LABELS}:
-            msg = (
-                f"{type(self).__name__} got {sorted(unknown)}; besides the input and the config it "
-                f"accepts documents=, question=, {'=, '.join(LABELS)}=, for inputs that carry none"
-            )
-            raise ConfigurationError(msg)
-
-        def read(value: Any) -> CheckInput:
-            source = read_input(value, context_extractor=self.context_extractor)
-            return read_input({**dict(source), **given}) if given else source
-
-        return read
+        return reader(type(self).__name__, self.context_extractor, given)
 
     @property
     def _recorder(self) -> Recorder:
