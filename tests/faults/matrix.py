@@ -169,8 +169,8 @@ def _lost(server: FaultyServer, seen: Seen) -> Iterator[str]:
     judged = {
         claim
         for request in server.answered
-        for shown in re.findall(r"<claims \w+>\n(.*?)\n</claims", request.text, re.DOTALL)
-        for claim in re.findall(r"^C\d+: (.*)$", shown, re.MULTILINE)
+        for shown in re.findall(r"<(?:claims|answer) \w+>\n(.*?)\n</", request.text, re.DOTALL)
+        for claim in re.findall(r"^[CS]\d+: (.*)$", shown, re.MULTILINE)
     }
     if len(seen.claims) > len(_SENTENCES):  # of several answers
         return
@@ -284,6 +284,27 @@ def _guard_atransform(model: BaseChatModel) -> Seen:
     return Seen(texts=[_within(text())])
 
 
+def _single_pass(model: BaseChatModel) -> Seen:
+    return Seen(GroundednessRunnable(model=model, single_pass=True).invoke(SAMPLE).claims)
+
+
+def _asingle_pass(model: BaseChatModel) -> Seen:
+    checker = GroundednessRunnable(model=model, single_pass=True)
+
+    async def chunks() -> list[Any]:
+        return [chunk async for chunk in checker.astream(SAMPLE)]
+
+    return Seen(_summed(_within(chunks())).claims)
+
+
+def _single_pass_guard(model: BaseChatModel) -> Seen:
+    checker = GroundednessRunnable(
+        model=model, single_pass=True, on_contradicted="correct", on_unverifiable="strip"
+    )
+    guard = GroundednessGuard(checker, on_unchecked="hold_back")
+    return Seen(texts=["".join(guard.transform(_pieces()))])
+
+
 def _handler(model: BaseChatModel) -> Seen:
     handler = GroundednessCallbackHandler(_checker(model))
     chain: Runnable[str, Any] = RunnableLambda(lambda _: SAMPLE)
@@ -365,6 +386,9 @@ ENTRIES: Mapping[str, Callable[[BaseChatModel], Seen]] = {
     "runnable.stream": _stream,
     "runnable.astream": _astream,
     "per_claim": _per_claim,
+    "single_pass.invoke": _single_pass,
+    "single_pass.astream": _asingle_pass,
+    "single_pass guard.transform": _single_pass_guard,
     "guard.invoke": _guard_invoke,
     "guard.ainvoke": _guard_ainvoke,
     "guard.transform": _guard_transform,
