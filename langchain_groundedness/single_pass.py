@@ -1,7 +1,7 @@
 """Extraction and verification in one call of a chat model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
@@ -77,6 +77,9 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the
     same form of reply."""
+    reply_form: Literal["schema", "lines"] = "schema"
+    """How the lines are asked for: inside a schema, where the model can keep to one, or plainly.
+    Plain lines cost fewer tokens; a schema shows that a reply was cut off."""
     packer: EvidencePacker = EvidencePacker(max_tokens=100_000)
     """How much evidence one call may hold, and how more than that is cut up for the two steps."""
     max_sentences: int = Field(default=24, ge=1)
@@ -211,6 +214,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
             name="judge_answer",
             from_text=read_reply,
             usable=lambda reply: bool(read_judged(reply.lines)),
+            plain=self.reply_form == "lines",
         )
         return _Stages(
             ask,

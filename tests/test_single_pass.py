@@ -13,6 +13,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_openai import ChatOpenAI
 
 from langchain_groundedness import (
     ConfigurationError,
@@ -26,9 +27,16 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.prompts import fence
-from langchain_groundedness.testing import HonestJudge, KnownClaim, ScriptedChatModel
-from langchain_groundedness.testing.server import ScriptedRequest
+from langchain_groundedness.testing import (
+    HonestJudge,
+    KnownClaim,
+    ScriptedChatModel,
+    ScriptedRequest,
+    ScriptedServer,
+)
 from langchain_groundedness.types import VerificationTask
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 DOCUMENTS = (
     Document("Rome is the capital of Italy. It lies on the Tiber.", id="rome"),
@@ -261,6 +269,32 @@ def test_what_is_too_much_for_one_call_takes_the_two_steps(options: dict[str, An
     assert "evidence" not in first[-1].text
     shown = "\n".join(str(request[-1].text) for request in model.requests[1:])
     assert all(d.page_content.partition(".")[0] in shown for d in DOCUMENTS)
+
+
+def test_plain_lines_are_asked_for_without_a_schema_and_teach_others_nothing() -> None:
+    judge = HonestJudge(
+        {"Rome is in Italy.": KnownClaim("supported", "Rome is the capital of Italy.")}
+    )
+    with ScriptedServer(judge) as server:
+        model = ChatOpenAI(
+            model="scripted", base_url=server.base_url, api_key="none", use_responses_api=False
+        )
+        given = {**GIVEN, "answer": "Rome is in Italy."}
+        plainly = SinglePassJudge(model=model, reply_form="lines")
+        assert GroundednessRunnable(single_pass=plainly).invoke(given).verdict == "grounded"
+        checker = GroundednessRunnable(model=model, single_pass=True)
+        assert checker.invoke(given).verdict == "grounded"
+        assert [request.form for request in server.requests] == ["text", "json_schema"]
+
+
+def test_a_plain_reply_that_cannot_be_read_is_asked_for_once_more_in_its_form() -> None:
+    model = ScriptedChatModel(replies=["hm", "S1: [1] supported"])
+    judge = SinglePassJudge(model=model, reply_form="lines")
+    result = GroundednessRunnable(single_pass=judge).invoke(
+        {**GIVEN, "answer": "Rome is in Italy."}
+    )
+    assert result.verdict == "grounded"
+    assert [message.type for message in model.requests[1]] == ["system", "human", "ai", "human"]
 
 
 async def test_the_async_path_gives_the_same_result() -> None:

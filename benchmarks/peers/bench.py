@@ -44,6 +44,12 @@ PLAN = [
     ),
     (
         "ours",
+        "lines-abatch",
+        "langchain-groundedness single_pass, plain lines, abatch, 16 at a time",
+        "flat real long garble http500",
+    ),
+    (
+        "ours",
         "sentences-abatch",
         "langchain-groundedness, sentences as claims, abatch, 16 at a time",
         "flat real long garble http500",

@@ -24,6 +24,7 @@ from langchain_groundedness import (
     GroundednessRunnable,
     LLMVerifier,
     SentenceClaimExtractor,
+    SinglePassJudge,
 )
 from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator
 from langchain_groundedness.testing import (
@@ -288,6 +289,11 @@ def _single_pass(model: BaseChatModel) -> Seen:
     return Seen(GroundednessRunnable(model=model, single_pass=True).invoke(SAMPLE).claims)
 
 
+def _plain_single_pass(model: BaseChatModel) -> Seen:
+    judge = SinglePassJudge(model=model, reply_form="lines")
+    return Seen(GroundednessRunnable(single_pass=judge).invoke(SAMPLE).claims)
+
+
 def _asingle_pass(model: BaseChatModel) -> Seen:
     checker = GroundednessRunnable(model=model, single_pass=True)
 
@@ -387,6 +393,7 @@ ENTRIES: Mapping[str, Callable[[BaseChatModel], Seen]] = {
     "runnable.astream": _astream,
     "per_claim": _per_claim,
     "single_pass.invoke": _single_pass,
+    "single_pass in plain lines": _plain_single_pass,
     "single_pass.astream": _asingle_pass,
     "single_pass guard.transform": _single_pass_guard,
     "guard.invoke": _guard_invoke,

@@ -3,7 +3,7 @@ import asyncio
 from common import MODEL, SAMPLES, Clock, args, finish, supported_share
 from langchain_openai import ChatOpenAI
 
-from langchain_groundedness import GroundednessRunnable, SentenceClaimExtractor
+from langchain_groundedness import GroundednessRunnable, SentenceClaimExtractor, SinglePassJudge
 
 model = ChatOpenAI(model=MODEL, base_url=args.base_url, api_key="stub", use_responses_api=False)
 way, _, call = args.mode.rpartition("-")
@@ -11,6 +11,8 @@ if call == "embedded":
     checker = GroundednessRunnable()
 elif way == "single":
     checker = GroundednessRunnable(model=model, single_pass=True)
+elif way == "lines":
+    checker = GroundednessRunnable(single_pass=SinglePassJudge(model=model, reply_form="lines"))
 elif way == "sentences":
     checker = GroundednessRunnable(model=model, extractor=SentenceClaimExtractor())
 else:
