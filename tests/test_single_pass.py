@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.load import dumpd, load
 from langchain_core.messages import BaseMessage
-from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.prompts import (
+    ChatPromptTemplate,
+    HumanMessagePromptTemplate,
+    PromptTemplate,
+)
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 
@@ -21,9 +27,11 @@ from langchain_groundedness import (
     GroundednessGuard,
     GroundednessResult,
     GroundednessRunnable,
+    JsonlAuditLog,
     SentenceClaimExtractor,
     SinglePassJudge,
     VerificationError,
+    load_arguments,
 )
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.prompts import fence
@@ -359,6 +367,32 @@ def test_corrections_are_checked_again() -> None:
     assert len(model.requests) <= 3
 
 
+@pytest.mark.filterwarnings("ignore:The function `load` is in beta")
+def test_it_can_be_saved_and_loaded() -> None:
+    prompt = ChatPromptTemplate.from_messages([("human", "{evidence} {answer}")])
+    model = ChatOpenAI(model="some", api_key="none")
+    judge = SinglePassJudge(model=model, prompt=prompt, max_sentences=7, reply_form="lines")
+    saved = dumpd(GroundednessRunnable(single_pass=judge))
+    known = load_arguments(
+        ChatOpenAI, ChatPromptTemplate, HumanMessagePromptTemplate, PromptTemplate
+    )
+    loaded = load(saved, secrets_map={"OPENAI_API_KEY": "none"}, **known).single_pass
+    assert loaded.prompt == prompt
+    assert (loaded.max_sentences, loaded.reply_form) == (7, "lines")
+    assert loaded.packer == judge.packer
+
+
+def test_an_audit_log_tells_the_model_and_the_step(tmp_path: Path) -> None:
+    log = JsonlAuditLog(tmp_path / "log.jsonl")
+    model = ScriptedChatModel(replies=[REPLY], name="the-judge")
+    judge = SinglePassJudge(model=model)
+    GroundednessRunnable(single_pass=judge, audit_log=log).invoke(GIVEN)
+    log.close()
+    [record] = JsonlAuditLog(tmp_path / "log.jsonl").records()
+    assert "judge_answer" in record.timings
+    assert record.usage.model_calls == 1
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -414,3 +448,15 @@ def test_whatever_is_replied_every_statement_has_one_verdict_and_none_is_support
             if end is not None
         )
     assert all(v.citations for v in verdicts if v.verdict in ("supported", "contradicted"))
+
+
+def test_the_guide_shows_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs/guide/cost.md").read_text(encoding="utf-8")
+    [snippet] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    exec(compile(snippet, "cost.md", "exec"), {})  # noqa: S102  (the page is ours)
+    assert capsys.readouterr().out.splitlines() == [
+        "Acme was founded in 1990. supported Acme was founded in 1990 in Oslo.",
+        "Acme makes chairs supported It makes chairs.",
+        "Acme has 40 employees contradicted Acme has 30 employees.",
+        "1",
+    ]
