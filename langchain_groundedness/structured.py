@@ -181,6 +181,8 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     in plain form, where models that lose the thread inside a schema do better."""
     timeout: float | None = None
     """Seconds to wait for a reply of the model."""
+    plain: bool = False
+    """Whether to ask in plain form from the start, without a schema; needs `from_text`."""
 
     _built: dict[int, Runnable[Any, Any] | None] = PrivateAttr(default_factory=dict)
     """By place on the ladder: what asks the model there, which takes longer to make than to use."""
@@ -228,7 +230,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
             raw = yield ModelCall(self.model, again, self.timeout)
             reply, problem = self._read(raw), "nor does its second attempt"
             if reply is not None:
-                learn(self.model, _SUBJECT, len(_RUNGS) - 1)
+                self._learn(_SUBJECT, len(_RUNGS) - 1)
         if reply is None:
             msg = f"the model's reply to {self.name!r} does not fit, {problem}"
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
@@ -241,7 +243,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         would give the same reply.
         """
         form = _RUNGS[-1].instruct(self.reply_schema, self.from_text is not None)
-        if recall(self.model, _SUBJECT) != len(_RUNGS) - 1:
+        if self._proven != len(_RUNGS) - 1:
             return form
         complaint = "That is not the form that was asked for. Give the reply in that form."
         return [AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
@@ -251,7 +253,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
 
         A form that failed once, for what may have been a bad minute of the server, is tried again.
         """
-        proven = recall(self.model, _SUBJECT)
+        proven = self._proven
         place, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
         while True:
             rung = _RUNGS[place]
@@ -275,8 +277,18 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
                         raise
                     place, sure = place + 1, sure and (failed or not _may_pass(exc))
                     continue
-            learn(self.model, _SUBJECT if sure else _FAILED, place)
+            self._learn(_SUBJECT if sure else _FAILED, place)
             return raw
+
+    @property
+    def _proven(self) -> int | None:
+        """The step of the ladder that is known to work; when asked for it plainly, the last."""
+        return len(_RUNGS) - 1 if self.plain else recall(self.model, _SUBJECT)
+
+    def _learn(self, subject: str, place: int) -> None:
+        """Remember what worked, unless nothing else was tried."""
+        if not self.plain:
+            learn(self.model, subject, place)
 
     def _refusal(self, raw: Any) -> ModelRefusedError:
         msg = f"the model refused to answer {self.name!r}"

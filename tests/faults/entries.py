@@ -18,6 +18,7 @@ from langchain_groundedness import (
     GroundednessRunnable,
     LLMVerifier,
     SentenceClaimExtractor,
+    SinglePassJudge,
 )
 from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator
 from langchain_groundedness.testing import KnownClaim, ScriptedChatModel
@@ -177,6 +178,33 @@ def _guard_atransform(asked: Asked) -> Seen:
     return Seen(texts=[_within(text())])
 
 
+def _single(asked: Asked, **options: Any) -> GroundednessRunnable:
+    model, seconds = asked
+    return GroundednessRunnable(model=model, single_pass=True, model_timeout=seconds, **options)
+
+
+def _single_pass(asked: Asked) -> Seen:
+    return Seen(_single(asked).invoke(SAMPLE).claims)
+
+
+def _plain_single_pass(asked: Asked) -> Seen:
+    judge = SinglePassJudge(model=asked.model, reply_form="lines", timeout=asked.seconds)
+    return Seen(GroundednessRunnable(single_pass=judge).invoke(SAMPLE).claims)
+
+
+def _asingle_pass(asked: Asked) -> Seen:
+    async def chunks() -> list[Any]:
+        return [chunk async for chunk in _single(asked).astream(SAMPLE)]
+
+    return Seen(_summed(_within(chunks())).claims)
+
+
+def _single_pass_guard(asked: Asked) -> Seen:
+    checker = _single(asked, on_contradicted="correct", on_unverifiable="strip")
+    guard = GroundednessGuard(checker, on_unchecked="hold_back")
+    return Seen(texts=["".join(guard.transform(_pieces()))])
+
+
 def _handler(asked: Asked) -> Seen:
     handler = GroundednessCallbackHandler(_checker(asked))
     chain: Runnable[str, Any] = RunnableLambda(lambda _: SAMPLE)
@@ -305,6 +333,10 @@ ENTRIES: Mapping[str, Callable[[Asked], Seen]] = {
     "runnable.stream": _stream,
     "runnable.astream": _astream,
     "runnable.invoke, per_claim": _per_claim,
+    "single_pass.invoke": _single_pass,
+    "single_pass in plain lines": _plain_single_pass,
+    "single_pass.astream": _asingle_pass,
+    "single_pass guard.transform": _single_pass_guard,
     "guard.invoke": _guard_invoke,
     "guard.ainvoke": _guard_ainvoke,
     "guard.transform": _guard_transform,

@@ -131,8 +131,8 @@ def _lost(server: FaultyServer, seen: Seen) -> Iterator[str]:
     judged = {
         claim
         for request in server.answered
-        for shown in re.findall(r"<claims \w+>\n(.*?)\n</claims", request.text, re.DOTALL)
-        for claim in re.findall(r"^C\d+: (.*)$", shown, re.MULTILINE)
+        for shown in re.findall(r"<(?:claims|answer) \w+>\n(.*?)\n</", request.text, re.DOTALL)
+        for claim in re.findall(r"^[CS]\d+: (.*)$", shown, re.MULTILINE)
     }
     if len(seen.claims) > len(SENTENCES):  # of several answers
         return
