@@ -89,6 +89,7 @@ EDGE_FILES = {
     "middleware._gate": AGENTS,
     "middleware._stream": AGENTS,
     "audit._sql_schema": {"sqlalchemy"},
+    "audit._sql_place": {"sqlalchemy"},
     "audit._sql_store": {"sqlalchemy"},
     "cli._report": {"typer"},
     "cli._review": {"typer"},

@@ -1,8 +1,8 @@
 """What readers and reviewers of an audit log may ask, and what they are told; pure."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, get_args
+from datetime import datetime, timedelta
+from typing import Any, get_args
 
 from langchain_groundedness.audit.record import AuditRecord, ReviewAction, ReviewStatus
 from langchain_groundedness.exceptions import ConfigurationError, ReviewConflictError
@@ -11,8 +11,6 @@ from langchain_groundedness.types import Action, AnswerVerdict
 __all__ = [
     "checked_filters",
     "conflict",
-    "cursor",
-    "place_in",
     "require_age",
     "require_decision",
     "require_limit",
@@ -27,18 +25,6 @@ _CLOSED = {
     "status": get_args(ReviewStatus),
 }
 _OPEN = ("query_class", "risk_tier", "model", "thread_id", "text")
-
-
-class Placed(Protocol):
-    """What has a place in the order of records."""
-
-    @property
-    def time(self) -> datetime:
-        """The moment."""
-
-    @property
-    def id(self) -> str:
-        """The id, which orders what is of the same moment."""
 
 
 def require_limit(limit: int) -> None:
@@ -154,40 +140,6 @@ def _require_moment(name: str, moment: object) -> None:
     if moment.tzinfo is None:
         msg = f"{name} must have a time zone, {accepted}"
         raise ConfigurationError(msg)
-
-
-def cursor(record: Placed) -> str:
-    """Name the place behind a record.
-
-    Args:
-        record: The record, or whatever has its time and id.
-
-    Returns:
-        What `place_in` reads.
-    """
-    return f"{record.time.astimezone(UTC).isoformat()}|{record.id}"
-
-
-def place_in(cursor: str | None) -> tuple[datetime, str] | None:
-    """Read the place behind a record.
-
-    Args:
-        cursor: From `cursor`.
-
-    Returns:
-        Time and id of the record; `None` for the beginning.
-
-    Raises:
-        ConfigurationError: It cannot be read.
-    """
-    if cursor is None:
-        return None
-    moment, _, identity = cursor.partition("|")
-    try:
-        return datetime.fromisoformat(moment), identity
-    except ValueError:
-        msg = "after must be the `next` of a page"
-        raise ConfigurationError(msg) from None
 
 
 def searched(record: AuditRecord) -> str:

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,83 +23,24 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from langchain_groundedness.audit._files import open_private, refuse_symlink
+from langchain_groundedness.audit._files import open_private
+from langchain_groundedness.audit._paging import Row
 from langchain_groundedness.audit._reviewing import searched, storable
+from langchain_groundedness.audit._sql_place import Place
 from langchain_groundedness.audit._sql_schema import records, upgrade
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Review
-from langchain_groundedness.exceptions import AuditError, ConfigurationError, require
+from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
-__all__ = ["Place", "Row", "Store", "conditions", "place_of", "reported"]
+__all__ = ["Store", "conditions", "reported"]
 
 _BUSY_MS = 10_000
 _CONNECT_WITHIN = 5
 _LONGEST = 600
-_DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 _CHANGES = ("revision", "review_status", "review_action", "reviewer", "reviewed_at", "review")
 _EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "model", "thread_id")
 _rows = records.c
-
-
-class Place(NamedTuple):
-    """Where a database is."""
-
-    url: URL
-    path: Path | None
-    """The file, if it is one."""
-
-    def __str__(self) -> str:
-        """Say where it is without any secret."""
-        bare = URL.create(
-            self.url.drivername, host=self.url.host, port=self.url.port, database=self.url.database
-        )
-        return bare.render_as_string()
-
-
-def place_of(url: str) -> Place:
-    """Read the URL of a database.
-
-    Args:
-        url: As SQLAlchemy reads it, of SQLite or PostgreSQL.
-
-    Returns:
-        The place.
-
-    Raises:
-        ConfigurationError: It cannot be read, or is of another database, or in memory.
-    """
-    accepted = "accepted: sqlite:///path/to/file.db and postgresql://user:password@host/database"
-    try:
-        read = make_url(url)
-    except (SQLAlchemyError, ValueError):
-        msg = f"url cannot be read as the URL of a database; {accepted}"
-        raise ConfigurationError(msg) from None  # the cause may quote the password
-    read = read.set(drivername=_DRIVERS.get(read.drivername, read.drivername))
-    kind = read.get_backend_name()
-    if kind == "postgresql":
-        if read.get_driver_name() == "psycopg":
-            require("psycopg", extra="postgres")
-        return Place(read, None)
-    if kind != "sqlite" or read.get_driver_name() not in ("pysqlite", ""):
-        msg = f"url is of {read.drivername}, which is not supported; {accepted}"
-        raise ConfigurationError(msg)
-    if not read.database or read.database == ":memory:" or read.database.startswith("file:"):
-        msg = f"url names no file: an audit log in memory would be lost; {accepted}"
-        raise ConfigurationError(msg)
-    path = Path(read.database).absolute()
-    refuse_symlink(path, "the file of url")
-    return Place(read, path)
-
-
-class Row(NamedTuple):
-    """One row, in order of time."""
-
-    time: datetime
-    id: str
-    record: AuditRecord | None
-    """`None` if what is there is damaged, or of a newer version."""
 
 
 class Store:

@@ -5,18 +5,18 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from typing_extensions import override
 
 from langchain_groundedness.audit._content import Redact
 from langchain_groundedness.audit._files import failure, open_private
+from langchain_groundedness.audit._paging import AuditPage, filled_page, place_in
 from langchain_groundedness.audit._reviewing import (
     checked_filters,
     conflict,
-    cursor,
-    place_in,
     require_age,
     require_decision,
     require_limit,
@@ -42,16 +42,6 @@ __all__ = ["AuditPage", "SQLAuditLog"]
 _PAGE = 500
 
 logger = logging.getLogger("langchain_groundedness")
-
-
-class AuditPage(NamedTuple):
-    """Some records, and where the next ones begin."""
-
-    records: tuple[AuditRecord, ...]
-    next: str | None
-    """For `after=` of the next call; `None` if there are no more."""
-    unreadable: tuple[str, ...] = ()
-    """Ids of records among these that are damaged, or of a newer version; `get` says how."""
 
 
 class SQLAuditLog(AuditLog):
@@ -126,7 +116,8 @@ class SQLAuditLog(AuditLog):
             raise ConfigurationError(msg)
         require("sqlalchemy", extra="sql")
         self._sql: Any = require("langchain_groundedness.audit._sql_store", extra="sql")
-        self._place = self._sql.place_of(url)
+        place: Any = require("langchain_groundedness.audit._sql_place", extra="sql")
+        self._place = place.place_of(url)
         self._store = self._sql.Store(self._place, connect_args=connect_args)
         super().__init__(
             content=content,
@@ -241,23 +232,18 @@ class SQLAuditLog(AuditLog):
             thread_id=thread_id,
             text=text,
         )
-        found: list[AuditRecord] = []
-        unreadable: list[str] = []
-        more = True
-        while more and len(found) < limit:
-            wanted = limit - len(found)
-            with self._sql.reported("be read", self._place):
-                rows = self._store.select(
-                    where, limit=wanted + 1, after=place_in(after), newest_first=newest_first
-                )
-            more, rows = len(rows) > wanted, rows[:wanted]
-            found += [row.record for row in rows if row.record is not None]
-            unreadable += [row.id for row in rows if row.record is None]
-            after = cursor(rows[-1]) if more else None
-        if unreadable:
-            told = (self._place, len(unreadable))
+        read = partial(self._read_rows, where, newest_first=newest_first)
+        page = filled_page(read, limit=limit, after=after)
+        if page.unreadable:
+            told = (self._place, len(page.unreadable))
             logger.warning("audit: of %s, %d record(s) cannot be read and were skipped", *told)
-        return AuditPage(tuple(found), after, tuple(unreadable))
+        return page
+
+    def _read_rows(self, where: Any, *, limit: int, after: str | None, newest_first: bool) -> Any:
+        with self._sql.reported("be read", self._place):
+            return self._store.select(
+                where, limit=limit, after=place_in(after), newest_first=newest_first
+            )
 
     def _where(self, **filters: Any) -> Any:
         return self._sql.conditions(**checked_filters(filters))

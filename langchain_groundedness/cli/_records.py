@@ -89,8 +89,8 @@ def open_log(db: str) -> SQLAuditLog:
         ConfigurationError: The URL cannot be read, or no file is there.
     """
     log = SQLAuditLog(db, on_store_down="raise")
-    store: Any = require("langchain_groundedness.audit._sql_store", extra="sql")
-    path = store.place_of(db).path
+    place: Any = require("langchain_groundedness.audit._sql_place", extra="sql")
+    path = place.place_of(db).path
     if path is not None and not path.is_file():
         msg = f"there is no audit log at {path}"
         raise ConfigurationError(msg)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from langchain_groundedness.audit import AuditPage, SQLAuditLog
 from langchain_groundedness.audit._content import MOST_UNCITED
-from langchain_groundedness.audit._reviewing import cursor
+from langchain_groundedness.audit._paging import cursor
 from langchain_groundedness.audit.record import AuditRecord, ReviewAction
 from langchain_groundedness.exceptions import (
     AuditError,

@@ -31,7 +31,7 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.audit import _sql_schema
 from langchain_groundedness.audit._content import Keeping
-from langchain_groundedness.audit._sql_store import place_of
+from langchain_groundedness.audit._sql_place import place_of
 
 SECRET = "hunter2"  # noqa: S105  (made up)
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
