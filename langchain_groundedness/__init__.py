@@ -57,6 +57,7 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verifiers import (
+    CachedVerifier,
     CascadeVerifier,
     CrossEncoderVerifier,
     EmbeddedCrossEncoder,
@@ -199,6 +200,7 @@ __all__ = [
     "AuditedDocument",
     "BadRow",
     "BleuEvaluator",
+    "CachedVerifier",
     "Calibration",
     "CalibrationSample",
     "CalibrationTarget",

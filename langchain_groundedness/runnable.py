@@ -1,26 +1,13 @@
 """The whole check as one runnable, to put behind any chain that answers from documents."""
 
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.graph import Graph
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._boundaries import load
@@ -49,7 +36,8 @@ from langchain_groundedness.types import (
     OnContradicted,
     OnUnverifiable,
 )
-from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
+from langchain_groundedness.verifiers import CachedVerifier, EmbeddedVerifier, LLMVerifier, Verifier
+from langchain_groundedness.verifiers.cached import VerdictCache
 
 __all__ = ["GroundednessRunnable"]
 
@@ -108,6 +96,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     """Few-shot examples for the extraction by the model."""
     audit_log: AuditLog | None = Field(default=None, exclude=True)
     """Gets a record of each decision. It is not saved with the checker."""
+    verdict_cache: VerdictCache | None = Field(default=None, exclude=True)
+    """Keeps verdicts, as a `CachedVerifier` does. It is not saved with the checker."""
 
     _check: Check | None = PrivateAttr(default=None)
 
@@ -122,6 +112,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         if self.on_contradicted == "block" and self.policy.at_most != "block":
             msg = f"on_contradicted='block' and a policy with at_most={self.policy.at_most!r} clash"
             raise ValueError(msg)
+        if self.verdict_cache is not None:
+            self._judge()  # which refuses what cannot be kept
         return self
 
     @override
@@ -284,8 +276,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
             model = self.model
             self._check = Check(
                 extractor=self.extractor or self._default_extractor(),
-                verifier=self.verifier
-                or (EmbeddedVerifier() if model is None else LLMVerifier(model=model)),
+                verifier=self._judge(),
                 corrector=self.corrector or Corrector(model=model),
                 max_claims=self.max_claims,
                 on_contradicted=self.on_contradicted,
@@ -313,6 +304,12 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         if self.model is None:
             return SentenceClaimExtractor()
         return LLMClaimExtractor(model=self.model, examples=self.examples)
+
+    def _judge(self) -> Verifier:
+        own = EmbeddedVerifier() if self.model is None else LLMVerifier(model=self.model)
+        judge: Verifier = self.verifier or own
+        store = self.verdict_cache
+        return judge if store is None else CachedVerifier(verifier=judge, store=store)
 
     def _policy(self) -> DecisionPolicy:
         blocks = self.on_contradicted == "block"
