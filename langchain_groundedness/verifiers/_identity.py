@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
@@ -13,12 +13,11 @@ from langchain_core.language_models import BaseChatModel, BaseLanguageModel
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import (
     Runnable,
-    RunnableBinding,
     RunnableSequence,
     RunnableWithFallbacks,
 )
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
-from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from langchain_groundedness.verifiers._model_files import model_folder, read_model_file
@@ -86,7 +85,7 @@ def reads_of(verifier: object) -> frozenset[Reads]:
     """
     if type(verifier) is CascadeVerifier:
         return _joined(stage.verifier for stage in verifier.stages)
-    if isinstance(verifier, RunnableBinding | RunnableRetry):
+    if _is_binding(verifier):
         return reads_of(verifier.bound)
     if type(verifier) is RunnableWithFallbacks:
         return _joined(verifier.runnables)
@@ -126,7 +125,7 @@ class _Walk:
             return self._model(value, path)
         if isinstance(value, BasePromptTemplate):
             return self._prompt(value, path)
-        if type(value) in (RunnableBinding, RunnableRetry):
+        if _is_binding(value):
             configured = value.config.get("configurable")
             return self.of([value.bound, value.kwargs, configured], f"{path}.bound")
         if type(value) is RunnableWithFallbacks:
@@ -161,7 +160,8 @@ class _Walk:
         if not isinstance(value, BaseChatModel) or (silent and not value.is_lc_serializable()):
             return self._not_told(value, path)
         try:
-            return value._get_llm_string()  # noqa: SLF001  (what LangChain's own cache goes by)
+            # LangChain remembers the former, so that alone would not tell of a later change.
+            return [value._get_llm_string(), _as_json(value._identifying_params)]  # noqa: SLF001
         except Exception:  # noqa: BLE001  (of whoever wrote the model)
             return self._not_told(value, path)
 
@@ -186,6 +186,13 @@ class _Walk:
         self.untold.append(f"{path}: {_class_name(value)}")
 
 
+def _is_binding(value: Any) -> TypeGuard[RunnableBindingBase[Any, Any]]:
+    """Tell whether something is what `bind`, `with_config` or `with_retry` give."""
+    return isinstance(value, RunnableBindingBase) and type(value).__module__.startswith(
+        "langchain_core."
+    )
+
+
 def _is_ours(value: Any) -> bool:
     """Tell whether a class or a function is of this package: its version then speaks for it."""
     named = value if hasattr(value, "__qualname__") else type(value)
@@ -196,6 +203,10 @@ def _is_ours(value: Any) -> bool:
         and "<" not in named.__qualname__
         and (isinstance(value, BaseModel) or callable(value))
     )
+
+
+def _as_json(params: Mapping[str, Any]) -> str:
+    return json.dumps(dict(params), sort_keys=True, default=_class_name)
 
 
 def _class_name(value: object) -> str:

@@ -106,12 +106,16 @@ class Leading:
 
         Returns:
             Those that are led here now, and those that others lead.
+
+        Raises:
+            RuntimeError: It has ended: who asked was cancelled while this was on its way.
         """
         led: set[str] = set()
         others: dict[str, Question] = {}
         with _OPEN.lock:
-            if self._ended:  # cancelled while this was on its way
-                return led, others
+            if self._ended:
+                msg = "nobody waits for this any more"
+                raise RuntimeError(msg)
             for key in keys:
                 known = _OPEN.questions.get((self._circle, key))
                 if known is None:

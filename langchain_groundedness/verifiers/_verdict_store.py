@@ -21,7 +21,9 @@ _LOGGER = logging.getLogger(__name__)
 _SHELF = "langchain-groundedness verdicts"
 """What stands where a cache of LangChain expects the description of a model."""
 _AT_ONCE = 64
-"""Keys in one request, which has to end within the timeout."""
+_AT_ONCE_ONE_BY_ONE = 8
+"""Keys in one request, which has to end within the timeout: a store takes them together, a cache
+one by one."""
 _REST = 5.0
 """Seconds for which a store that failed is left alone: a check must not wait for it each time."""
 _WORKERS = 8
@@ -70,7 +72,7 @@ class VerdictStore:
             What was found under each, whatever it is; `None` for nothing.
         """
         found: list[object] = []
-        for part in _parts(keys):
+        for part in self._parts(keys):
             found += self._tried("read", self._get, part) or [None] * len(part)
         return found
 
@@ -84,7 +86,7 @@ class VerdictStore:
             As `read`.
         """
         found: list[object] = []
-        for part in _parts(keys):
+        for part in self._parts(keys):
             found += await self._atried("read", self._aget, part) or [None] * len(part)
         return found
 
@@ -94,7 +96,7 @@ class VerdictStore:
         Args:
             entries: Keys, and what to keep.
         """
-        for part in _parts(entries):
+        for part in self._parts(entries):
             self._tried("written to", self._put, part)
 
     async def awrite(self, entries: Entries) -> None:
@@ -103,8 +105,14 @@ class VerdictStore:
         Args:
             entries: Keys, and what to keep.
         """
-        for part in _parts(entries):
+        for part in self._parts(entries):
             await self._atried("written to", self._aput, part)
+
+    def _parts(self, items: Sequence[_ItemT]) -> Iterator[list[_ItemT]]:
+        most = _AT_ONCE if isinstance(self._store, BaseStore) else _AT_ONCE_ONE_BY_ONE
+        rest = iter(items)
+        while part := list(islice(rest, most)):
+            yield part
 
     def _get(self, keys: Sequence[str]) -> list[object]:
         if isinstance(self._store, BaseStore):
@@ -188,12 +196,6 @@ def _workers() -> ThreadPoolExecutor:
     if not _POOL:
         _POOL.append(ThreadPoolExecutor(_WORKERS, thread_name_prefix="groundedness-cache"))
     return _POOL[0]
-
-
-def _parts(items: Sequence[_ItemT]) -> Iterator[list[_ItemT]]:
-    rest = iter(items)
-    while part := list(islice(rest, _AT_ONCE)):
-        yield part
 
 
 def _name(key: str) -> str:

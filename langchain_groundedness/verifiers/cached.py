@@ -83,8 +83,9 @@ class CachedVerifier(OptionsAlone, PooledVerifier):
     secret: SecretStr | None = None
     """Signs the entries, so that only who knows it can write verdicts into the store, or tell from
     a key which claim was checked."""
-    store_timeout: float = Field(default=1.0, gt=0.0)
-    """Seconds to wait for the store. After a failure it is left alone for some seconds."""
+    store_timeout: float = Field(default=2.0, gt=0.0)
+    """Seconds that one request to the store may take. After a failure it is left alone for some
+    seconds."""
 
     _shelf: VerdictStore | None = PrivateAttr(default=None)
 

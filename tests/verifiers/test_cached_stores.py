@@ -40,7 +40,8 @@ DOCUMENTS = (ROME, BARI, "Rome is old.")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`langchain-community` is being sunset"),
-    pytest.mark.filterwarnings("ignore:The function `loads`"),
+    pytest.mark.filterwarnings("ignore:The function `loads`"),  # which these caches call
+    pytest.mark.filterwarnings("ignore:The default value of `allowed_objects`"),
 ]
 
 
@@ -217,7 +218,7 @@ async def test_a_store_that_fails_is_as_good_as_none(
     verifier = cached(Reader(), Failing(reads, writes))
     plain = Reader().invoke(task(CAPITAL, SEA))
     for _ in range(3):
-        assert verifier.invoke(task(CAPITAL, SEA)) == plain
+        assert await asyncio.to_thread(verifier.invoke, task(CAPITAL, SEA)) == plain
         assert await verifier.ainvoke(task(CAPITAL, SEA)) == plain
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == bool(reads or writes)
