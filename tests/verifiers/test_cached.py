@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from langchain_core.load import dumpd, load
 from langchain_core.runnables import RunnableLambda
 from langchain_core.stores import InMemoryByteStore
 from pydantic import SecretStr
@@ -21,8 +23,10 @@ from langchain_groundedness import (
     EmbeddedVerifier,
     GroundednessResultChunk,
     GroundednessRunnable,
+    JsonlAuditLog,
     VerificationError,
     VerificationTask,
+    load_arguments,
 )
 from langchain_groundedness.testing import ScriptedVerifier
 
@@ -323,3 +327,35 @@ def test_what_read_gives_is_what_this_file_relies_on() -> None:
     asked = task("abc", "cba", "x", documents=["..abc", "abc"])
     labels = [read(claim, asked.documents).verdict for claim in asked.claims]
     assert labels == ["supported", "contradicted", "unverifiable"]
+
+
+def test_a_checker_is_saved_without_its_cache() -> None:
+    checker = GroundednessRunnable(verdict_cache=InMemoryByteStore(), max_claims=3)
+    assert load(dumpd(checker), **load_arguments()) == GroundednessRunnable(max_claims=3)
+
+
+def test_records_tell_of_the_verifier_behind_the_cache(tmp_path: Path) -> None:
+    with JsonlAuditLog(tmp_path / "log.jsonl") as log:
+        for cache in (None, InMemoryByteStore()):
+            GroundednessRunnable(audit_log=log, verdict_cache=cache).invoke(answer(CAPITAL))
+        plain, behind = (each.record.versions for each in log.query().entries)
+    assert plain == behind
+    assert behind.verifier == "EmbeddedVerifier"
+
+
+def test_a_batch_of_answers_goes_at_the_pace_of_what_is_behind_the_cache() -> None:
+    for verifier, together in ((EmbeddedVerifier(), True), (Reader(), False)):
+        behind = cached(verifier, InMemoryByteStore())
+        assert GroundednessRunnable(verifier=behind).check.judges_together == together
+
+
+def test_what_the_verifier_needs_is_loaded_ahead() -> None:
+    warmed: list[str] = []
+
+    class Slow(Reader):
+        def warm_up(self) -> None:
+            warmed.append("up")
+
+    for judge in (Slow(), Reader()):
+        GroundednessRunnable(verifier=cached(judge, InMemoryByteStore())).warm_up()
+    assert warmed == ["up"]
