@@ -59,6 +59,7 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verifiers import (
+    CachedVerifier,
     CascadeVerifier,
     CrossEncoderVerifier,
     EmbeddedCrossEncoder,
@@ -201,6 +202,7 @@ __all__ = [
     "AuditedDocument",
     "BadRow",
     "BleuEvaluator",
+    "CachedVerifier",
     "Calibration",
     "CalibrationSample",
     "CalibrationTarget",

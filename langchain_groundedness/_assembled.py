@@ -11,7 +11,12 @@ from langchain_groundedness.claims import (
 from langchain_groundedness.correction import Corrector
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.single_pass import SinglePassJudge
-from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier, Verifier
+from langchain_groundedness.verifiers import (
+    CachedVerifier,
+    EmbeddedVerifier,
+    LLMVerifier,
+    Verifier,
+)
 
 if TYPE_CHECKING:
     from langchain_groundedness.runnable import GroundednessRunnable
@@ -45,6 +50,14 @@ def refuse_clashes(options: "GroundednessRunnable") -> None:
             "(an extractor of your own takes its examples itself)"
         )
         raise ValueError(msg)
+    if options.verdict_cache is not None:
+        if single:
+            msg = (
+                "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
+                "answers: give one of them"
+            )
+            raise ValueError(msg)
+        _verifier(options, None)  # which refuses what cannot be kept
     at_most = options.policy.at_most
     if options.on_contradicted == "block" and at_most != "block":
         msg = f"on_contradicted='block' and a policy with at_most={at_most!r} clash"
@@ -96,6 +109,11 @@ def _extractor(options: "GroundednessRunnable", judge: SinglePassJudge | None) -
 
 
 def _verifier(options: "GroundednessRunnable", judge: SinglePassJudge | None) -> Verifier:
+    verifier, store = _uncached(options, judge), options.verdict_cache
+    return verifier if store is None else CachedVerifier(verifier=verifier, store=store)
+
+
+def _uncached(options: "GroundednessRunnable", judge: SinglePassJudge | None) -> Verifier:
     if options.verifier is not None:
         return options.verifier
     if judge is not None:

@@ -33,7 +33,7 @@ from langchain_groundedness.types import (
     Usage,
     VerificationTask,
 )
-from langchain_groundedness.verifiers import Verifier
+from langchain_groundedness.verifiers import CachedVerifier, Verifier
 
 __all__ = ["NO_DOCUMENTS", "Check"]
 
@@ -60,7 +60,8 @@ class Check:
     @property
     def judges_together(self) -> bool:
         """Tell whether the verifier gains from getting the claims of many answers at once."""
-        verifier = type(self.verifier)
+        asked = self.verifier
+        verifier = type(asked.verifier if isinstance(asked, CachedVerifier) else asked)
         return verifier.batch is not Runnable.batch or verifier.abatch is not Runnable.abatch
 
     def pipeline(

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig, run_in_executor
 
 from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
 from langchain_groundedness.types import GroundednessResult
-from langchain_groundedness.verifiers import EmbeddedVerifier
+from langchain_groundedness.verifiers import CachedVerifier, EmbeddedVerifier
 from langchain_groundedness.verifiers._model_files import model_folder, read_model_json
 from langchain_groundedness.verifiers.embedded_cross_encoder import EmbeddedCrossEncoder
 
@@ -105,6 +105,7 @@ class Recorder:
         """Say what makes the verdicts."""
         verifier = getattr(_check_of(self.checker), "verifier", None)
         parts = list(_parts(verifier, _DEEPEST))
+        verifier = verifier.verifier if isinstance(verifier, CachedVerifier) else verifier
         embedded = any(isinstance(part, EmbeddedVerifier | EmbeddedCrossEncoder) for part in parts)
         models = (_model_name(part) for part in (*parts, self.checker))
         return Versions(

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from langchain_groundedness.types import Usage
 
-__all__ = ["UsageCounter", "counted"]
+__all__ = ["UsageCounter", "count_cached", "counted"]
 
 
 class UsageCounter(BaseCallbackHandler):
@@ -50,7 +50,18 @@ class UsageCounter(BaseCallbackHandler):
                 model_calls=self._usage.model_calls + 1,
                 input_tokens=_add(self._usage.input_tokens, inputs),
                 output_tokens=_add(self._usage.output_tokens, outputs),
+                cached_verdicts=self._usage.cached_verdicts,
             )
+
+    def add_cached(self, verdicts: int) -> None:
+        """Count verdicts that cost nothing.
+
+        Args:
+            verdicts: How many.
+        """
+        with self._lock:
+            known = self._usage.cached_verdicts
+            self._usage = self._usage.model_copy(update={"cached_verdicts": known + verdicts})
 
 
 def _add(total: int | None, counts: list[int]) -> int | None:
@@ -73,3 +84,17 @@ def counted(config: RunnableConfig) -> tuple[RunnableConfig, UsageCounter]:
         manager.add_handler(counter)
         return {**config, "callbacks": manager}, counter
     return {**config, "callbacks": [*(callbacks or []), counter]}, counter
+
+
+def count_cached(config: RunnableConfig, verdicts: int) -> None:
+    """Tell the counters of a run of verdicts that cost nothing.
+
+    Args:
+        config: The config of the run.
+        verdicts: How many.
+    """
+    callbacks = config.get("callbacks")
+    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
+    for handler in handlers or ():
+        if isinstance(handler, UsageCounter):
+            handler.add_cached(verdicts)

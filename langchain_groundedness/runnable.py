@@ -1,26 +1,13 @@
 """The whole check as one runnable, to put behind any chain that answers from documents."""
 
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.graph import Graph
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._assembled import assembled, refuse_clashes
@@ -44,6 +31,7 @@ from langchain_groundedness.types import (
     OnContradicted,
     OnUnverifiable,
 )
+from langchain_groundedness.verifiers.cached import VerdictCache
 
 __all__ = ["GroundednessRunnable"]
 
@@ -108,6 +96,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     does. `stream` and `transform` then wait for the whole answer; a guard asks per sentence."""
     audit_log: AuditLog | None = Field(default=None, exclude=True)
     """Gets a record of each decision. It is not saved with the checker."""
+    verdict_cache: VerdictCache | None = Field(default=None, exclude=True)
+    """Keeps verdicts, as a `CachedVerifier` does. It is not saved with the checker."""
 
     _check: Check | None = PrivateAttr(default=None)
 

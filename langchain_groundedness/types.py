@@ -286,6 +286,9 @@ class Usage(_Value):
     input_tokens: int | None = None
     """Prompt tokens, as the provider counted them; `None` if it did not say."""
     output_tokens: int | None = None
+    cached_verdicts: int = 0
+    """Verdicts that nobody was asked for: a `CachedVerifier` had them, or shared them with a check
+    that asked at the same time."""
 
 
 class GroundednessResult(_Value):

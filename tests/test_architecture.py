@@ -55,6 +55,7 @@ OPTIONAL = (
     "pyarrow",
     "resvg_py",
     "ray",
+    "redis",
     "rich",
     "rouge_score",
     "sacrebleu",

@@ -93,6 +93,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
         model_calls=sum(u.model_calls for u in listed),
         input_tokens=sum(inputs) if inputs else None,
         output_tokens=sum(outputs) if outputs else None,
+        cached_verdicts=sum(u.cached_verdicts for u in listed),
     )
 
 

@@ -130,4 +130,5 @@ def add_usage(*usages: Usage) -> Usage:
         model_calls=sum(usage.model_calls for usage in usages),
         input_tokens=sum(inputs) if inputs else None,
         output_tokens=sum(outputs) if outputs else None,
+        cached_verdicts=sum(usage.cached_verdicts for usage in usages),
     )

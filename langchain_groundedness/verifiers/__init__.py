@@ -7,6 +7,7 @@ from langchain_core.runnables import Runnable
 
 from langchain_groundedness._absent import absent
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
+from langchain_groundedness.verifiers.cached import CachedVerifier
 from langchain_groundedness.verifiers.cascade import CascadeVerifier, Stage
 from langchain_groundedness.verifiers.cross_encoder import CrossEncoderVerifier
 from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from langchain_groundedness.verifiers.decisions import EmbeddedDecisionModel
 
 __all__ = [
+    "CachedVerifier",
     "CascadeVerifier",
     "CrossEncoderVerifier",
     "EmbeddedCrossEncoder",

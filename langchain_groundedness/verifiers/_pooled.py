@@ -7,7 +7,7 @@ drives that generator for `invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, cast
 
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
@@ -17,10 +17,11 @@ from typing_extensions import override
 
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 
-__all__ = ["Found", "Judging", "PooledVerifier"]
+__all__ = ["Found", "Judging", "PooledVerifier", "lasting_raised"]
 
 
 class Found(NamedTuple):
@@ -223,7 +224,17 @@ class PooledVerifier(
     def _found(
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
     ) -> Iterator[Found]:
-        judging, reply, error = self._judging(tasks), None, None
+        yield from self._driven(self._judging(tasks), configs)
+
+    async def _afound(
+        self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
+    ) -> AsyncIterator[Found]:
+        async for found in self._adriven(self._judging(tasks), configs):
+            yield found
+
+    def _driven(self, judging: Judging, configs: Sequence[RunnableConfig]) -> Iterator[Found]:
+        reply: Any = None
+        error: Exception | None = None
         while (item := _step(judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, Found):
@@ -234,10 +245,11 @@ class PooledVerifier(
             except Exception as exc:  # noqa: BLE001  (the logic decides what an error means)
                 error = exc
 
-    async def _afound(
-        self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
-    ) -> AsyncIterator[Found]:
-        judging, reply, error = self._judging(tasks), None, None
+    async def _adriven(
+        self, judging: Judging, configs: Sequence[RunnableConfig]
+    ) -> AsyncGenerator[Found]:
+        reply: Any = None
+        error: Exception | None = None
         while (item := await run_in_executor(None, _step, judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, Found):
@@ -247,6 +259,21 @@ class PooledVerifier(
                 reply = await self._aask(item, configs)
             except Exception as exc:  # noqa: BLE001  (the logic decides what an error means)
                 error = exc
+
+
+def lasting_raised(replies: list[Any]) -> list[Any]:
+    """Raise what asking another verifier, or asking again, does not mend.
+
+    Args:
+        replies: What a batch returned, errors in the places of replies that failed.
+
+    Returns:
+        The same, without cancellations, interrupts, and errors of the set-up.
+    """
+    for reply in exceptions_at_most(replies):
+        if isinstance(reply, ConfigurationError | MissingDependencyError):
+            raise reply
+    return replies
 
 
 def _step(judging: Judging, reply: Any, error: Exception | None) -> Any:

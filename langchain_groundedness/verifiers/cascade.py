@@ -11,10 +11,15 @@ from pydantic import ConfigDict, field_validator, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._options import CheckedOptions
-from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers._pooled import Found, Judging, PooledVerifier
+from langchain_groundedness.verifiers._pooled import (
+    Found,
+    Judging,
+    PooledVerifier,
+    lasting_raised,
+)
 
 __all__ = ["CascadeVerifier", "Stage"]
 
@@ -158,7 +163,7 @@ class CascadeVerifier(PooledVerifier):
 
     @override
     def _ask(self, request: "_Round", configs: Sequence[RunnableConfig]) -> list[Any]:
-        return _checked(
+        return lasting_raised(
             request.stage.verifier.batch(
                 request.tasks, request.configs(configs), return_exceptions=True
             )
@@ -166,7 +171,7 @@ class CascadeVerifier(PooledVerifier):
 
     @override
     async def _aask(self, request: "_Round", configs: Sequence[RunnableConfig]) -> list[Any]:
-        return _checked(
+        return lasting_raised(
             await request.stage.verifier.abatch(
                 request.tasks, request.configs(configs), return_exceptions=True
             )
@@ -184,16 +189,6 @@ class _Round(NamedTuple):
     def configs(self, of_tasks: Sequence[RunnableConfig]) -> list[RunnableConfig]:
         own: RunnableConfig = {"tags": [f"stage:{self.number}"], "run_name": self.stage.title}
         return [merge_configs(of_tasks[place], own) for place in self.members]
-
-
-def _checked(replies: list[Any]) -> list[Any]:
-    for reply in replies:
-        if isinstance(reply, BaseException) and (
-            not isinstance(reply, Exception)  # a cancellation
-            or isinstance(reply, ConfigurationError | MissingDependencyError)  # never gets better
-        ):
-            raise reply
-    return replies
 
 
 def _sorted_out(

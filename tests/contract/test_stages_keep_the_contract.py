@@ -7,9 +7,11 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.stores import InMemoryByteStore
 from typing_extensions import override
 
 from langchain_groundedness import (
+    CachedVerifier,
     CascadeVerifier,
     Corrector,
     CrossEncoderVerifier,
@@ -122,6 +124,25 @@ class TestCascadeVerifier(VerifierContract):
 
     def probed(self, probe: Probe) -> Runnable[Any, Any]:
         return scripted_cascade(probe)
+
+    def failure(self) -> None:
+        return None
+
+
+class TestCachedVerifier(VerifierContract):
+    def runnable(self) -> Runnable[Any, Any]:
+        return CachedVerifier(verifier=EmbeddedVerifier(), store=InMemoryByteStore())
+
+    def probed(self, probe: Probe) -> Runnable[Any, Any]:
+        judge = ScriptedVerifier(lambda claim: "supported" if "capital" in claim.text else None)
+
+        def verify(given: VerificationTask, config: RunnableConfig) -> Any:
+            probe(config)
+            return judge.invoke(given, config)
+
+        return CachedVerifier(
+            verifier=RunnableLambda(verify), store=InMemoryByteStore(), version="1"
+        )
 
     def failure(self) -> None:
         return None

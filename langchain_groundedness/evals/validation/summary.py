@@ -123,6 +123,7 @@ def _added(one: Usage, other: Usage) -> Usage:
         model_calls=one.model_calls + other.model_calls,
         input_tokens=_sum(one.input_tokens, other.input_tokens),
         output_tokens=_sum(one.output_tokens, other.output_tokens),
+        cached_verdicts=one.cached_verdicts + other.cached_verdicts,
     )
 
 

@@ -1,0 +1,216 @@
+"""A cache or store of LangChain as a place for verdicts; one that fails is as good as empty."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from time import monotonic
+from typing import Any, TypeVar
+
+from langchain_core.caches import BaseCache, InMemoryCache
+from langchain_core.outputs import Generation
+from langchain_core.stores import BaseStore, InMemoryByteStore, InMemoryStore
+
+from langchain_groundedness._causes import cause
+
+__all__ = ["Entries", "VerdictStore", "is_store"]
+
+_LOGGER = logging.getLogger(__name__)
+_SHELF = "langchain-groundedness verdicts"
+"""What stands where a cache of LangChain expects the description of a model."""
+_AT_ONCE = 64
+_AT_ONCE_ONE_BY_ONE = 8
+"""Keys in one request, which has to end within the timeout: a store takes them together, a cache
+one by one."""
+_REST = 5.0
+"""Seconds for which a store that failed is left alone: a check must not wait for it each time."""
+_WORKERS = 8
+_IN_MEMORY = (InMemoryCache, InMemoryByteStore, InMemoryStore)
+
+Entries = Sequence[tuple[str, str]]
+"""Keys and what is kept under them."""
+_ItemT = TypeVar("_ItemT")
+_ReplyT = TypeVar("_ReplyT")
+
+
+def is_store(value: object) -> bool:
+    """Tell whether verdicts can be kept in something.
+
+    Args:
+        value: The thing.
+
+    Returns:
+        True for caches and stores of LangChain.
+    """
+    return isinstance(value, BaseCache | BaseStore)
+
+
+class VerdictStore:
+    """Reads and writes entries; what fails, or takes too long, was not found and is not kept."""
+
+    def __init__(self, store: BaseCache | BaseStore[str, Any], timeout: float) -> None:
+        """Name the store.
+
+        Args:
+            store: The store.
+            timeout: Seconds that one request may take.
+        """
+        self._store = store
+        self._timeout = timeout
+        self._rests_until = 0.0
+        self._failing = False
+
+    def read(self, keys: Sequence[str]) -> list[object]:
+        """Look entries up.
+
+        Args:
+            keys: Their keys.
+
+        Returns:
+            What was found under each, whatever it is; `None` for nothing.
+        """
+        found: list[object] = []
+        for part in self._parts(keys):
+            found += self._tried("read", self._get, part) or [None] * len(part)
+        return found
+
+    async def aread(self, keys: Sequence[str]) -> list[object]:
+        """Look entries up without blocking the event loop.
+
+        Args:
+            keys: Their keys.
+
+        Returns:
+            As `read`.
+        """
+        found: list[object] = []
+        for part in self._parts(keys):
+            found += await self._atried("read", self._aget, part) or [None] * len(part)
+        return found
+
+    def write(self, entries: Entries) -> None:
+        """Keep entries.
+
+        Args:
+            entries: Keys, and what to keep.
+        """
+        for part in self._parts(entries):
+            self._tried("written to", self._put, part)
+
+    async def awrite(self, entries: Entries) -> None:
+        """Keep entries, without blocking the event loop.
+
+        Args:
+            entries: Keys, and what to keep.
+        """
+        for part in self._parts(entries):
+            await self._atried("written to", self._aput, part)
+
+    def _parts(self, items: Sequence[_ItemT]) -> Iterator[list[_ItemT]]:
+        most = _AT_ONCE if isinstance(self._store, BaseStore) else _AT_ONCE_ONE_BY_ONE
+        rest = iter(items)
+        while part := list(islice(rest, most)):
+            yield part
+
+    def _get(self, keys: Sequence[str]) -> list[object]:
+        if isinstance(self._store, BaseStore):
+            return _as_many(self._store.mget([_name(key) for key in keys]), keys)
+        return [_text(self._store.lookup(_name(key), _SHELF)) for key in keys]
+
+    async def _aget(self, keys: Sequence[str]) -> list[object]:
+        if isinstance(self._store, BaseStore):
+            return _as_many(await self._store.amget([_name(key) for key in keys]), keys)
+        lookups = (self._store.alookup(_name(key), _SHELF) for key in keys)
+        return [_text(found) for found in await asyncio.gather(*lookups)]
+
+    def _put(self, entries: Entries) -> None:
+        if isinstance(self._store, BaseStore):
+            self._store.mset([(_name(key), entry.encode("ascii")) for key, entry in entries])
+            return
+        for key, entry in entries:
+            self._store.update(_name(key), _SHELF, [Generation(text=entry)])
+
+    async def _aput(self, entries: Entries) -> None:
+        if isinstance(self._store, BaseStore):
+            await self._store.amset([(_name(key), entry.encode("ascii")) for key, entry in entries])
+            return
+        updates: list[Coroutine[Any, Any, None]] = [
+            self._store.aupdate(_name(key), _SHELF, [Generation(text=entry)])
+            for key, entry in entries
+        ]
+        await asyncio.gather(*updates)
+
+    def _tried(
+        self, what: str, work: Callable[[Sequence[_ItemT]], _ReplyT], part: Sequence[_ItemT]
+    ) -> _ReplyT | None:
+        if monotonic() < self._rests_until:
+            return None
+        try:
+            if type(self._store) in _IN_MEMORY:
+                reply = work(part)
+            else:
+                reply = _workers().submit(work, part).result(self._timeout)
+        except Exception as exc:  # noqa: BLE001  (a store may fail in any way)
+            self._fail(what, exc)
+            return None
+        self._failing = False
+        return reply
+
+    async def _atried(
+        self,
+        what: str,
+        work: Callable[[Sequence[_ItemT]], Awaitable[_ReplyT]],
+        part: Sequence[_ItemT],
+    ) -> _ReplyT | None:
+        if monotonic() < self._rests_until:
+            return None
+        try:
+            async with asyncio.timeout(self._timeout):
+                reply = await work(part)
+        except Exception as exc:  # noqa: BLE001  (as above)
+            self._fail(what, exc)
+            return None
+        self._failing = False
+        return reply
+
+    def _fail(self, what: str, error: Exception) -> None:
+        self._rests_until = monotonic() + _REST
+        if not self._failing:
+            name = type(self._store).__name__
+            _LOGGER.warning(
+                "verdict cache: %s cannot be %s (%s); claims are checked as if it was empty",
+                *(name, what, cause(error)),
+            )
+        self._failing = True
+
+
+_POOL: list[ThreadPoolExecutor] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOL.clear)  # a forked child has none of these threads
+
+
+def _workers() -> ThreadPoolExecutor:
+    """Give the threads in which stores are asked, so that waiting for them can end."""
+    if not _POOL:
+        _POOL.append(ThreadPoolExecutor(_WORKERS, thread_name_prefix="groundedness-cache"))
+    return _POOL[0]
+
+
+def _name(key: str) -> str:
+    """Name a key so that whoever looks into a store sees whose it is, and folders stay small."""
+    return f"groundedness/{key[:2]}/{key[2:]}"
+
+
+def _text(found: object) -> object:
+    """Give the text that a cache of LangChain has kept as if a model had said it."""
+    first = found[0] if isinstance(found, Sequence) and found else None
+    return first.text if isinstance(first, Generation) else None
+
+
+def _as_many(found: Sequence[object], keys: Sequence[str]) -> list[object]:
+    if len(found) != len(keys):
+        msg = f"{len(keys)} keys gave {len(found)} values"
+        raise ValueError(msg)
+    return list(found)

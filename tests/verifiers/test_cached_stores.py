@@ -1,0 +1,511 @@
+"""Every kind of store keeps verdicts; none is believed, and none that fails costs a check."""
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_classic.storage import LocalFileStore
+from langchain_core.caches import BaseCache, InMemoryCache
+from langchain_core.outputs import Generation
+from langchain_core.stores import BaseStore, InMemoryByteStore, InMemoryStore
+from pydantic import SecretStr
+from redis_server import RedisServer, redis_server
+from typing_extensions import override
+from verdict_caching import BARI, ROME, SOON, Reader, cached, task
+
+from langchain_groundedness import Citation, ClaimVerdict, VerificationTask
+from langchain_groundedness.verifiers import _verdict_store
+from langchain_groundedness.verifiers._verdict_entries import (
+    Evidence,
+    entry_of,
+    key_of,
+    verdict_of,
+)
+
+CAPITAL = "Rome is the capital of Italy."
+SEA = "Bari lies at the sea."
+AGAINST = "Rome is old."[::-1]
+DOCUMENTS = (ROME, BARI, "Rome is old.")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`langchain-community` is being sunset"),
+    pytest.mark.filterwarnings("ignore:The function `loads`"),  # which these caches call
+    pytest.mark.filterwarnings("ignore:The default value of `allowed_objects`"),
+]
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with redis_server() as server:
+        yield server
+
+
+def community() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import langchain_community.cache  # noqa: PLC0415  (warns when imported)
+        import langchain_community.storage  # noqa: PLC0415  (same)
+    return langchain_community
+
+
+Opened = Callable[[], Any]
+"""Opens a store anew, as another process would."""
+
+IN_MEMORY = ("InMemoryCache", "InMemoryByteStore", "InMemoryStore")
+LASTING = ("LocalFileStore", "SQLiteCache", "RedisCache", "RedisStore")
+
+
+@pytest.fixture(params=[*IN_MEMORY, *LASTING])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    kind: str = request.param
+    if kind in IN_MEMORY:
+        one = {c.__name__: c for c in (InMemoryCache, InMemoryByteStore, InMemoryStore)}[kind]()
+        yield lambda: one
+    elif kind == "LocalFileStore":
+        yield lambda: LocalFileStore(tmp_path)
+    elif kind == "SQLiteCache":
+        made: list[Any] = []
+
+        def sqlite() -> Any:
+            path = str(tmp_path / "verdicts.db")
+            made.append(community().cache.SQLiteCache(database_path=path))
+            return made[-1]
+
+        yield sqlite
+        for each in made:
+            each.engine.dispose()
+    else:
+        yield from redis_stores(kind, request.getfixturevalue("redis"))
+
+
+def redis_stores(kind: str, server: RedisServer) -> Iterator[Opened]:
+    from redis import Redis  # noqa: PLC0415  (may be absent, and then the tests are skipped)
+
+    clients: list[Redis] = []
+
+    def make() -> Any:
+        clients.append(Redis.from_url(server.url))
+        if kind == "RedisCache":
+            return community().cache.RedisCache(clients[-1])
+        return community().storage.RedisStore(client=clients[-1])
+
+    yield make
+    for client in clients:
+        client.flushall()
+        client.close()
+
+
+def test_a_store_keeps_verdicts_for_whoever_opens_it(opened: Opened) -> None:
+    asked = task(CAPITAL, SEA, AGAINST, "It rains.", documents=DOCUMENTS)
+    plain = Reader().invoke(asked)
+    assert {v.verdict for v in plain} == {"supported", "contradicted", "unverifiable"}
+    assert cached(Reader(), opened()).invoke(asked) == plain
+    again = Reader()
+    assert cached(again, opened()).invoke(asked) == plain
+    assert again.asked == []
+
+
+async def test_a_store_keeps_verdicts_without_blocking_the_event_loop(opened: Opened) -> None:
+    asked = task(CAPITAL, SEA, AGAINST, "It rains.", documents=DOCUMENTS)
+    plain = Reader().invoke(asked)
+    first = await asyncio.to_thread(opened)
+    assert await cached(Reader(), first).ainvoke(asked) == plain
+    again, second = Reader(), await asyncio.to_thread(opened)
+    assert await cached(again, second).ainvoke(asked) == plain
+    assert again.asked == []
+
+
+def test_more_claims_than_fit_in_one_request_are_all_kept(opened: Opened) -> None:
+    claims = [f"Claim {n}." for n in range(150)]
+    asked = task(*claims, documents=DOCUMENTS)
+    judge = Reader()
+    for _ in range(2):
+        assert len(cached(judge, opened()).invoke(asked)) == len(claims)
+    assert judge.asked == claims
+
+
+def test_what_was_written_synchronously_is_found_asynchronously(opened: Opened) -> None:
+    judge = Reader()
+    cached(judge, opened()).invoke(task(CAPITAL))
+    found = asyncio.run(cached(judge, opened()).ainvoke(task(CAPITAL)))
+    assert (found[0].verdict, judge.asked) == ("supported", [CAPITAL])
+
+
+async def test_an_asynchronous_redis_client_will_do_for_asynchronous_checks(
+    redis: RedisServer,
+) -> None:
+    from redis.asyncio import Redis  # noqa: PLC0415  (may be absent)
+
+    async with Redis.from_url(redis.url) as client:
+        store = (await asyncio.to_thread(community)).cache.AsyncRedisCache(client)
+        judge = Reader()
+        for _ in range(2):
+            [found] = await cached(judge, store).ainvoke(task(CAPITAL))
+            assert found.verdict == "supported"
+    assert judge.asked == [CAPITAL]
+
+
+def test_a_redis_server_that_dies_costs_no_check_and_is_used_again_when_it_is_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from redis import Redis  # noqa: PLC0415  (may be absent)
+
+    now = 100.0
+    monkeypatch.setattr(_verdict_store, "monotonic", lambda: now)
+    with redis_server() as server, Redis.from_url(server.url) as client:
+        judge = Reader()
+        verifier = cached(judge, community().storage.RedisStore(client=client))
+        verifier.invoke(task(CAPITAL))
+        server.kill()
+        for _ in range(3):
+            [found] = verifier.invoke(task(CAPITAL))
+            assert found.verdict == "supported"
+        assert len(judge.asked) == 4
+        [told] = [r for r in caplog.records if r.levelno >= logging.WARNING]
+        assert "RedisStore cannot be read (ConnectionError" in told.getMessage()
+        assert "Rome" not in told.getMessage()
+        server.start()
+        verifier.invoke(task(CAPITAL))
+        assert len(judge.asked) == 5, "it rests for some seconds after a failure"
+        now += 60
+        for _ in range(2):
+            verifier.invoke(task(CAPITAL))
+        assert len(judge.asked) == 6
+
+
+class Failing(InMemoryByteStore):
+    def __init__(self, reads: Exception | None, writes: Exception | None) -> None:
+        super().__init__()
+        self.reads, self.writes = reads, writes
+
+    @override
+    def mget(self, keys: Sequence[str]) -> list[bytes | None]:
+        if self.reads:
+            raise self.reads
+        return super().mget(keys)
+
+    @override
+    def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
+        if self.writes:
+            raise self.writes
+        super().mset(key_value_pairs)
+
+    @override
+    async def amget(self, keys: Sequence[str]) -> list[bytes | None]:
+        return self.mget(keys)
+
+    @override
+    async def amset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
+        self.mset(key_value_pairs)
+
+
+@pytest.mark.parametrize("reads", [None, OSError(f"while reading {ROME}")])
+@pytest.mark.parametrize("writes", [None, OSError(f"while writing {ROME}")])
+async def test_a_store_that_fails_is_as_good_as_none(
+    reads: Exception | None, writes: Exception | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    verifier = cached(Reader(), Failing(reads, writes))
+    plain = Reader().invoke(task(CAPITAL, SEA))
+    for _ in range(3):
+        assert await asyncio.to_thread(verifier.invoke, task(CAPITAL, SEA)) == plain
+        assert await verifier.ainvoke(task(CAPITAL, SEA)) == plain
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == bool(reads or writes)
+    assert ROME not in str(told)
+
+
+class Endless(InMemoryByteStore):
+    """A store that does not answer until the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = threading.Event()
+
+    @override
+    def mget(self, keys: Sequence[str]) -> list[bytes | None]:
+        assert self.let.wait(SOON)
+        return super().mget(keys)
+
+    @override
+    async def amget(self, keys: Sequence[str]) -> list[bytes | None]:
+        await asyncio.to_thread(self.let.wait, SOON)
+        return self.mget(keys)
+
+
+async def test_a_store_that_never_answers_is_waited_for_only_so_long() -> None:
+    store = Endless()
+    try:
+        for call in (
+            lambda v: asyncio.to_thread(v.invoke, task(CAPITAL)),
+            lambda v: v.ainvoke(task(CAPITAL)),
+        ):
+            [found] = await call(cached(Reader(), store, store_timeout=0.01))
+            assert found.verdict == "supported"
+    finally:
+        store.let.set()
+
+
+class Confused(BaseStore[str, Any]):
+    """Gives what it likes, whatever it was asked for."""
+
+    def __init__(self, reply: Any) -> None:
+        self.reply = reply
+
+    @override
+    def mget(self, keys: Sequence[str]) -> list[Any]:
+        return self.reply if isinstance(self.reply, list) else [self.reply] * len(keys)
+
+    @override
+    def mset(self, key_value_pairs: Sequence[tuple[str, Any]]) -> None:
+        pass
+
+    @override
+    def mdelete(self, keys: Sequence[str]) -> None:
+        pass
+
+    @override
+    def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
+        yield from ()
+
+
+RUBBISH = [
+    b"",
+    "",
+    b"\xff\xfe",
+    "x" * 64,
+    "x" * 65,
+    "\u00e4" * 80,
+    5,
+    {},
+    object(),
+    b"0" * (2 << 20),
+]
+
+
+@pytest.mark.parametrize("reply", [*RUBBISH, [], [None] * 7], ids=lambda value: str(value)[:8])
+def test_what_is_no_entry_was_not_found(reply: Any) -> None:
+    judge = Reader()
+    assert cached(judge, Confused(reply)).invoke(task(CAPITAL)) == Reader().invoke(task(CAPITAL))
+    assert judge.asked == [CAPITAL]
+
+
+class ConfusedCache(BaseCache):
+    def __init__(self, reply: Any) -> None:
+        self.reply = reply
+
+    @override
+    def lookup(self, prompt: str, llm_string: str) -> Any:
+        return self.reply
+
+    @override
+    def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
+        pass
+
+    @override
+    def clear(self, **kwargs: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "reply", [[], [5], 5, "text", [Generation(text="")], [Generation(text="x" * 90)]]
+)
+def test_what_is_no_generation_with_an_entry_was_not_found(reply: Any) -> None:
+    judge = Reader()
+    cached(judge, ConfusedCache(reply)).invoke(task(CAPITAL))
+    assert judge.asked == [CAPITAL]
+
+
+def filled(*claims: str, **options: Any) -> tuple[InMemoryByteStore, dict[str, bytes]]:
+    store = InMemoryByteStore()
+    for claim in claims:
+        cached(Reader(), store, **options).invoke(task(claim, documents=DOCUMENTS))
+    keys = list(store.yield_keys())
+    return store, dict(zip(keys, [v for v in store.mget(keys) if v is not None], strict=True))
+
+
+@given(st.data())
+def test_an_entry_with_any_damage_was_not_found(data: st.DataObject) -> None:
+    store, entries = filled(CAPITAL)
+    [(key, entry)] = entries.items()
+    at = data.draw(st.integers(0, len(entry) - 1))
+    damaged = data.draw(
+        st.sampled_from(
+            [
+                entry[:at],
+                entry[:at] + entry[at + 1 :],
+                entry[:at]
+                + bytes([entry[at] ^ (1 << data.draw(st.integers(0, 6)))])
+                + entry[at + 1 :],
+                entry + entry[at:],
+            ]
+        )
+    )
+    store.mset([(key, damaged)])
+    judge = Reader()
+    [found] = cached(judge, store).invoke(task(CAPITAL, documents=DOCUMENTS))
+    assert found == Reader().invoke(task(CAPITAL, documents=DOCUMENTS))[0]
+    assert judge.asked == [CAPITAL]
+
+
+def test_an_entry_under_the_key_of_another_claim_was_not_found() -> None:
+    store, entries = filled(CAPITAL, "It rains.")
+    (one, supported), (other, open_) = entries.items()
+    store.mset([(one, open_), (other, supported)])
+    judge = Reader()
+    found = cached(judge, store).invoke(task(CAPITAL, "It rains.", documents=DOCUMENTS))
+    assert [v.verdict for v in found] == ["supported", "unverifiable"]
+    assert judge.asked == [CAPITAL, "It rains."]
+
+
+ASKED = task("Oslo is old.", documents=DOCUMENTS)
+NOTHING = frozenset[str]()
+WITHOUT = b""
+EVIDENCE = Evidence.of(ASKED, NOTHING, WITHOUT)
+KEY = key_of(ASKED, ASKED.claims[0], evidence=EVIDENCE, identity="i", reads=NOTHING, secret=WITHOUT)
+
+
+def honest() -> dict[str, Any]:
+    """Give the body of an entry as it should be."""
+    quote = Citation.from_document(ASKED.documents, 2, 0, 12)
+    verdict = ClaimVerdict(claim=ASKED.claims[0], verdict="supported", citations=(quote,))
+    entry = entry_of(verdict, ASKED, KEY, evidence=EVIDENCE, secret=WITHOUT)
+    assert entry is not None
+    found: dict[str, Any] = json.loads(entry[64:])
+    return found
+
+
+def forged(body: str) -> ClaimVerdict | None:
+    """Read a body to which somebody has put the right checksum, as anybody can without a secret."""
+    from langchain_groundedness.verifiers._verdict_entries import _sum  # noqa: PLC0415
+
+    entry = _sum(KEY, body, WITHOUT) + body
+    return verdict_of(entry, ASKED, ASKED.claims[0], KEY, evidence=EVIDENCE, secret=WITHOUT)
+
+
+def test_the_forger_of_these_tests_knows_the_form() -> None:
+    found = forged(json.dumps(honest()))
+    assert found is not None
+    assert found.citations[0].quote == "Rome is old."
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"quotes": []},
+        {"verdict": "unchecked"},
+        {"verdict": "true"},
+        {"verdict": None},
+        {"support_probability": 1.5},
+        {"support_probability": "1"},
+        {"conflicting": "yes"},
+        {"correction": "Rome is new."},
+        {"reason": "because"},
+        {"claim": {"id": "1", "text": "Rome is new."}},
+        {"explanation": None},
+        {"quotes": "all"},
+        {"quotes": {"place": 0}},
+    ],
+    ids=str,
+)
+def test_a_forged_entry_that_breaks_the_rules_was_not_found(change: dict[str, Any]) -> None:
+    assert forged(json.dumps({**honest(), **change})) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"place": 3},
+        {"place": -1},
+        {"place": 10**30},
+        {"start": 1},
+        {"start": 5, "end": 4},
+        {"end": 10**9},
+        {"start": -3},
+        {"digest": "0" * 64},
+        {"digest": ""},
+        {"digest": "\u00e4"},
+        {"quote": "Oslo is old."},
+    ],
+    ids=str,
+)
+def test_a_forged_quote_that_does_not_stand_where_it_says_was_not_found(
+    change: dict[str, Any],
+) -> None:
+    body = honest()
+    body["quotes"] = [{**body["quotes"][0], **change}]
+    assert forged(json.dumps(body)) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "null",
+        "[]",
+        "{",
+        "NaN",
+        '{"verdict":' * 5000,
+        "[" * 100_000,
+        '{"support_probability": NaN}',
+        '{"py/object": "os.system"}',
+        '{"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {}}',
+        "\x80\x04.",
+    ],
+    ids=lambda body: body[:20],
+)
+def test_a_forged_body_of_another_kind_was_not_found(body: str) -> None:
+    assert forged(body) is None
+
+
+def test_who_does_not_know_the_secret_cannot_write_verdicts() -> None:
+    store, entries = filled(CAPITAL, secret=SecretStr("ours"))
+    [(key, entry)] = entries.items()
+    from langchain_groundedness.verifiers._verdict_entries import _sum  # noqa: PLC0415
+
+    body = entry[64:].decode()
+    name = key.removeprefix("groundedness/").replace("/", "")
+    store.mset([(key, (_sum(name, body, b"") + body).encode())])
+    judge = Reader()
+    cached(judge, store, secret=SecretStr("ours")).invoke(task(CAPITAL, documents=DOCUMENTS))
+    assert judge.asked == [CAPITAL]
+
+
+PROCESS = """
+import sys
+from langchain_classic.storage import LocalFileStore
+from verdict_caching import Reader, cached, task
+verifier = cached(Reader(), LocalFileStore(sys.argv[1]))
+for number in range(1_000_000):
+    verifier.invoke(task(f"Claim {number}.", documents=[f"Claim {number}."]))
+    print(number, flush=True)
+"""
+
+
+def test_a_process_that_is_killed_leaves_nothing_that_is_believed_wrongly(tmp_path: Path) -> None:
+    tests = Path(__file__).parent.parent
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", PROCESS, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"},
+    )
+    assert process.stdout is not None
+    told = [int(process.stdout.readline()) for _ in range(20)][-1]
+    process.kill()
+    process.wait(SOON)
+    process.stdout.close()
+    judge = Reader()
+    for number in range(told + 3):
+        asked: VerificationTask = task(f"Claim {number}.", documents=[f"Claim {number}."])
+        assert cached(judge, LocalFileStore(tmp_path)).invoke(asked) == Reader().invoke(asked)
+    assert not {f"Claim {number}." for number in range(told + 1)} & set(judge.asked)
