@@ -362,7 +362,7 @@ def test_a_handler_asks_once_about_an_answer_that_was_streamed() -> None:
 def test_an_agent_is_checked_with_one_call() -> None:
     checker, model = scripted(REPLY)
     middleware = GroundednessMiddleware(checker, context_extractor=lambda _: GIVEN)
-    agent = create_agent(ScriptedChatModel(replies=[ANSWER]), middleware=[middleware])
+    agent: Any = create_agent(ScriptedChatModel(replies=[ANSWER]), middleware=[middleware])
     state = agent.invoke({"messages": [("user", "And Rome?")]})
     verdicts = [claim["verdict"] for claim in state["groundedness"]["claims"]]
     assert verdicts == ["supported", "supported", "contradicted"]
