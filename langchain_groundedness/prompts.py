@@ -120,12 +120,12 @@ contradicted: they say otherwise; add the correct value and a short reason
 unverifiable: neither; add a short reason
 skip: nothing in it can be checked: greeting, question, heading, opinion, refusal
 Reply with one line per sentence in this form, reasons in the language of the answer:
-S1: [4] [5] supported
-S2: [9] contradicted | 1987 | founded in 1987, not 1990
+S1: 4 5 supported
+S2: 9 contradicted | 1987 | founded in 1987, not 1990
 S3: skip
 A sentence that needs its context or makes several statements gets one line per statement, which \
 stands in parentheses: names instead of pronouns, nothing added or left out:
-S4 (Ann Roe founded Acme): [2] supported
+S4 (Ann Roe founded Acme): 2 supported
 S4 (Ann Roe lives in Oslo): unverifiable | no place is given""",
         ),
         ("human", "{evidence}\n{question}{answer}"),

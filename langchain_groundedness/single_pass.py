@@ -61,7 +61,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
     Example:
         >>> from langchain_core.documents import Document
         >>> from langchain_core.language_models import FakeListChatModel
-        >>> judge = SinglePassJudge(model=FakeListChatModel(responses=["S1: [1] supported"]))
+        >>> judge = SinglePassJudge(model=FakeListChatModel(responses=["S1: 1 supported"]))
         >>> task = VerificationTask(
         ...     claims=(),
         ...     documents=(Document("Rome is the capital of Italy."),),

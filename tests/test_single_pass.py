@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumpd, load
@@ -25,6 +26,7 @@ from langchain_groundedness import (
     ConfigurationError,
     GroundednessCallbackHandler,
     GroundednessGuard,
+    GroundednessMiddleware,
     GroundednessResult,
     GroundednessRunnable,
     JsonlAuditLog,
@@ -53,9 +55,9 @@ DOCUMENTS = (
 ANSWER = "Sure! Rome is in Italy. It lies on the Tiber and has 3 metro lines."
 REPLY = (
     "S1: skip\n"
-    "S2: [1] supported\n"
-    "S3 (Rome lies on the Tiber): [2] supported\n"
-    "S3 (Rome has 3 metro lines): [3] contradicted | two | two lines, not three"
+    "S2: 1 supported\n"
+    "S3 (Rome lies on the Tiber): 2 supported\n"
+    "S3 (Rome has 3 metro lines): 3 contradicted | two | two lines, not three"
 )
 GIVEN = {"question": "And Rome?", "answer": ANSWER, "documents": list(DOCUMENTS)}
 
@@ -354,6 +356,16 @@ def test_a_handler_asks_once_about_an_answer_that_was_streamed() -> None:
     chain.invoke("?", {"callbacks": [handler]})
     [result] = handler.results.values()
     assert result.verdict == "has_contradictions"
+    assert len(model.requests) == 1
+
+
+def test_an_agent_is_checked_with_one_call() -> None:
+    checker, model = scripted(REPLY)
+    middleware = GroundednessMiddleware(checker, context_extractor=lambda _: GIVEN)
+    agent: Any = create_agent(ScriptedChatModel(replies=[ANSWER]), middleware=[middleware])
+    state = agent.invoke({"messages": [("user", "And Rome?")]})
+    verdicts = [claim["verdict"] for claim in state["groundedness"]["claims"]]
+    assert verdicts == ["supported", "supported", "contradicted"]
     assert len(model.requests) == 1
 
 

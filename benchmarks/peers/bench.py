@@ -168,6 +168,7 @@ def row(name, r, n=20):
             "-",
             "-",
             "-",
+            "-",
             f"raised {r['raised'].split(':')[0]}",
             r.get("date", ""),
         ]
@@ -182,6 +183,7 @@ def row(name, r, n=20):
         f"{s['prompt_tokens'] / n:,.0f}",
         f"{s['output_tokens'] / n:,.0f}",
         f"{r['wall_s']:.2f}",
+        f"{r['wall_s'] / n:.2f}",
         str(s["peak_concurrency"]),
         scores,
         r.get("date", ""),
@@ -196,6 +198,7 @@ def table(results):
         "prompt tokens/sample",
         "output tokens/sample",
         "wall s (20)",
+        "s/sample",
         "peak",
         "scores",
         "run on",

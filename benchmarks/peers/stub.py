@@ -190,18 +190,20 @@ def our_verdicts(r):
     numbered = re.findall(r"^(\d+) (.*)$", r.user, re.MULTILINE)
     evidence = {text: number for number, text in numbered}
     shown = re.search(r"<(claims|answer) (\w+)>\n(.*)\n</\1 \2>", r.user, re.DOTALL)
+    form = "[{}]" if shown[1] == "claims" else "{}"  # as each prompt asks for it
     gold = {c["text"]: c for c in r.sample["claims"]}
     for number, text in re.findall(r"^([CS]\d+): (.*)$", shown[3], re.MULTILINE):
         c = gold[text]
         place = evidence.get(c["evidence"])
+        named = form.format(place)
         if place is None:
             yield f"{number}: unverifiable | The evidence does not mention it."
         elif ok(c):
-            yield f"{number}: [{place}] supported"
+            yield f"{number}: {named} supported"
         else:
             old = text.split()
             value = " ".join(w for w in c["correction"].split() if w not in old).rstrip(".")
-            yield f"{number}: [{place}] contradicted | {value} | The evidence gives another value."
+            yield f"{number}: {named} contradicted | {value} | The evidence gives another value."
 
 
 HANDLERS = [

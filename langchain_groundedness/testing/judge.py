@@ -81,23 +81,23 @@ class HonestJudge:
 
     def _verdicts(self, claims: str, evidence: str) -> Iterator[str]:
         for number, text in _numbered(r"C(\d+): (.*)", claims):
-            yield f"C{number}: {self._verdict(text, evidence)}"
+            yield f"C{number}: {self._verdict(text, evidence, '[{}]')}"
 
     def _judged(self, answer: str, evidence: str) -> Iterator[str]:
         for number, text in _numbered(r"S(\d+): (.*)", answer):
             claim = self._rewritten.get(text, text)
             statement = f" ({claim})" if claim != text else ""
-            yield f"S{number}{statement}: {self._verdict(claim, evidence)}"
+            yield f"S{number}{statement}: {self._verdict(claim, evidence, '{}')}"
 
-    def _verdict(self, claim: str, evidence: str) -> str:
+    def _verdict(self, claim: str, evidence: str, form: str) -> str:
         numbers = {text: number for number, text in _numbered(r"(\d+) (.*)", evidence)}
         known = self._known(claim)
         place = numbers.get(known.evidence)
         if place is None or known.verdict == "unverifiable":
             return "unverifiable | nothing is said about it"
         if known.verdict == "supported":
-            return f"[{place}] supported"
-        return f"[{place}] contradicted | {known.value} | it says otherwise"
+            return f"{form.format(place)} supported"
+        return f"{form.format(place)} contradicted | {known.value} | it says otherwise"
 
     def _corrections(self, statements: str) -> Iterator[str]:
         for number, text in _numbered(r"(\d+): (.*)", statements):
