@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequen
 from typing import Any, NamedTuple, Self, cast
 
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import run_in_executor
 from pydantic import model_validator
 from typing_extensions import override
 
 from langchain_groundedness._interruptions import exceptions_at_most
+from langchain_groundedness._lanes import computed, size_of
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
@@ -238,7 +238,8 @@ class PooledVerifier(
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
     ) -> AsyncIterator[Found]:
         judging, reply, error = self._judging(tasks), None, None
-        while (item := await run_in_executor(None, _step, judging, reply, error)) is not None:
+        size = sum(size_of(task.documents) for task in tasks)
+        while (item := await computed(size, _step, judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, Found):
                 yield item
