@@ -14,13 +14,7 @@ from typing import Any, Self
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.graph import Graph
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._boundaries import load
@@ -33,6 +27,7 @@ from langchain_groundedness._options import AnyRunnable, OptionsAlone
 from langchain_groundedness._recording import Recorder
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
 from langchain_groundedness._transform import atransformed, transformed
+from langchain_groundedness._turns import turn
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.claims import (
     ClaimExtractor,
@@ -139,6 +134,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
+        await turn()
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     @override
@@ -246,6 +242,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         Yields:
             As `transform`.
         """
+        await turn()
         async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk
