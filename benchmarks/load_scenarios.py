@@ -23,7 +23,18 @@ from langchain_groundedness import (
     SentenceClaimExtractor,
 )
 
-__all__ = ["SCENARIOS", "Judge", "Scenario", "WrongError", "answer_of", "embedded", "judged"]
+__all__ = [
+    "SCENARIOS",
+    "Judge",
+    "Scenario",
+    "WrongError",
+    "answer_of",
+    "embedded",
+    "judged",
+    "prose",
+    "sound",
+    "tokens_of",
+]
 
 _CLAIM = re.compile(r"^C(\d+): (.*)$", re.MULTILINE)
 _GARBLED = "Everything looks \ufffd fine to \ufffd me."
@@ -158,7 +169,7 @@ def streamed(make: Callable[[], GroundednessRunnable], sentences: int, pause: fl
 
         async def work(number: int) -> None:
             row = answer_of(number, sentences=sentences)
-            pieces: Any = guard.atransform(_tokens(row, pause))
+            pieces: Any = guard.atransform(tokens_of(row, pause))
             async with aclosing(pieces):
                 async for text in pieces:
                     if number % 10 == 1 and text:
@@ -169,7 +180,8 @@ def streamed(make: Callable[[], GroundednessRunnable], sentences: int, pause: fl
     return begin
 
 
-async def _tokens(row: dict[str, Any], pause: float) -> AsyncIterator[dict[str, Any]]:
+async def tokens_of(row: dict[str, Any], pause: float) -> AsyncIterator[dict[str, Any]]:
+    """Write an answer word by word, documents first."""
     yield {"documents": row["documents"]}
     for place, word in enumerate(row["answer"].split(" ")):
         await asyncio.sleep(pause)
@@ -296,7 +308,7 @@ def long_answer(make: Callable[[], GroundednessRunnable], *, stream: bool = Fals
                 sound(await checker.ainvoke(row), 2000)
                 return
             told = 0
-            async for chunk in checker.atransform(_tokens(row, 0.0)):
+            async for chunk in checker.atransform(tokens_of(row, 0.0)):
                 told += len(chunk.claims)
             if told < 2000:  # noqa: PLR2004  (as above)
                 msg = f"{told} verdicts streamed"
