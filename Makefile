@@ -13,7 +13,7 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-newest fault-test kill-test format lint type audit test-llm bench bench-llm train wheel clean
+.PHONY: help demo test test-newest fault-test kill-test format lint type audit test-llm bench load soak bench-llm train wheel clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,12 @@ fault-test: $(VENV)/.test ## print what every fault of a model's server does at 
 
 kill-test: $(VENV)/.test ## kill -9 a process that writes to every store, 200 times, and count what is lost
 	$(BIN)/python benchmarks/kills.py $(ARGS)
+
+load: $(VENV)/.test ## put the package under load: 10,000 checks, 500 at once, 10 MB, 2,000 claims (about an hour)
+	$(BIN)/python benchmarks/load.py $(ARGS)
+
+soak: $(VENV)/.test ## ten minutes of everything at once, with faults and cancellations: nothing may grow or stay
+	$(BIN)/python benchmarks/soak.py $(ARGS)
 
 bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=
 	@test -s "$(MODEL)" || { echo "say which model: make bench-llm MODEL=path/to/model.gguf" >&2; exit 2; }

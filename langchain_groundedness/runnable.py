@@ -21,6 +21,7 @@ from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._recording import Recorder
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
 from langchain_groundedness._transform import atransformed, transformed
+from langchain_groundedness._turns import turn
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.policy import DecisionPolicy
@@ -121,6 +122,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
+        await turn()
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     @override
@@ -228,6 +230,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         Yields:
             As `transform`.
         """
+        await turn()
         async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk

@@ -15,6 +15,7 @@ from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._recording import Recorder, unaudited
 from langchain_groundedness._release import OnUnchecked, Release, ReleaseRules, guarded_text
 from langchain_groundedness._transform import atransformed, transformed
+from langchain_groundedness._turns import turn
 from langchain_groundedness._usage import counted
 from langchain_groundedness.audit import AuditLog, Review
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -123,6 +124,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         Returns:
             As `invoke`.
         """
+        await turn()
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     @override
@@ -174,6 +176,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         Yields:
             As `transform`.
         """
+        await turn()
         async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as texts:
             async for text in texts:
                 yield text

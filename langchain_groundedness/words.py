@@ -91,6 +91,8 @@ def _stem_of(word: str) -> str:
 
 def _stem_as_written(word: str) -> str:
     folded = fold(word)
+    if folded.isascii():
+        return stem(folded)
     bare = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
     return stem(bare if bare.isascii() else folded)
 

@@ -65,7 +65,7 @@ class EvidenceIndex:
 
     def _index_words(self, sizes: list[int]) -> None:
         unit_of = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
-        keys = np.unique(self.stems * max(len(sizes), 1) + unit_of)
+        keys = _distinct(self.stems * max(len(sizes), 1) + unit_of)
         self._posting_units = keys % max(len(sizes), 1)
         bounds = np.searchsorted(
             keys // max(len(sizes), 1), np.arange(len(self.vocabulary) + 1, dtype=np.int64)
@@ -219,6 +219,16 @@ def _units(number: int, text: str) -> list[tuple[Unit, list[Word]]]:
             stripped = start + len(text[start:end].rstrip())
             found.append((Unit(number, start, stripped), words[first:last]))
     return found
+
+
+def _distinct(keys: Ints) -> Ints:
+    """Sort keys and leave out repetitions.
+
+    `np.unique` fills a table of hashes instead from numpy 2.3 on, which takes many times as long
+    for keys that hardly repeat, and other threads, the event loop's among them, wait for it.
+    """
+    ordered = np.sort(keys)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(keys) else keys
 
 
 def _shared_beginning(one: str, other: str) -> int:

@@ -11,17 +11,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, 
 from typing import Any, NamedTuple, Self, cast
 
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import run_in_executor
 from pydantic import model_validator
 from typing_extensions import override
 
 from langchain_groundedness._interruptions import exceptions_at_most
+from langchain_groundedness._lanes import computed, size_of
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 
-__all__ = ["Found", "Judging", "PooledVerifier", "lasting_raised"]
+__all__ = ["Found", "Judging", "PooledVerifier", "lasting_raised", "total_size"]
 
 
 class Found(NamedTuple):
@@ -229,7 +229,8 @@ class PooledVerifier(
     async def _afound(
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
     ) -> AsyncIterator[Found]:
-        async for found in self._adriven(self._judging(tasks), configs):
+        size = total_size(tasks)
+        async for found in self._adriven(self._judging(tasks), configs, size=size):
             yield found
 
     def _driven(self, judging: Judging, configs: Sequence[RunnableConfig]) -> Iterator[Found]:
@@ -246,11 +247,11 @@ class PooledVerifier(
                 error = exc
 
     async def _adriven(
-        self, judging: Judging, configs: Sequence[RunnableConfig]
+        self, judging: Judging, configs: Sequence[RunnableConfig], *, size: int
     ) -> AsyncGenerator[Found]:
         reply: Any = None
         error: Exception | None = None
-        while (item := await run_in_executor(None, _step, judging, reply, error)) is not None:
+        while (item := await computed(size, _step, judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, Found):
                 yield item
@@ -259,6 +260,18 @@ class PooledVerifier(
                 reply = await self._aask(item, configs)
             except Exception as exc:  # noqa: BLE001  (the logic decides what an error means)
                 error = exc
+
+
+def total_size(tasks: Iterable[VerificationTask]) -> int:
+    """Count the characters of the documents of tasks.
+
+    Args:
+        tasks: The tasks.
+
+    Returns:
+        How many there are.
+    """
+    return sum(size_of(task.documents) for task in tasks)
 
 
 def lasting_raised(replies: list[Any]) -> list[Any]:

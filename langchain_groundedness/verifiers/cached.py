@@ -27,7 +27,13 @@ from langchain_groundedness.verifiers._asking import (
 )
 from langchain_groundedness.verifiers._identity import identify, reads_of
 from langchain_groundedness.verifiers._in_flight import Leading, afollow, follow
-from langchain_groundedness.verifiers._pooled import Found, Judging, PooledVerifier, lasting_raised
+from langchain_groundedness.verifiers._pooled import (
+    Found,
+    Judging,
+    PooledVerifier,
+    lasting_raised,
+    total_size,
+)
 from langchain_groundedness.verifiers._verdict_entries import Reads
 from langchain_groundedness.verifiers._verdict_store import VerdictStore, is_store
 
@@ -136,7 +142,9 @@ class CachedVerifier(OptionsAlone, PooledVerifier):
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
     ) -> AsyncIterator[Found]:
         with Leading(self.store, asyncio.get_running_loop()) as leading:
-            async with aclosing(self._adriven(self._asking(tasks, leading), configs)) as found:
+            asking = self._asking(tasks, leading)
+            driven = self._adriven(asking, configs, size=total_size(tasks))
+            async with aclosing(driven) as found:
                 async for each in found:
                     yield each
 

@@ -14,10 +14,10 @@ from langchain_core.runnables import (
     RunnableSerializable,
     patch_config,
 )
-from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
+from langchain_groundedness._lanes import computed, size_of
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._patience import PATIENCE, Budget, Seconds
@@ -155,7 +155,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> list[ClaimVerdict]:
-        plan = await run_in_executor(config, self._plan, task)
+        plan = await computed(size_of(task.documents), self._plan, task)
         outputs = await plan.judge.abatch(plan.calls, self._child_config(config, run_manager))
         return plan.merged(outputs)
 
@@ -179,7 +179,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         config: RunnableConfig,
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
-            plan = await run_in_executor(config, self._plan, task)
+            plan = await computed(size_of(task.documents), self._plan, task)
             for verdicts in plan.settled():
                 yield verdicts
             child = self._child_config(config, run_manager)

@@ -1,0 +1,160 @@
+"""Put the package under load: `python benchmarks/load.py`; nothing may grow, or stand still.
+
+Each scenario runs in a process of its own, beside a process whose event loop does nothing. Printed:
+
+- `s`: how long it took; `ms`: processor time of all threads per check;
+- `p50`, `p99`, `max`: how long the event loop kept others waiting, in ms, as somebody who comes at
+  any moment finds it (see `stalls.py`), as far as this process computed meanwhile; `clock`: `p99`
+  by the clock; `idle`: the same of the process that does nothing, at the same time, which is what
+  the machine's other work adds;
+- `step`: the most processor time that one step of the event loop took, in ms;
+- `MiB`: resident memory after 10, 50 and 100 % of the checks, and its peak;
+- `left`: threads and tasks that are still there at the end, beyond those after the warm-up.
+
+A target is missed, and the exit status 1, if `p99` is 10 ms or more, memory grows by 1 KiB
+or more per check from 10 % on (scenarios of 10,000 checks), anything is left, or a check gives
+anything but one right verdict per claim. `--scale 0.1` runs a tenth of the checks.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from load_scenarios import SCENARIOS, Scenario
+from stalls import Control, Ticker, longest_steps, resident_mib, wait_at
+from watched import GROWTH_TARGET_KIB
+
+STALL_TARGET_MS = 10.0
+_FEW = 2
+"""So few checks of a scenario are large ones, which are not scaled."""
+_WARM_UP_AT = 1_000_000
+_HEAD = (
+    "| scenario              |  checks |      s |      ms |   p50 |    p99 |     max |  clock |"
+    "  idle |   step | MiB 10 % |  50 % | 100 % |  peak | left |"
+)
+
+
+def main() -> int:
+    """Print the table; fail if a target is missed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
+    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of checks")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(SCENARIOS):
+        parser.error(f"no scenario {', '.join(sorted(unknown))}; there are {', '.join(SCENARIOS)}")
+    if options.child:
+        print(json.dumps(asyncio.run(measure(SCENARIOS[options.names[0]], options.scale))))
+        return 0
+    print(_HEAD)
+    print("|" + "|".join("-" * len(cell) for cell in _HEAD[1:-1].split("|")) + "|")
+    missed = [why for name in options.names or SCENARIOS for why in run(name, options.scale)]
+    print(*(f"missed: {why}" for why in missed), sep="\n")
+    return int(bool(missed))
+
+
+def run(name: str, scale: float) -> Iterator[str]:
+    """Print the row of a scenario; give the targets it misses."""
+    command = [sys.executable, __file__, name, "--child", "--scale", str(scale)]
+    with Control() as control:
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        print(f"| {name:21} | failed")
+        yield f"{name}: the process ended with {done.returncode}"
+        return
+    row: dict[str, Any] = json.loads(done.stdout)
+    memory = row["memory"]
+    print(
+        f"| {name:21} | {row['checks']:7} | {row['wall']:6.1f} | {row['ms']:7.1f} |"
+        f" {row['p50']:5.1f} | {row['p99']:6.1f} | {row['max']:7.1f} |"
+        f" {row['clock']:6.1f} | {control.p99:5.1f} |"
+        f" {row['step']:6.1f} | {memory[0]:8.1f} | {memory[1]:5.0f} | {memory[2]:5.0f} |"
+        f" {row['peak']:5.0f} | {row['left']:4} |",
+        flush=True,
+    )
+    if row["p99"] >= STALL_TARGET_MS:
+        yield f"{name}: the event loop stalled for {row['p99']:.1f} ms"
+    grown = 1024 * (memory[2] - memory[0]) / (0.9 * row["checks"])
+    if SCENARIOS[name].flat and grown >= GROWTH_TARGET_KIB:
+        yield f"{name}: memory grew by {grown:.2f} KiB per check"
+    if row["left"]:
+        yield f"{name}: {row['left']} threads or tasks are left"
+
+
+async def measure(scenario: Scenario, scale: float) -> dict[str, Any]:
+    """Run a scenario in this process."""
+    work = scenario.begin()
+    handler = getattr(work, "handler", None)
+    count = scenario.count if scenario.count <= _FEW else max(1, round(scenario.count * scale))
+    if scenario.count > _FEW:
+        await _several(work, iter(range(_WARM_UP_AT, _WARM_UP_AT + 64)), scenario.at_once)
+    gc.collect()
+    gc.freeze()  # as servers do: else each full pass looks at all modules again
+    before = _alive()
+    memory: dict[int, float] = {}
+
+    async def noting(number: int) -> None:
+        await work(number)
+        done[0] += 1
+        if done[0] in marks:
+            memory[done[0]] = resident_mib()
+
+    done, marks = [0], {max(1, count // 10), max(1, count // 2), count}
+    begun, spent = perf_counter(), process_time()
+    with longest_steps() as steps:
+        async with Ticker() as ticker:
+            await _several(noting, iter(range(count)), scenario.at_once)
+    wall, spent = perf_counter() - begun, process_time() - spent
+    if handler is not None:
+        handler.close()
+    gc.collect()
+    left = _alive() - before
+    held = handler._watch.size if handler is not None else 0  # noqa: SLF001  (nobody else's)
+    return {
+        "checks": count,
+        "wall": wall,
+        "ms": 1000 * spent / count,
+        "p50": wait_at(ticker.own, 0.5),
+        "p99": wait_at(ticker.own, 0.99),
+        "max": 1000 * max(ticker.own),
+        "clock": wait_at(ticker.late, 0.99),
+        "step": max(steps),
+        "memory": [memory[place] for place in (max(1, count // 10), max(1, count // 2), count)],
+        "peak": _peak_mib(),
+        "left": max(0, left) + held,
+    }
+
+
+async def _several(work: Any, numbers: Iterator[int], at_once: int) -> None:
+    async def worker() -> None:
+        for number in numbers:
+            await work(number)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(worker())
+
+
+def _alive() -> int:
+    """Count tasks and threads, but for those of the loop's own pool, which stay for the next."""
+    threads = [each for each in threading.enumerate() if not each.name.startswith("asyncio_")]
+    return len(threads) + len(asyncio.all_tasks())
+
+
+def _peak_mib() -> float:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main())

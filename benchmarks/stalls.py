@@ -1,0 +1,135 @@
+"""How long an event loop keeps others waiting, and how much memory there is: for `load.py`.
+
+A task sleeps two milliseconds again and again. Whenever it comes back late, whatever else had been
+due would have come as late. The percentiles are over time, not over sleeps: `p99` is what somebody
+who comes at any moment waits at most, but for one moment in a hundred. One stall of a second counts
+as a second, though it delays a single sleep.
+
+On a machine that other programs use, a loop comes back late without any doing of its own. Of each
+delay, only so much is counted as `own` as the process computed meanwhile.
+"""
+
+import asyncio
+import gc
+import json
+import subprocess
+import sys
+from asyncio.events import Handle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from resource import getpagesize
+from time import perf_counter, process_time, thread_time
+from typing import Any, Self
+
+__all__ = ["Control", "Ticker", "longest_steps", "resident_mib", "wait_at"]
+
+_SLEEP_S = 0.002
+_CLOSEST_S = 1e-6
+
+
+class Ticker:
+    """Notes how late the loop comes back, while it is entered."""
+
+    def __init__(self) -> None:
+        """Begin with nothing noted."""
+        self.late: list[float] = []
+        """In seconds of the clock."""
+        self.own: list[float] = []
+        """The part of it that this process, all its threads together, spent computing."""
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start to note."""
+        self._task = asyncio.create_task(self._tick())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _tick(self) -> None:
+        while True:
+            begun, spent = perf_counter(), process_time()
+            await asyncio.sleep(_SLEEP_S)
+            late = max(0.0, perf_counter() - begun - _SLEEP_S)
+            self.late.append(late)
+            self.own.append(min(late, process_time() - spent))
+
+
+def wait_at(late: Sequence[float], share: float) -> float:
+    """Give the wait, in milliseconds, that is not exceeded at a share of all moments.
+
+    Args:
+        late: How late each sleep ended, in seconds.
+        share: The share of the moments, 0 to 1.
+    """
+    over = (1 - share) * (sum(late) + _SLEEP_S * len(late))
+    low, high = 0.0, max(late, default=0.0)
+    while high - low > _CLOSEST_S:
+        middle = (low + high) / 2
+        if sum(each - middle for each in late if each > middle) > over:
+            low = middle
+        else:
+            high = middle
+    return 1000 * high
+
+
+@contextmanager
+def longest_steps() -> Iterator[list[float]]:
+    """Note the processor time of the steps of the event loop in ms, without the collector's."""
+    steps, collecting = [0.0], [0.0]
+    original = Handle._run  # noqa: SLF001  (the one place where all steps come by)
+
+    def timed(handle: Any) -> None:
+        collecting[0], start = 0.0, thread_time()
+        original(handle)
+        taken = 1000 * (thread_time() - start - collecting[0])
+        if taken > 1:
+            steps.append(taken)
+
+    def note(phase: str, _: Any) -> None:
+        collecting[0] += thread_time() if phase == "stop" else -thread_time()
+
+    Handle._run = timed  # type: ignore[assignment,method-assign]  # noqa: SLF001  (as above)
+    gc.callbacks.append(note)
+    try:
+        yield steps
+    finally:
+        gc.callbacks.remove(note)
+        Handle._run = original  # type: ignore[method-assign]  # noqa: SLF001  (as above)
+
+
+class Control:
+    """A loop without any load, in a process of its own, at the same time: what the machine adds."""
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.p99 = 0.0
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it, and read what it noted."""
+        self.p99 = json.loads(self._process.communicate()[0] or "0")
+
+
+def resident_mib() -> float:
+    """Read how much memory this process has; Linux says it here."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * getpagesize() / 2**20
+
+
+async def _idle() -> None:
+    """Tick until the standard input is closed."""
+    async with Ticker() as ticker:
+        await asyncio.to_thread(sys.stdin.read)
+    print(json.dumps(wait_at(ticker.late, 0.99)))
+
+
+if __name__ == "__main__":
+    asyncio.run(_idle())

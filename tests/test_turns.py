@@ -1,0 +1,75 @@
+"""Checks that are begun at the same moment do not all take the event loop at once."""
+
+import asyncio
+import gc
+import weakref
+from collections import Counter
+
+from langchain_groundedness import GroundednessRunnable
+from langchain_groundedness._turns import _TURNS, turn
+from langchain_groundedness.testing import ScriptedVerifier
+
+ROW = {"answer": "Rome is in Italy.", "documents": ["Rome is in Italy."]}
+
+
+async def rounds_of(count: int) -> list[int]:
+    """Begin as many at once; give the pass of the event loop that each began in."""
+    now, began = [0], []
+
+    def passing() -> None:
+        now[0] += 1
+        asyncio.get_running_loop().call_soon(passing)
+
+    async def begin() -> None:
+        await turn()
+        began.append(now[0])
+
+    passing()
+    await asyncio.gather(*(begin() for _ in range(count)))
+    return began
+
+
+async def test_one_begins_in_each_pass_of_the_event_loop() -> None:
+    assert max(Counter(await asyncio.wait_for(rounds_of(20), 5)).values()) == 1
+
+
+async def test_who_is_alone_does_not_wait() -> None:
+    task = turn()
+    try:
+        task.send(None)
+    except StopIteration:
+        return
+    raise AssertionError
+
+
+async def test_they_begin_in_the_order_they_came_and_one_that_is_cancelled_holds_up_nobody() -> (
+    None
+):
+    began: list[int] = []
+
+    async def begin(number: int) -> None:
+        await turn()
+        began.append(number)
+
+    tasks = [asyncio.create_task(begin(number)) for number in range(6)]
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert began == [0, 1, 3, 4, 5]
+    await asyncio.wait_for(turn(), 5)
+
+
+async def test_checks_that_are_begun_at_once_all_end() -> None:
+    checker = GroundednessRunnable(verifier=ScriptedVerifier(lambda _: "supported"))
+    results = await asyncio.gather(*(checker.ainvoke(ROW) for _ in range(30)))
+    assert {result.verdict for result in results} == {"grounded"}
+
+
+def test_nothing_is_kept_of_an_event_loop_that_has_ended() -> None:
+    with asyncio.Runner() as runner:
+        runner.run(turn())
+        loop = weakref.ref(runner.get_loop())
+    del runner
+    gc.collect()
+    assert loop() is None
+    assert not [known for known in _TURNS if known.is_closed()]

@@ -1,0 +1,54 @@
+"""What reading documents costs, in processor time, as they grow."""
+
+import random
+from time import process_time, thread_time
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+
+from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness.verifiers._index import EvidenceIndex, _distinct
+from langchain_groundedness.words import find_words
+
+
+def prose(words: int) -> str:
+    chosen = random.Random(words)  # noqa: S311  (no secret)
+    said = [f"w{chosen.randrange(20_000):x}" for _ in range(words)]
+    for place in range(9, words, 10):
+        said[place] += "."
+    return " ".join(said)
+
+
+def seconds_to_read(text: str) -> float:
+    begun = process_time()
+    EvidenceIndex([Document(text)])
+    return process_time() - begun
+
+
+@pytest.mark.parametrize(
+    "text",
+    [prose(30_000), ". " * 20_000, "x1y2" * 25_000, "- a b c\n" * 10_000, "东京是首都。" * 10_000],
+    ids=["prose", "full stops", "one word", "list", "unspaced"],
+)
+def test_twice_the_text_takes_about_twice_the_time(text: str) -> None:
+    EvidenceIndex([Document(text)])
+    assert any(seconds_to_read(2 * text) < 3.5 * seconds_to_read(text) for _ in range(4))
+
+
+def test_indexing_words_is_a_small_part_of_reading_a_text() -> None:
+    text = prose(200_000)
+    begun = thread_time()
+    split_sentences(text)
+    words = find_words(text)
+    read = thread_time() - begun
+    keys = np.array([hash((word.stem, n // 10)) for n, word in enumerate(words)], dtype=np.int64)
+    begun = thread_time()
+    _distinct(keys)
+    assert thread_time() - begun < read / 10
+
+
+def test_keys_are_given_in_order_and_once() -> None:
+    keys = np.array([3, 1, 3, 2, 1], dtype=np.int64)
+    assert _distinct(keys).tolist() == [1, 2, 3]
+    assert _distinct(keys[:0]).tolist() == []
