@@ -91,6 +91,11 @@ class _Asked:
     verdict: ClaimVerdict | None = None
     spared: bool = True
 
+    @property
+    def was_spared(self) -> bool:
+        """Whether there is a verdict for which nobody was asked; a shared failure is none."""
+        return self.spared and self.verdict is not None and self.verdict.reason is None
+
     def take(self, outcome: Outcome, verifier: str) -> bool:
         if outcome.reason is not None:
             self.verdict = ClaimVerdict.unchecked(self.claim, outcome.reason, verifier=verifier)
@@ -222,7 +227,7 @@ class Asking:
         self._left = [each for each in self._left if each.verdict is None]
         for place, group in groupby(known, key=_place):
             members = list(group)
-            if spared := sum(each.spared for each in members):
+            if spared := sum(each.was_spared for each in members):
                 yield Spared(place, spared)
             yield Found(place, [each.verdict for each in members if each.verdict is not None])
 

@@ -65,6 +65,8 @@ class Identity(NamedTuple):
     """Parts of which it is not known by what their verdicts differ: `path: class`."""
     dynamic: tuple[str, ...]
     """Parts that are other ones in each run, as its config says."""
+    reads: frozenset[Reads]
+    """What the verifier reads of a task, as `reads_of` says."""
 
 
 def identify(verifier: Runnable[Any, Any], *, given: str | None) -> Identity:
@@ -81,7 +83,7 @@ def identify(verifier: Runnable[Any, Any], *, given: str | None) -> Identity:
     told = walk.of(verifier, "verifier")
     plain = json.dumps([_version(), given, told], sort_keys=True, default=repr)
     digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
-    return Identity(digest, tuple(walk.untold), tuple(walk.dynamic))
+    return Identity(digest, tuple(walk.untold), tuple(walk.dynamic), reads_of(verifier))
 
 
 def reads_of(verifier: object) -> frozenset[Reads]:

@@ -97,7 +97,7 @@ def key_of(  # noqa: PLR0913  (a key is made of all that counts)
 
 
 class _Quote(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     place: Offset
     """Of the document, in the order of `Evidence`."""
@@ -107,7 +107,7 @@ class _Quote(BaseModel):
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     verdict: Literal["supported", "contradicted", "unverifiable"]
     support_probability: Probability | None

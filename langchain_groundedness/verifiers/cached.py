@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.caches import BaseCache
 from langchain_core.runnables import RunnableConfig
@@ -25,7 +25,6 @@ from langchain_groundedness.verifiers._asking import (
     Verify,
     Write,
 )
-from langchain_groundedness.verifiers._identity import identify, reads_of
 from langchain_groundedness.verifiers._in_flight import Leading, afollow, follow
 from langchain_groundedness.verifiers._pooled import (
     Found,
@@ -36,6 +35,9 @@ from langchain_groundedness.verifiers._pooled import (
 )
 from langchain_groundedness.verifiers._verdict_entries import Reads
 from langchain_groundedness.verifiers._verdict_store import VerdictStore, is_store
+
+if TYPE_CHECKING:
+    from langchain_groundedness.verifiers._identity import Identity
 
 __all__ = ["CachedVerifier", "VerdictCache"]
 
@@ -103,7 +105,7 @@ class CachedVerifier(OptionsAlone, PooledVerifier):
                 f"LocalFileStore(folder), got {type(self.store).__name__}"
             )
             raise ConfigurationError(msg)
-        known = identify(self.verifier, given=self.version)
+        known = self._identity()
         if known.dynamic:
             msg = (
                 f"{', '.join(known.dynamic)} is another model in each run, as its config says, and "
@@ -128,7 +130,7 @@ class CachedVerifier(OptionsAlone, PooledVerifier):
         warm_up = getattr(self.verifier, "warm_up", None)
         if callable(warm_up):
             warm_up()
-        identify(self.verifier, given=self.version)
+        self._identity()
 
     @override
     def _found(
@@ -191,12 +193,15 @@ class CachedVerifier(OptionsAlone, PooledVerifier):
             self._shelf = VerdictStore(self.store, self.store_timeout)
         return self._shelf
 
+    def _identity(self) -> "Identity":
+        from langchain_groundedness.verifiers._identity import identify  # noqa: PLC0415  (is slow)
+
+        return identify(self.verifier, given=self.version)
+
     def _asking(self, tasks: Sequence[VerificationTask], leading: Leading) -> Judging:
-        sealed = Sealed(
-            identify(self.verifier, given=self.version).digest,
-            reads_of(self.verifier) if self.reads is None else self.reads,
-            _key(self.secret),
-        )
+        known = self._identity()
+        reads = known.reads if self.reads is None else self.reads
+        sealed = Sealed(known.digest, reads, _key(self.secret))
         yield from Asking(tasks, leading, sealed, self.verifier.get_name()).run()
 
 

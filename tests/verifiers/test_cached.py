@@ -276,6 +276,20 @@ def test_a_checker_counts_what_it_was_spared() -> None:
     assert again.claims == GroundednessRunnable().invoke(again.model_dump()).claims
 
 
+def test_a_shared_failure_is_no_verdict_that_was_spared() -> None:
+    def fail(_: VerificationTask) -> None:
+        raise BrokenError
+
+    twice = [Claim(id="1", text=CAPITAL), Claim(id="2", text=CAPITAL)]
+    checker = GroundednessRunnable(
+        extractor=RunnableLambda(lambda _: twice),
+        verifier=cached(judge := Reader(fail), InMemoryByteStore()),
+    )
+    found = checker.invoke(answer(f"{CAPITAL} {CAPITAL}"))
+    assert [v.verdict for v in found.claims] == ["unchecked", "unchecked"]
+    assert (judge.asked, found.usage.cached_verdicts) == ([CAPITAL], 0)
+
+
 async def test_an_answer_that_is_checked_while_it_is_written_is_asked_claim_by_claim() -> None:
     store, judge = InMemoryByteStore(), Reader()
     checker = GroundednessRunnable(verifier=cached(judge, store))
@@ -329,6 +343,7 @@ def test_what_read_gives_is_what_this_file_relies_on() -> None:
     assert labels == ["supported", "contradicted", "unverifiable"]
 
 
+@pytest.mark.filterwarnings("ignore:The function `load`")
 def test_a_checker_is_saved_without_its_cache() -> None:
     checker = GroundednessRunnable(verdict_cache=InMemoryByteStore(), max_claims=3)
     assert load(dumpd(checker), **load_arguments()) == GroundednessRunnable(max_claims=3)
@@ -338,7 +353,7 @@ def test_records_tell_of_the_verifier_behind_the_cache(tmp_path: Path) -> None:
     with JsonlAuditLog(tmp_path / "log.jsonl") as log:
         for cache in (None, InMemoryByteStore()):
             GroundednessRunnable(audit_log=log, verdict_cache=cache).invoke(answer(CAPITAL))
-        plain, behind = (each.record.versions for each in log.query().entries)
+    plain, behind = (record.versions for record in JsonlAuditLog(tmp_path / "log.jsonl").records())
     assert plain == behind
     assert behind.verifier == "EmbeddedVerifier"
 

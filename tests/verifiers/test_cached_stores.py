@@ -408,6 +408,8 @@ def test_the_forger_of_these_tests_knows_the_form() -> None:
         {"verdict": None},
         {"support_probability": 1.5},
         {"support_probability": "1"},
+        {"support_probability": float("nan")},
+        {"support_probability": float("inf")},
         {"conflicting": "yes"},
         {"correction": "Rome is new."},
         {"reason": "because"},
