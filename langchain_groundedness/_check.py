@@ -74,7 +74,23 @@ class Check:
         Returns:
             The sequence, from any input to the final state.
         """
-        extract = Step(
+        first: Runnable[Any, CheckState] = RunnableLambda(
+            lambda value: CheckState(source=read(value)), name="read_input"
+        )
+        return first | self.extracting(limit=limit) | self.verifying(limit=limit)
+
+    def extracting(
+        self, *, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> Runnable[CheckState, CheckState]:
+        """Bind the step that finds the claims.
+
+        Args:
+            limit: Entered while the extractor works.
+
+        Returns:
+            The step, from a state with the answer to one with claims.
+        """
+        return Step(
             "extract_claims",
             self.extractor,
             prepare=self.extraction,
@@ -82,10 +98,6 @@ class Check:
             recover=self.without_claims,
             limit=limit,
         )
-        first: Runnable[Any, CheckState] = RunnableLambda(
-            lambda value: CheckState(source=read(value)), name="read_input"
-        )
-        return first | extract | self.verifying(limit=limit)
 
     @property
     def edits_answers(self) -> bool:
