@@ -8,7 +8,10 @@ Rows are made up here. `--workers 1 4 16` compares others; `--workers 1 2 1 2` w
 run. The first figures say what one worker gives with the embedded verifier, and with a judge that
 takes 200 ms; the last ones what the process that reads and writes can take at most: how many
 workers are worth having is one by the other. Processor time a row does not depend on what else
-runs: where two workers cost no more of it than one, two processors give twice the rows.
+runs: where two workers cost no more of it than one, twice the processors give twice the rows.
+With 16 rows at a time one worker with the embedded verifier takes more than one processor (its
+encoder has a thread, the rest of the rows another), so on two processors a second worker finds
+little left. `--embedded-only --at-once 1 --workers 1 2 1 2` keeps each worker to one.
 """
 
 import argparse
@@ -101,9 +104,11 @@ class Speed(NamedTuple):
         return f"{self.rows / self.seconds:.0f} rows/s; ms of processor a row: {spent}"
 
 
-def evaluate_rows(file: Path, evaluator: Evaluator, workers: int) -> tuple[Evaluation, Speed]:
+def evaluate_rows(
+    file: Path, evaluator: Evaluator, workers: int, at_once: int
+) -> tuple[Evaluation, Speed]:
     """Evaluate on Ray, writing a run file."""
-    engine = RayEngine(workers=workers)
+    engine = RayEngine(workers=workers, max_concurrency=at_once)
     evaluation = prepare(
         str(file),
         evaluator,
@@ -229,6 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=2000, help="for rows per second")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--at-once", type=int, default=16, help="rows at a time in each worker")
     parser.add_argument("--memory", type=int, metavar="ROWS", help="measure memory instead")
     parser.add_argument("--equal", type=Path, nargs=2, metavar="RUN", help="compare run files")
     parser.add_argument("--embedded-only", action="store_true", help="leave other judges out")
@@ -243,7 +249,9 @@ def main() -> None:
             peaks: dict[str, int] = {}
             begun = time.perf_counter()
             with watched(peaks):
-                evaluation, speed = evaluate_rows(file, CheapEvaluator(), max(options.workers))
+                evaluation, speed = evaluate_rows(
+                    file, CheapEvaluator(), max(options.workers), options.at_once
+                )
             print(f"{evaluation.new_rows} rows in {time.perf_counter() - begun:.0f} s, cheap ones")
             print(f"{file.stat().st_size / MEGABYTE:.0f} MB; {speed.shown()}")
             for kind, size in sorted(peaks.items()):
@@ -251,7 +259,7 @@ def main() -> None:
             return
         for evaluator in judges[:1] if options.embedded_only else judges:
             for workers in options.workers:
-                _, speed = evaluate_rows(file, evaluator, workers)
+                _, speed = evaluate_rows(file, evaluator, workers, options.at_once)
                 print(f"{evaluator.key}: {workers} workers, {speed.shown()}", flush=True)
 
 
