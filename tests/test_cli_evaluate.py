@@ -2,14 +2,13 @@
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commands import Outcome, Run, ran, without_settings
 from langchain_core.messages import AIMessage
 
-from langchain_groundedness import cli
 from langchain_groundedness.cli import _evaluate
 from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
@@ -19,27 +18,13 @@ TRUE = {"id": "t", "answer": "Rome is in Italy.", "contexts": ["Rome is in Italy
 FALSE = {"id": "f", "answer": "Rome is in Spain.", "contexts": ["Rome is in Italy."]}
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Outcome]
-
-
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Run:
     monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
+    without_settings(monkeypatch)
 
     def evaluate(*arguments: str) -> Outcome:
-        with pytest.raises(SystemExit) as stopped:
-            cli.run(["evaluate", *arguments])
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Outcome(stopped.value.code, captured.out, captured.err)
+        return ran(capsys, "evaluate", *arguments)
 
     return evaluate
 

@@ -49,7 +49,8 @@ Examples:
 \b
 Stage 1 looks for the claims of each answer in its documents. Stage 2, with --model, judges
 relevance, correctness and completeness of the answers that passed the first. Rows that could not
-be checked go to the rejected ones, with the reason. The same command goes on where it was stopped.
+be checked go to the rejected ones, with the reason. Rows are written as they are done, which may
+not be the order of the data set. The same command goes on where it was stopped.
 Exit code: 0 every row has passed or was rejected, 1 some could not be checked or read, 2 it could
 not be done, 130 interrupted.
 """
