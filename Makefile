@@ -1,6 +1,8 @@
 # `make help` lists the targets. Everything is installed into .venv, once, and only what a target needs.
 
 VENV   ?= .venv
+# A second one, with newer releases of LangChain than pip chooses by itself.
+NEWEST ?= .venv-newest
 BIN    := $(VENV)/bin
 # The first Python on the path that is new enough; `make PYTHON=/path/to/python` picks another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -11,16 +13,27 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fault-test kill-test format lint type audit test-llm bench bench-llm train wheel clean
+.PHONY: help demo test test-newest fault-test kill-test format lint type audit test-llm bench bench-llm train wheel clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.demo ## check a small retrieval chain's answer with the embedded verifier (no key, no network)
 	@$(BIN)/python -m langchain_groundedness.demo
 
 test: $(VENV)/.test ## run all tests that need no model server, examples of docstrings too, with branch coverage
 	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
+
+# Not all that is tested: what touches LangChain.
+WITH_LANGCHAIN = tests/contract tests/callbacks tests/middleware tests/test_chains.py \
+	tests/test_inputs_chains.py tests/test_interruptions.py tests/test_runnable.py \
+	tests/test_streaming.py tests/test_structured.py tests/test_transform.py \
+	tests/verifiers/test_decisions.py tests/verifiers/test_llm.py \
+	tests/evals/test_evaluator.py tests/evals/test_langsmith.py
+
+test-newest: $(NEWEST)/.langchain ## run the tests that touch LangChain with its newest releases
+	@$(NEWEST)/bin/python -m pip list --disable-pip-version-check | grep -E '^(lang|openai)'
+	$(NEWEST)/bin/python -m pytest $(WITH_LANGCHAIN) $(ARGS)
 
 format: $(VENV)/.lint ## rewrite the code in the house format and mend what can be mended
 	$(BIN)/ruff format .
@@ -75,7 +88,7 @@ wheel: $(VENV)/.pip ## build the wheel into dist/ and see that nothing is missin
 	$(BIN)/python .ci/wheel_is_whole.py
 
 clean: ## remove the environment and everything that was built
-	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(NEWEST) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 # --- what is installed; a stamp is remade when pyproject.toml changes ---
 
@@ -94,6 +107,20 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/.pip
 $(VENV)/.test: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package and what its tests need"
 	@$(INSTALL) -e . --group test
+	@touch $@
+
+# Newest LangChain asks for releases of others that may not be out yet, and pip takes an older one
+# then: so its own packages are brought up to date by themselves. Which they are is printed.
+NEWER = langchain langchain-classic langchain-core langchain-openai langchain-protocol \
+	langchain-text-splitters langgraph langgraph-checkpoint langgraph-prebuilt langgraph-sdk \
+	langsmith openai
+
+$(NEWEST)/.langchain: pyproject.toml
+	@echo "making $(NEWEST) with the newest LangChain"
+	@$(MAKE) --no-print-directory VENV=$(NEWEST) $(NEWEST)/.pip
+	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e . --group langchain
+	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --upgrade $(NEWER)
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(VENV)/.pip

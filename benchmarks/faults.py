@@ -1,16 +1,18 @@
 """Every fault of a model's server at every entry point, as a Markdown table with counts.
 
-`python benchmarks/faults.py [--rates 1.0 0.3] [--faults NAME …]`. Of the claims of an answer (for
-guards: of its sentences) the table says how many ended how, over all entry points; a last column
-counts what must not be. Exits with 1 if there is any of that. `tests/faults` asserts the same.
+`python benchmarks/faults.py [--rates 0 0.3 1] [--faults NAME …] [--write docs/guide/faults.md]`. Of
+the claims of an answer (for guards: of its sentences) the table says how many ended how, over all
+entry points; a last column counts what must not be. Exits with 1 if there is any of that.
+`tests/faults` asserts the same.
 """
 
 import argparse
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "faults"))
 
@@ -20,6 +22,25 @@ from langchain_groundedness.testing import FAULTS, FaultyServer
 
 _ENDS = ("right", "unchecked", "released", "marked", "held")
 _HEAD = ("fault", "what happens", "rate", "checks", *_ENDS, "wrong", "slowest, s")
+_BEGIN, _END = "<!-- benchmarks/faults.py writes from here -->", "<!-- to here -->"
+
+
+class _Row(NamedTuple):
+    """What one fault did at one rate, at all entry points."""
+
+    fault: str | None
+    rate: float
+    checks: int
+    ends: Counter[str]
+    wrong: tuple[str, ...]
+    slowest: float
+
+    def told(self) -> str:
+        """Give the row of the table."""
+        what = FAULTS[self.fault].what if self.fault else "nothing"
+        counts = [self.ends[end] for end in _ENDS]
+        told = (f"{self.rate:.0%}", self.checks, *counts, len(self.wrong), f"{self.slowest:.1f}")
+        return _row([self.fault or "none", what, *told])
 
 
 def main() -> int:
@@ -27,35 +48,71 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rates", type=float, nargs="+", default=[0.0, *RATES])
     parser.add_argument("--faults", nargs="+", default=list(FAULTS), choices=list(FAULTS))
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
     given = parser.parse_args()
+    if given.write is not None:
+        _parts(given.write)  # so that a page without a place for it is heard of before
     logging.disable(logging.WARNING)
-    print(f"{len(ENTRIES)} entry points: {', '.join(ENTRIES)}\n")
-    print(_row(_HEAD))
-    print(_row(["---"] * len(_HEAD)))
-    wrong = 0
+    lines, rows = [], []
+    for line in (_row(_HEAD), _row(["---"] * len(_HEAD))):
+        lines.append(line)
+        print(line, flush=True)
+    for row in _rows(given.faults, given.rates):
+        rows.append(row)
+        lines.append(row.told())
+        print(lines[-1], flush=True)
+        for text in row.wrong:
+            print(f"{row.fault} at {row.rate:.0%}: {text}", file=sys.stderr)
+    summary = _summary(rows)
+    print(f"\n{summary}")
+    if given.write is not None:
+        before, after = _parts(given.write)
+        table = "\n".join([_BEGIN, "", summary, "", *lines, "", _END])
+        given.write.write_text(f"{before}{table}{after}", encoding="utf-8")
+    return 1 if any(row.wrong for row in rows) else 0
+
+
+def _rows(faults: Sequence[str], rates: Sequence[float]) -> Iterator[_Row]:
     with FaultyServer(judge()) as server:
         models = Models(server)
-        for name, rate in _pairs(given.faults, given.rates):
+        for name, rate in _pairs(faults, rates):
             cells = [cell(server, models, entry, name, rate) for entry in ENTRIES]
-            ends = sum((found.ends for found in cells), Counter[str]())
-            bad = [text for found in cells for text in found.wrong]
-            wrong += len(bad)
-            slowest = max(found.seconds for found in cells)
-            what = FAULTS[name].what if name else "nothing"
-            counts = [ends[end] for end in _ENDS]
-            print(
-                _row([name or "none", what, rate, len(cells), *counts, len(bad), f"{slowest:.2f}"]),
-                flush=True,
+            yield _Row(
+                name,
+                rate,
+                len(cells),
+                sum((found.ends for found in cells), Counter[str]()),
+                tuple(text for found in cells for text in found.wrong),
+                max(found.seconds for found in cells),
             )
-            for text in bad:
-                print(f"{name} at {rate}: {text}", file=sys.stderr)
-    return 1 if wrong else 0
 
 
 def _pairs(names: Sequence[str], rates: Sequence[float]) -> Iterator[tuple[str | None, float]]:
     if 0.0 in rates:
         yield None, 0.0
     yield from ((name, rate) for name in names for rate in rates if rate)
+
+
+def _summary(rows: Iterable[_Row]) -> str:
+    rows = list(rows)
+    ends = sum((row.ends for row in rows), Counter[str]())
+    checks, faults = sum(row.checks for row in rows), len({row.fault for row in rows} - {None})
+    counts = ", ".join(f"{ends[end]} {end}" for end in _ENDS)
+    return (
+        f"{checks} checks: {faults} faults at {len(ENTRIES)} entry points. Claims and sentences: "
+        f"{counts}; {sum(len(row.wrong) for row in rows)} ended wrong. The slowest check took "
+        f"{max(row.slowest for row in rows):.1f} s."
+    )
+
+
+def _parts(page: Path) -> tuple[str, str]:
+    """Give what stands before and behind the place of the table."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    before, begun, rest = text.partition(_BEGIN)
+    _, ended, after = rest.partition(_END)
+    if not begun or not ended:
+        sys.exit(f"{page} needs the lines {_BEGIN!r} and {_END!r} around the table")
+    return before, after
 
 
 def _row(values: Sequence[object]) -> str:

@@ -25,6 +25,7 @@ from langchain_groundedness.exceptions import (
     InputFormatError,
     MissingDependencyError,
     ModelFileError,
+    ModelTimeoutError,
     OutputParsingError,
     ReviewConflictError,
     VerificationError,
@@ -34,6 +35,7 @@ from langchain_groundedness.inputs import CheckInput, read_input
 from langchain_groundedness.policy import DecisionPolicy, DecisionRule
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
+from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.types import (
     Action,
@@ -264,6 +266,7 @@ __all__ = [
     "LabelAgreement",
     "MissingDependencyError",
     "ModelFileError",
+    "ModelTimeoutError",
     "OnContradicted",
     "OnUnverifiable",
     "OutputParsingError",
@@ -294,6 +297,7 @@ __all__ = [
     "ScoredClaim",
     "SemanticSimilarityEvaluator",
     "SentenceClaimExtractor",
+    "SinglePassJudge",
     "Slice",
     "SourceClaim",
     "Stage",

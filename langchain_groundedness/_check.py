@@ -12,8 +12,9 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness._causes import cause
 from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
+from langchain_groundedness._judging import judging, sentences_of
 from langchain_groundedness._steps import CheckState, Step, UnexpectedReplyError, replies_of
-from langchain_groundedness.claims import ClaimExtractor, SentenceClaimExtractor
+from langchain_groundedness.claims import ClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import NO_DOCUMENTS, CheckInput, no_documents
 from langchain_groundedness.policy import DecisionPolicy
@@ -52,6 +53,9 @@ class Check:
     trust_threshold: float
     policy: DecisionPolicy
     raise_on_failure: bool
+    single_pass: Runnable[VerificationTask, list[ClaimVerdict]] | None = None
+    """Finds and judges the claims of a whole answer in one; extractor and verifier are then for
+    what is checked sentence by sentence, and for edits."""
 
     @property
     def judges_together(self) -> bool:
@@ -77,6 +81,11 @@ class Check:
         first: Runnable[Any, CheckState] = RunnableLambda(
             lambda value: CheckState(source=read(value)), name="read_input"
         )
+        if self.single_pass is not None:
+            judge = judging(self, self.single_pass, limit=limit)
+            return (
+                first | judge | self.editing(limit=limit) if self.edits_answers else first | judge
+            )
         return first | self.extracting(limit=limit) | self.verifying(limit=limit)
 
     def extracting(
@@ -182,10 +191,7 @@ class Check:
         reason = f"claim extraction failed ({_cause(error)})"
         if self.raise_on_failure:
             raise VerificationError(reason) from error
-        answer = state.source.answer
-        whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
-        claims = SentenceClaimExtractor().invoke(self.extraction(state) or answer) or whole
-        return replace(state, claims=tuple(claims), failure=reason)
+        return replace(state, claims=tuple(sentences_of(state.source.answer)), failure=reason)
 
     def verification(self, state: CheckState) -> VerificationTask | None:
         """Ask for verdicts on the first `max_claims` claims, if there is anything to read."""

@@ -1,10 +1,15 @@
-"""The schema that LangChain shows for the input of a check."""
+"""What a check accepts: the schema that LangChain shows, and what reads it."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-__all__ = ["GroundednessInput"]
+from langchain_groundedness._labels import LABELS
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.inputs import CheckInput, read_input
+
+__all__ = ["GroundednessInput", "reader"]
 
 
 class GroundednessInput(BaseModel):
@@ -18,3 +23,33 @@ class GroundednessInput(BaseModel):
     risk_tier: str | None = None
     retrieval_score: float | None = None
     """These three are for the policy."""
+
+
+def reader(
+    owner: str, context_extractor: Callable[[Any], Any] | None, given: Mapping[str, Any]
+) -> Callable[[Any], CheckInput]:
+    """Make what reads the inputs of a check.
+
+    Args:
+        owner: Who checks, for errors.
+        context_extractor: Turns an input of any shape into one that is accepted.
+        given: `documents`, `question` and labels of it, for inputs that carry none.
+
+    Returns:
+        The function from an input to question, answer and documents.
+
+    Raises:
+        ConfigurationError: Something else is given.
+    """
+    if unknown := set(given) - {"documents", "question", *LABELS}:
+        msg = (
+            f"{owner} got {sorted(unknown)}; besides the input and the config it "
+            f"accepts documents=, question=, {'=, '.join(LABELS)}=, for inputs that carry none"
+        )
+        raise ConfigurationError(msg)
+
+    def read(value: Any) -> CheckInput:
+        source = read_input(value, context_extractor=context_extractor)
+        return read_input({**dict(source), **given}) if given else source
+
+    return read

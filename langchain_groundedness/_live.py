@@ -75,6 +75,7 @@ class LiveCheck:
         *,
         gather: bool = False,
         removes: bool = False,
+        whole: bool = False,
     ) -> None:
         """Start with nothing read.
 
@@ -83,9 +84,11 @@ class LiveCheck:
             read: Reads a whole input.
             gather: Whether inputs make sense only as a whole.
             removes: Whether sentences may be removed, whatever the options of the check say.
+            whole: Whether a check that needs one call for a whole answer waits for it.
         """
         extractor = check.extractor
-        self._by_sentence = type(extractor) is SentenceClaimExtractor
+        waits = whole and check.single_pass is not None
+        self._by_sentence = type(extractor) is SentenceClaimExtractor and not waits
         self.jobs: deque[Job] = deque()
         """What can start, in order."""
         self.units: list[Unit] = []

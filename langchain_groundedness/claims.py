@@ -15,9 +15,10 @@ from typing_extensions import override
 from langchain_groundedness._checkable import may_be_skipped
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._replies import numbered_line, numbered_lines
+from langchain_groundedness._rewriting import known_stems, rewritings
 from langchain_groundedness._statements import sentence_claims
-from langchain_groundedness.evidence import locate_quote
 from langchain_groundedness.prompts import (
     EXTRACTION_PROMPT,
     ClaimLines,
@@ -28,7 +29,7 @@ from langchain_groundedness.prompts import (
 )
 from langchain_groundedness.structured import Flow, ModelCall, StructuredModel, adrive, drive, quiet
 from langchain_groundedness.types import Claim, ExtractionTask
-from langchain_groundedness.words import content_words, fold, stem
+from langchain_groundedness.words import content_words
 
 __all__ = ["ClaimExtractor", "ExtractionExample", "LLMClaimExtractor", "SentenceClaimExtractor"]
 
@@ -36,15 +37,6 @@ ClaimExtractor: TypeAlias = Runnable[ExtractionTask | str, list[Claim]]
 """Anything that finds the claims of an answer: ours, a chain of yours, a `RunnableLambda`."""
 
 _SKIP = re.compile(r"skip\W*", re.IGNORECASE)
-_COVERED = 0.5
-_WORD = re.compile(r"\w+")
-_NEGATION = re.compile(
-    r"\b(?:no|not|cannot|never|none|nobody|nothing|nowhere|neither|nor|without|hardly|rarely|seldom"
-    r"|barely|scarcely|fail(?:s|ed)?|lack(?:s|ed)?|unable|nicht|kein\w*|nie|ohne|pas|jamais|sans"
-    r"|non|nunca|sin|n\u00e3o|niet|geen|\u043d\u0435|\u043d\u0435\u0442)\b"
-    r"|n['\u2019]t\b|\u4e0d|\u6ca1|\u672a|\u7121|\u65e0|\u306a\u3044|\u307e\u305b\u3093",
-    re.IGNORECASE,
-)
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -136,6 +128,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
     same form of reply."""
     fallback: SkipValidation[ClaimExtractor] | None = Field(default_factory=SentenceClaimExtractor)
     """What to use when the model fails or its reply cannot be read; with `None` that raises."""
+    timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
@@ -193,8 +187,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
             _LOGGER.warning("claim extraction fell back to sentences: %s", type(exc).__name__)
             claims: list[Claim] = yield ModelCall(self.fallback, task)
             return claims
-        known = frozenset(map(stem, content_words(f"{task.answer} {task.question or ''}")))
-        return _claims(sentences, reply.lines, known=known)
+        return _claims(sentences, reply.lines, known=known_stems(task.answer, task.question))
 
     def _asking(self) -> StructuredModel[ClaimLines]:
         return StructuredModel[ClaimLines](
@@ -203,6 +196,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
             reply_schema=ClaimLines,
             name="extract_claims",
             from_text=_read_text,
+            timeout=self.timeout,
         )
 
     def _example_messages(self) -> list[BaseMessage]:
@@ -243,65 +237,19 @@ def _claims(
 ) -> list[Claim]:
     """Apply the lines of a reply to the sentences; `known` are the stems of answer and question."""
     skipped: set[int] = set()
-    rewritten: dict[int, list[str]] = {}
+    lines_of: dict[int, list[str]] = {}
     for number, text in filter(None, map(numbered_line, lines)):
         if _SKIP.fullmatch(text):
             skipped.add(number)
         else:
-            rewritten.setdefault(number, []).append(text)
+            lines_of.setdefault(number, []).append(text)
     claims: list[Claim] = []
     for number, sentence in enumerate(sentences, 1):
-        if number in rewritten:
-            claims.extend(_rewritten(sentence, rewritten[number], known))
+        if number in lines_of:
+            claims.extend(rewritings(sentence, lines_of[number], known))
         elif number not in skipped or not may_be_skipped(sentence.text):
             claims.append(sentence)
     return [claim.model_copy(update={"id": f"c{place}"}) for place, claim in enumerate(claims, 1)]
-
-
-def _rewritten(sentence: Claim, texts: Iterable[str], known: frozenset[str]) -> list[Claim]:
-    """Make claims of what the model wrote for a sentence.
-
-    A text about something else is dropped. The sentence is kept beside the texts if they may say
-    less than it, or the opposite, so that no rewriting hides a statement.
-    """
-    words = content_words(sentence.text)
-    kept = [t for t in dict.fromkeys(texts) if not words or words & content_words(t)]
-    claims = [_located(sentence, text) for text in kept]
-    if _loses_words(sentence.text, kept, known) or _negations_differ(sentence.text, kept):
-        claims.append(sentence)
-    return claims
-
-
-def _loses_words(sentence: str, texts: Sequence[str], known: frozenset[str]) -> bool:
-    """Tell whether a number, a name or most words are in no text, or a word was exchanged.
-
-    What a text adds should come from elsewhere in the answer or from the question. A word that
-    stands nowhere there, where one of the sentence is missing, may be its opposite.
-    """
-    words = frozenset(map(stem, content_words(sentence)))
-    written = frozenset(stem(word) for text in texts for word in content_words(text))
-    lost = words - written
-    names = {stem(fold(word)) for word in _WORD.findall(sentence)[1:] if word[:1].isupper()}
-    numbers = {word for word in words if any(map(str.isdigit, word))}
-    if lost & (numbers | names) or len(lost) > (1 - _COVERED) * len(words):
-        return True
-    return bool(lost) and bool(written - known)
-
-
-def _negations_differ(sentence: str, texts: Sequence[str]) -> bool:
-    """Tell whether texts say less often than their sentence that something is not, or newly so."""
-    before = len(_NEGATION.findall(sentence))
-    after = sum(len(_NEGATION.findall(text)) for text in texts)
-    return after < before or (after > 0 and before == 0)
-
-
-def _located(sentence: Claim, text: str) -> Claim:
-    start, end = sentence.start, sentence.end
-    as_written = start is not None and end == start + len(sentence.text)  # no markup between
-    found = locate_quote(text, sentence.text) if as_written else None
-    if found is not None and start is not None:
-        start, end = start + found[0], start + found[1]
-    return Claim(id=sentence.id, text=text, start=start, end=end)
 
 
 def _as_lines(example: ExtractionExample) -> str:

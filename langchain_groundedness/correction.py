@@ -22,6 +22,7 @@ from langchain_groundedness._edits import (
     without_overlaps,
 )
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._replies import numbered_line, numbered_lines
 from langchain_groundedness._telemetry import caught
 from langchain_groundedness.prompts import (
@@ -87,6 +88,8 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.CORRECTION_PROMPT`; it must have the same variables and ask for the
     same form of reply."""
+    timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @field_validator("marker")
     @classmethod
@@ -176,6 +179,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
             reply_schema=CorrectionLines,
             name="correct_claims",
             from_text=_read_text,
+            timeout=self.timeout,
         )
         values = {
             "evidence": fence("evidence", "\n".join(map(fold_space, quotes))),

@@ -8,6 +8,7 @@ GroundednessError
 │   └── ModelFileError        a file of the embedded verifier's model is missing or damaged
 ├── InputFormatError          also ValueError: an input shape that cannot be read; .keys
 ├── MissingDependencyError    also ImportError: names the extra to install
+├── ModelTimeoutError         also TimeoutError: a model's reply did not come in time; .seconds
 ├── OutputParsingError        a model answered outside its schema; .raw, .prompt_name
 └── VerificationError         a check could not run; .claim_ids
     └── EvaluationError       rows of an evaluation failed; .row_ids, .result
@@ -30,6 +31,7 @@ __all__ = [
     "InputFormatError",
     "MissingDependencyError",
     "ModelFileError",
+    "ModelTimeoutError",
     "OutputParsingError",
     "ReviewConflictError",
     "VerificationError",
@@ -140,6 +142,31 @@ class InputFormatError(GroundednessError, ValueError):
 
 class MissingDependencyError(GroundednessError, ImportError):
     """An optional package is needed; the message holds the install command."""
+
+
+class ModelTimeoutError(GroundednessError, TimeoutError):
+    """A model did not reply in the time that it was given.
+
+    Attributes:
+        seconds: How long it was waited for at most.
+    """
+
+    def __init__(self, seconds: float, *, abandoned: int = 0) -> None:
+        """Say how long it was waited for.
+
+        Args:
+            seconds: How long.
+            abandoned: How many earlier calls are still going on though their time is up, if that
+                is why the model was not asked at all.
+        """
+        msg = f"the model did not reply within {seconds:g} s (see timeout=)"
+        if abandoned:
+            msg = (
+                f"the model was not asked: {abandoned} earlier calls of models are still going on "
+                f"though their time is up; await the check, or give the model's client a timeout"
+            )
+        super().__init__(msg)
+        self.seconds = seconds
 
 
 class OutputParsingError(GroundednessError):

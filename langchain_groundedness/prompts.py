@@ -24,6 +24,7 @@ __all__ = [
     "EXTRACTION_PROMPT",
     "LABEL_PROMPT",
     "QUERY_PROMPT",
+    "SINGLE_PASS_PROMPT",
     "VERIFICATION_PROMPT",
     "ClaimLines",
     "CorrectionLines",
@@ -105,6 +106,33 @@ C3: unverifiable | no price is given""",
 )
 """Variables: `evidence` (numbered sentences, fenced), `claims` (numbered, fenced); optional:
 `question`. The evidence comes first, so that calls over the same evidence share a cached prefix."""
+
+SINGLE_PASS_PROMPT = ChatPromptTemplate.from_messages(
+    [
+        (
+            "system",
+            "You check an answer against evidence, and only against it. "
+            + DATA_RULE
+            + """
+For each sentence of the answer, in order, name the evidence sentences that decide it and judge it:
+supported: they state every part of it, or it follows from them
+contradicted: they say otherwise; add the correct value and a short reason
+unverifiable: neither; add a short reason
+skip: nothing in it can be checked: greeting, question, heading, opinion, refusal
+Reply with one line per sentence in this form, reasons in the language of the answer:
+S1: [4] [5] supported
+S2: [9] contradicted | 1987 | founded in 1987, not 1990
+S3: skip
+A sentence that needs its context or makes several statements gets one line per statement, which \
+stands in parentheses: names instead of pronouns, nothing added or left out:
+S4 (Ann Roe founded Acme): [2] supported
+S4 (Ann Roe lives in Oslo): unverifiable | no place is given""",
+        ),
+        ("human", "{evidence}\n{question}{answer}"),
+    ]
+)
+"""Variables: `evidence` (numbered sentences, fenced), `answer` (numbered sentences, fenced);
+optional: `question`. The evidence comes first, as in `VERIFICATION_PROMPT`."""
 
 LABEL_PROMPT = ChatPromptTemplate.from_messages(
     [

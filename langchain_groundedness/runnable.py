@@ -23,33 +23,27 @@ from pydantic import (
 )
 from typing_extensions import override
 
+from langchain_groundedness._assembled import assembled, refuse_clashes
 from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
-from langchain_groundedness._input_schema import GroundednessInput
+from langchain_groundedness._input_schema import GroundednessInput, reader
 from langchain_groundedness._interruptions import exceptions_at_most
-from langchain_groundedness._labels import LABELS
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._options import AnyRunnable, OptionsAlone
+from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._recording import Recorder
 from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
 from langchain_groundedness._transform import atransformed, transformed
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.claims import (
-    ClaimExtractor,
-    LLMClaimExtractor,
-    SentenceClaimExtractor,
-)
-from langchain_groundedness.correction import Corrector
-from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.inputs import CheckInput, read_input
+from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.types import (
     GroundednessResult,
     GroundednessResultChunk,
     OnContradicted,
     OnUnverifiable,
 )
-from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
 
 __all__ = ["GroundednessRunnable"]
 
@@ -83,6 +77,9 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     model: AnyRunnable | None = None
     """Chat model that extracts and judges claims; `None` for the embedded verifier."""
+    model_timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
+    `None` leaves it to the model's client. Stages of your own have options of their own."""
     extractor: AnyRunnable | None = None
     """Finds the claims; by default the model, or sentences where there is no model."""
     verifier: AnyRunnable | None = None
@@ -106,6 +103,9 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     """Turns an input of any shape into one that is accepted."""
     examples: Sequence[Any] | None = None
     """Few-shot examples for the extraction by the model."""
+    single_pass: bool | SinglePassJudge = False
+    """Whether the model finds and judges the claims in one call, not in two; or the judge that
+    does. `stream` and `transform` then wait for the whole answer; a guard asks per sentence."""
     audit_log: AuditLog | None = Field(default=None, exclude=True)
     """Gets a record of each decision. It is not saved with the checker."""
 
@@ -113,15 +113,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
-        if self.examples is not None and (self.model is None or self.extractor is not None):
-            msg = (
-                "examples are for the extraction by the model: give model=, and no extractor= "
-                "(an extractor of your own takes its examples itself)"
-            )
-            raise ValueError(msg)
-        if self.on_contradicted == "block" and self.policy.at_most != "block":
-            msg = f"on_contradicted='block' and a policy with at_most={self.policy.at_most!r} clash"
-            raise ValueError(msg)
+        refuse_clashes(self)
         return self
 
     @override
@@ -281,19 +273,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def check(self) -> Check:
         """The steps and options in force, with the defaults filled in."""
         if self._check is None:
-            model = self.model
-            self._check = Check(
-                extractor=self.extractor or self._default_extractor(),
-                verifier=self.verifier
-                or (EmbeddedVerifier() if model is None else LLMVerifier(model=model)),
-                corrector=self.corrector or Corrector(model=model),
-                max_claims=self.max_claims,
-                on_contradicted=self.on_contradicted,
-                on_unverifiable=self.on_unverifiable,
-                trust_threshold=self.trust_threshold,
-                policy=self._policy(),
-                raise_on_failure=self.raise_on_failure,
-            )
+            self._check = assembled(self)
         return self._check
 
     def live(self, *, removes: bool = False, **given: Any) -> LiveCheck:
@@ -306,31 +286,17 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         Returns:
             The check, to be fed by a driver.
         """
+        return self._live(given, removes=removes)
+
+    def _live(
+        self, given: dict[str, Any], *, removes: bool = False, whole: bool = False
+    ) -> LiveCheck:
         gather = self.context_extractor is not None
-        return LiveCheck(self.check, self._reader(**given), gather=gather, removes=removes)
-
-    def _default_extractor(self) -> ClaimExtractor:
-        if self.model is None:
-            return SentenceClaimExtractor()
-        return LLMClaimExtractor(model=self.model, examples=self.examples)
-
-    def _policy(self) -> DecisionPolicy:
-        blocks = self.on_contradicted == "block"
-        return self.policy.model_copy(update={"contradicted": "block"}) if blocks else self.policy
+        reader = self._reader(**given)
+        return LiveCheck(self.check, reader, gather=gather, removes=removes, whole=whole)
 
     def _reader(self, **given: Any) -> Callable[[Any], CheckInput]:
-        if unknown := set(given) - {"documents", "question", *LABELS}:
-            msg = (
-                f"{type(self).__name__} got {sorted(unknown)}; besides the input and the config it "
-                f"accepts documents=, question=, {'=, '.join(LABELS)}=, for inputs that carry none"
-            )
-            raise ConfigurationError(msg)
-
-        def read(value: Any) -> CheckInput:
-            source = read_input(value, context_extractor=self.context_extractor)
-            return read_input({**dict(source), **given}) if given else source
-
-        return read
+        return reader(type(self).__name__, self.context_extractor, given)
 
     @property
     def _recorder(self) -> Recorder:
@@ -383,7 +349,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         **given: Any,
     ) -> Iterator[GroundednessResultChunk]:
         pending = self._recorder.begin(run_manager, config)
-        yield from run_pieces(self.live(**given), pieces, config, pending)
+        yield from run_pieces(self._live(given, whole=True), pieces, config, pending)
 
     async def _agrow(
         self,
@@ -392,7 +358,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         config: RunnableConfig,
         **given: Any,
     ) -> AsyncGenerator[GroundednessResultChunk]:
-        pending, live = self._recorder.begin(run_manager, config), self.live(**given)
+        pending, live = self._recorder.begin(run_manager, config), self._live(given, whole=True)
         async with aclosing(arun_pieces(live, pieces, config, pending)) as chunks:
             async for chunk in chunks:
                 yield chunk

@@ -14,6 +14,7 @@ from langchain_groundedness.policy import (
 )
 from langchain_groundedness.query import LLMQueryClassifier, RunnableQueryClassifier
 from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.verifiers import (
     CascadeVerifier,
@@ -81,6 +82,7 @@ def load_arguments(*classes: type) -> dict[str, Any]:
             Range,
             RunnableQueryClassifier,
             SentenceClaimExtractor,
+            SinglePassJudge,
             Stage,
             *classes,
         ],

@@ -11,7 +11,9 @@ and `ainvoke` only carry the calls out.
 """
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from langchain_core.callbacks import (
@@ -32,6 +34,7 @@ from typing_extensions import override
 
 from langchain_groundedness._defused import defused
 from langchain_groundedness._learnt import learn, recall
+from langchain_groundedness._patience import Budget, awithin, within
 from langchain_groundedness._replies import (
     complete_lines,
     declined,
@@ -72,6 +75,19 @@ class ModelCall(NamedTuple):
 
     runnable: Runnable[Any, Any]
     input: Any
+    seconds: float | None = None
+    """How long to wait for what it returns; `None` for as long as it takes."""
+    options: Mapping[str, Any] = MappingProxyType({})
+    """More arguments of the call."""
+
+    def bound(self, way: str, config: RunnableConfig) -> Callable[[], Any]:
+        """Bind all but the time to the method that makes the call.
+
+        Args:
+            way: Name of the method.
+            config: Config for the call.
+        """
+        return partial(getattr(self.runnable, way), self.input, config, **self.options)
 
 
 class ModelRefusedError(OutputParsingError):
@@ -96,7 +112,7 @@ def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
         call = next(flow)
         while True:
             try:
-                reply = call.runnable.invoke(call.input, config)
+                reply = within(call.seconds, call.bound("invoke", config))
             except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
                 call = flow.throw(exc)
             else:
@@ -119,7 +135,7 @@ async def adrive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
         call = next(flow)
         while True:
             try:
-                reply = await call.runnable.ainvoke(call.input, config)
+                reply = await awithin(call.seconds, call.bound("ainvoke", config))
             except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
                 call = flow.throw(exc)
             else:
@@ -163,51 +179,60 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     usable: Callable[[ReplyT], bool] | None = None
     """Tells whether a reply that fits the schema makes sense; one that does not is asked for again
     in plain form, where models that lose the thread inside a schema do better."""
+    timeout: float | None = None
+    """Seconds to wait for a reply of the model."""
+    plain: bool = False
+    """Whether to ask in plain form from the start, without a schema; needs `from_text`."""
 
     _built: dict[int, Runnable[Any, Any] | None] = PrivateAttr(default_factory=dict)
     """By place on the ladder: what asks the model there, which takes longer to make than to use."""
 
     @override
     def invoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **_: Any
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> ReplyT:
-        return self._call_with_config(self._ask, input, config)
+        return self._call_with_config(self._ask, input, config, **kwargs)
 
     @override
     async def ainvoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **_: Any
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> ReplyT:
-        return await self._acall_with_config(self._aask, input, config)
+        return await self._acall_with_config(self._aask, input, config, **kwargs)
 
     def _ask(
         self,
         values: dict[str, Any],
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
+        *,
+        budget: Budget | None = None,
     ) -> ReplyT:
         config = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self._flow(values), config)
+        return drive(self._flow(values, budget), config)
 
     async def _aask(
         self,
         values: dict[str, Any],
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
+        *,
+        budget: Budget | None = None,
     ) -> ReplyT:
         config = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self._flow(values), config)
+        return await adrive(self._flow(values, budget), config)
 
-    def _flow(self, values: dict[str, Any]) -> Flow[ReplyT]:
+    def _flow(self, values: dict[str, Any], budget: Budget | None) -> Flow[ReplyT]:
         messages = self.prompt.format_messages(**values)
-        raw = yield from self._first_reply(messages)
-        reply = self._read(raw)
-        if reply is None:
-            raw = yield ModelCall(self.model, [*messages, *self._second_request(raw)])
-            reply = self._read(raw)
+        raw = yield from self._first_reply(messages, budget)
+        reply, problem = self._read(raw), "and no call was left for a second attempt"
+        if reply is None and (budget is None or budget.take()):
+            again = [*messages, *self._second_request(raw)]
+            raw = yield ModelCall(self.model, again, self.timeout)
+            reply, problem = self._read(raw), "nor does its second attempt"
             if reply is not None:
-                learn(self.model, _SUBJECT, len(_RUNGS) - 1)
+                self._learn(_SUBJECT, len(_RUNGS) - 1)
         if reply is None:
-            msg = f"the model's reply to {self.name!r} does not fit, nor does its second attempt"
+            msg = f"the model's reply to {self.name!r} does not fit, {problem}"
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
         return reply
 
@@ -218,17 +243,17 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         would give the same reply.
         """
         form = _RUNGS[-1].instruct(self.reply_schema, self.from_text is not None)
-        if recall(self.model, _SUBJECT) != len(_RUNGS) - 1:
+        if self._proven != len(_RUNGS) - 1:
             return form
         complaint = "That is not the form that was asked for. Give the reply in that form."
         return [AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
 
-    def _first_reply(self, messages: Sequence[BaseMessage]) -> Flow[Any]:
+    def _first_reply(self, messages: Sequence[BaseMessage], budget: Budget | None) -> Flow[Any]:
         """Climb down the ladder until the model takes the call; remember where that was.
 
         A form that failed once, for what may have been a bad minute of the server, is tried again.
         """
-        proven = recall(self.model, _SUBJECT)
+        proven = self._proven
         place, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
         while True:
             rung = _RUNGS[place]
@@ -240,7 +265,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
                 continue
             asked = [*messages, *rung.instruct(self.reply_schema, self.from_text is not None)]
             try:
-                raw = yield ModelCall(runnable, asked)
+                raw = yield ModelCall(runnable, asked, self.timeout)
             except Exception as exc:
                 if declined(exc):
                     raise self._refusal(None) from exc
@@ -248,10 +273,22 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
                 if raw is None:
                     if proven is not None or rung is _RUNGS[-1] or not unsupported(exc):
                         raise
+                    if budget is not None and not budget.take():
+                        raise
                     place, sure = place + 1, sure and (failed or not _may_pass(exc))
                     continue
-            learn(self.model, _SUBJECT if sure else _FAILED, place)
+            self._learn(_SUBJECT if sure else _FAILED, place)
             return raw
+
+    @property
+    def _proven(self) -> int | None:
+        """The step of the ladder that is known to work; when asked for it plainly, the last."""
+        return len(_RUNGS) - 1 if self.plain else recall(self.model, _SUBJECT)
+
+    def _learn(self, subject: str, place: int) -> None:
+        """Remember what worked, unless nothing else was tried."""
+        if not self.plain:
+            learn(self.model, subject, place)
 
     def _refusal(self, raw: Any) -> ModelRefusedError:
         msg = f"the model refused to answer {self.name!r}"

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent / PACKAGE
 LAYERS = (
     ("types", "exceptions"),
     ("words", "sentences", "evidence", "scoring", "policy", "prompts", "structured", "inputs"),
-    ("claims", "verifiers", "correction", "query"),
+    ("claims", "verifiers", "correction", "query", "single_pass"),
     (
         "runnable",
         "serialization",

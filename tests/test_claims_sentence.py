@@ -324,9 +324,9 @@ def test_spans_lie_in_the_answer_in_order_and_hold_something(answer: str) -> Non
     ["It rose. ", "x ", " ", "[", "*a ", "_ ", "<a ", "?)", "> ", "is a ", "| a ", "A is a b, "],
 )
 def test_a_large_answer_is_read_in_bounded_time(unit: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     SentenceClaimExtractor().invoke("A" + unit * (200_000 // len(unit)))
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_an_unknown_option_is_refused() -> None:

@@ -164,9 +164,9 @@ def test_ten_thousand_documents_and_a_megabyte_pack_quickly() -> None:
 
     many = [Document(page_content=f"Document {n} says so.") for n in range(10_000)]
     large = Document(page_content="It rose by 3.5% in May. Then it fell. " * 26_000)
-    begin = time.perf_counter()
+    begin = time.process_time()
     EvidencePacker(max_tokens=400, count_tokens=count).pack([*many, large])
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert calls < 5 * len(large.page_content)
 
 
@@ -244,9 +244,9 @@ def test_what_does_not_stand_there_is_not_found(quote: str, text: str) -> None:
     ],
 )
 def test_a_megabyte_is_searched_in_bounded_time(quote: str, text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     locate_quote(quote, text)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_a_changed_quote_is_found_in_a_megabyte() -> None:

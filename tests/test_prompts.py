@@ -13,6 +13,7 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.prompts import (
     EXTRACTION_PROMPT,
     LABEL_PROMPT,
+    SINGLE_PASS_PROMPT,
     VERIFICATION_PROMPT,
     check_prompt,
     fence,
@@ -45,6 +46,16 @@ def test_verification_prompt_reads(snapshot: SnapshotAssertion) -> None:
         evidence=fence("evidence", EVIDENCE),
         question=question_part("What about Rome?"),
         claims=fence("claims", "1: Rome is in Italy.\n2: Rome has two metro lines."),
+    )
+    assert filled == snapshot
+
+
+@pytest.mark.usefixtures("fixed_key")
+def test_single_pass_prompt_reads(snapshot: SnapshotAssertion) -> None:
+    filled = SINGLE_PASS_PROMPT.format(
+        evidence=fence("evidence", EVIDENCE),
+        question=question_part("What about Rome?"),
+        answer=fence("answer", "S1: Sure!\nS2: It has two metro lines."),
     )
     assert filled == snapshot
 

@@ -167,6 +167,6 @@ def test_a_megabyte_is_split_within_seconds(unit: str) -> None:
 
 
 def seconds_to_split(text: str) -> float:
-    begin = time.perf_counter()
+    begin = time.process_time()
     split_sentences(text)
-    return time.perf_counter() - begin
+    return time.process_time() - begin

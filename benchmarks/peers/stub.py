@@ -177,7 +177,7 @@ def ours(r):
     if "You prepare an answer for fact checking." in r.system:
         # Each sentence of a sample is one statement that can be understood alone.
         return {"lines": []} if "lines" in r.props else "none"
-    if "You check claims against evidence" in r.system:
+    if "You check an answer against evidence" in r.system or "You check claims" in r.system:
         lines = list(our_verdicts(r))
         return {"lines": lines} if "lines" in r.props else "\n".join(lines)
     if "Is the statement supported by the evidence?" in r.user and r.claims:
@@ -186,22 +186,22 @@ def ours(r):
 
 
 def our_verdicts(r):
-    """One line per claim shown, with the number of the evidence sentence if it was shown too."""
+    """One line per claim or sentence shown, with the number of the evidence sentence if shown."""
     numbered = re.findall(r"^(\d+) (.*)$", r.user, re.MULTILINE)
     evidence = {text: number for number, text in numbered}
-    shown = re.search(r"<claims (\w+)>\n(.*)\n</claims \1>", r.user, re.DOTALL)
+    shown = re.search(r"<(claims|answer) (\w+)>\n(.*)\n</\1 \2>", r.user, re.DOTALL)
     gold = {c["text"]: c for c in r.sample["claims"]}
-    for number, text in re.findall(r"^C(\d+): (.*)$", shown[2], re.MULTILINE):
+    for number, text in re.findall(r"^([CS]\d+): (.*)$", shown[3], re.MULTILINE):
         c = gold[text]
         place = evidence.get(c["evidence"])
         if place is None:
-            yield f"C{number}: unverifiable | The evidence does not mention it."
+            yield f"{number}: unverifiable | The evidence does not mention it."
         elif ok(c):
-            yield f"C{number}: [{place}] supported"
+            yield f"{number}: [{place}] supported"
         else:
             old = text.split()
             value = " ".join(w for w in c["correction"].split() if w not in old).rstrip(".")
-            yield f"C{number}: [{place}] contradicted | {value} | The evidence gives another value."
+            yield f"{number}: [{place}] contradicted | {value} | The evidence gives another value."
 
 
 HANDLERS = [

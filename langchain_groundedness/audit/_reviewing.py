@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from langchain_groundedness.audit.record import AuditRecord, ReviewAction, ReviewStatus
 from langchain_groundedness.exceptions import ConfigurationError, ReviewConflictError
@@ -27,6 +27,18 @@ _CLOSED = {
     "status": get_args(ReviewStatus),
 }
 _OPEN = ("query_class", "risk_tier", "model", "thread_id", "text")
+
+
+class Placed(Protocol):
+    """What has a place in the order of records."""
+
+    @property
+    def time(self) -> datetime:
+        """The moment."""
+
+    @property
+    def id(self) -> str:
+        """The id, which orders what is of the same moment."""
 
 
 def require_limit(limit: int) -> None:
@@ -144,11 +156,11 @@ def _require_moment(name: str, moment: object) -> None:
         raise ConfigurationError(msg)
 
 
-def cursor(record: AuditRecord) -> str:
+def cursor(record: Placed) -> str:
     """Name the place behind a record.
 
     Args:
-        record: The record.
+        record: The record, or whatever has its time and id.
 
     Returns:
         What `place_in` reads.

@@ -33,7 +33,7 @@ from langchain_groundedness.audit._sql_schema import records, upgrade
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Review
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, require
 
-__all__ = ["Place", "Store", "conditions", "place_of", "reported"]
+__all__ = ["Place", "Row", "Store", "conditions", "place_of", "reported"]
 
 _BUSY_MS = 10_000
 _CONNECT_WITHIN = 5
@@ -92,6 +92,15 @@ def place_of(url: str) -> Place:
     path = Path(read.database).absolute()
     refuse_symlink(path, "the file of url")
     return Place(read, path)
+
+
+class Row(NamedTuple):
+    """One row, in order of time."""
+
+    time: datetime
+    id: str
+    record: AuditRecord | None
+    """`None` if what is there is damaged, or of a newer version."""
 
 
 class Store:
@@ -164,8 +173,8 @@ class Store:
         limit: int,
         after: tuple[datetime, str] | None,
         newest_first: bool,
-    ) -> list[AuditRecord]:
-        """Read records in order of time.
+    ) -> list[Row]:
+        """Read rows in order of time.
 
         Args:
             where: Conditions.
@@ -174,15 +183,16 @@ class Store:
             newest_first: The order.
 
         Returns:
-            The records.
+            The rows.
         """
-        query = select(_rows.record, _rows.review, _rows.revision).where(*where)
+        query = select(_rows.time, _rows.id, _rows.record, _rows.review, _rows.revision)
+        query = query.where(*where)
         if after is not None:
             query = query.where(_beyond(after, newest_first=newest_first))
         order = [column.desc() if newest_first else column for column in (_rows.time, _rows.id)]
         with self._reading() as connection:
             found = connection.execute(query.order_by(*order).limit(limit)).all()
-        return [_read(*row) for row in found]
+        return [Row(moment, name, _read_if_whole(*rest)) for moment, name, *rest in found]
 
     def count(self, where: Sequence[ColumnElement[bool]]) -> int:
         """Count records."""
@@ -330,8 +340,19 @@ def _one(connection: Connection, record_id: str) -> AuditRecord | None:
 
 def _read(record: str, review: str, revision: int) -> AuditRecord:
     known = AuditRecord.from_json(record)
-    update = {"review": Review.model_validate(json.loads(review)), "revision": revision}
+    try:
+        update = {"review": Review.model_validate(json.loads(review)), "revision": revision}
+    except ValueError:
+        msg = "the review of an audit record is damaged"
+        raise AuditError(msg) from None  # the cause quotes it
     return known.model_copy(update=update)
+
+
+def _read_if_whole(record: str, review: str, revision: int) -> AuditRecord | None:
+    try:
+        return _read(record, review, revision)
+    except AuditError:
+        return None
 
 
 def _row(entry: AuditEntry) -> dict[str, Any]:

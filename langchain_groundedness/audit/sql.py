@@ -1,6 +1,7 @@
 """An audit log in a database, for many processes, with what reviewers and reports need."""
 
 import hashlib
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -40,6 +41,8 @@ __all__ = ["AuditPage", "SQLAuditLog"]
 
 _PAGE = 500
 
+logger = logging.getLogger("langchain_groundedness")
+
 
 class AuditPage(NamedTuple):
     """Some records, and where the next ones begin."""
@@ -47,6 +50,8 @@ class AuditPage(NamedTuple):
     records: tuple[AuditRecord, ...]
     next: str | None
     """For `after=` of the next call; `None` if there are no more."""
+    unreadable: tuple[str, ...] = ()
+    """Ids of records among these that are damaged, or of a newer version; `get` says how."""
 
 
 class SQLAuditLog(AuditLog):
@@ -214,7 +219,8 @@ class SQLAuditLog(AuditLog):
             newest_first: The order; the same for all pages.
 
         Returns:
-            The page. Records that come in while pages are read, and belong there, are on a later
+            The page. Records that cannot be read are left out, named in it, and counted in the
+            log. Records that come in while pages are read, and belong there, are on a later
             page or on none; none is on two.
 
         Raises:
@@ -235,12 +241,23 @@ class SQLAuditLog(AuditLog):
             thread_id=thread_id,
             text=text,
         )
-        with self._sql.reported("be read", self._place):
-            found = self._store.select(
-                where, limit=limit + 1, after=place_in(after), newest_first=newest_first
-            )
-        page = tuple(found[:limit])
-        return AuditPage(page, cursor(page[-1]) if len(found) > limit else None)
+        found: list[AuditRecord] = []
+        unreadable: list[str] = []
+        more = True
+        while more and len(found) < limit:
+            wanted = limit - len(found)
+            with self._sql.reported("be read", self._place):
+                rows = self._store.select(
+                    where, limit=wanted + 1, after=place_in(after), newest_first=newest_first
+                )
+            more, rows = len(rows) > wanted, rows[:wanted]
+            found += [row.record for row in rows if row.record is not None]
+            unreadable += [row.id for row in rows if row.record is None]
+            after = cursor(rows[-1]) if more else None
+        if unreadable:
+            told = (self._place, len(unreadable))
+            logger.warning("audit: of %s, %d record(s) cannot be read and were skipped", *told)
+        return AuditPage(tuple(found), after, tuple(unreadable))
 
     def _where(self, **filters: Any) -> Any:
         return self._sql.conditions(**checked_filters(filters))

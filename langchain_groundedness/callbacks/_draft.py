@@ -35,9 +35,9 @@ def can_draft(checker: object) -> bool:
     Returns:
         True if it finds claims sentence by sentence; a model reads the whole answer for them.
     """
-    return isinstance(checker, GroundednessRunnable) and isinstance(
-        checker.check.extractor, SentenceClaimExtractor
-    )
+    if not isinstance(checker, GroundednessRunnable) or checker.check.single_pass is not None:
+        return False
+    return isinstance(checker.check.extractor, SentenceClaimExtractor)
 
 
 class Draft:

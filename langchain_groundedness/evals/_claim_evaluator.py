@@ -71,6 +71,7 @@ class ClaimEvaluator(Evaluator, ABC):
         if self._made is None:
             self._made = GroundednessRunnable(
                 model=self.model,
+                model_timeout=self.model_timeout,
                 verifier=self.verifier,
                 extractor=self.extractor,
                 max_claims=self.max_claims,

@@ -20,7 +20,18 @@ __all__ = ["describe", "digest"]
 _MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 _SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "reasoning_effort")
 _OWN = "langchain_groundedness"
-_UNCOUNTED = frozenset({"name", "raise_on_failure", "progress_bar", "max_concurrency", "threads"})
+_UNCOUNTED = frozenset(
+    [
+        "name",
+        "raise_on_failure",
+        "progress_bar",
+        "max_concurrency",
+        "threads",
+        "timeout",
+        "model_timeout",
+        "retry_budget",
+    ]
+)
 _UNTOLD = re.compile(
     r"_key\b|apikey|secret|passw|credential|auth|cookie|headers?\b|(access|api|bearer|hf)_?token"
     r"|url\b|host\b|_base\b|endpoint|retries|timeout|stream|verbose|callbacks|cache|batch|chunk",

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
+from langchain_groundedness._patience import awithin, within
 from langchain_groundedness.structured import Flow, ModelCall
 
 __all__ = ["Gate"]
@@ -59,7 +60,7 @@ class Gate:
             call = next(flow)
             while True:
                 try:
-                    reply = yield ModelCall(_Guarded(call.runnable, self), call.input)
+                    reply = yield ModelCall(_Guarded(call, self), call.input)
                 except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
                     call = flow.throw(exc)
                 else:
@@ -100,18 +101,18 @@ class _Turnstile:
 
 
 class _Guarded(Runnable[Any, Any]):
-    """A runnable behind a gate; leaves no run of its own behind."""
+    """A call behind a gate, whose time begins when it is let through; leaves no run of its own."""
 
-    def __init__(self, runnable: Runnable[Any, Any], gate: Gate) -> None:
-        self._runnable = runnable
+    def __init__(self, call: ModelCall, gate: Gate) -> None:
+        self._call = call
         self._gate = gate
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         with self._gate._threads:  # noqa: SLF001  (both are one thing)
-            return self._runnable.invoke(input, config)
+            return within(self._call.seconds, self._call.bound("invoke", config or {}))
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         async with self._gate._tasks:  # noqa: SLF001  (as above)
-            return await self._runnable.ainvoke(input, config)
+            return await awithin(self._call.seconds, self._call.bound("ainvoke", config or {}))

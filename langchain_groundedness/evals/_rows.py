@@ -12,6 +12,7 @@ from typing_extensions import override
 from langchain_groundedness._causes import cause
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._options import OptionsAlone
+from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._usage import counted
 from langchain_groundedness.evals._gate import Gate
 from langchain_groundedness.evals.columns import read_row
@@ -45,6 +46,9 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
     """Show how far `run` is: on stderr, if that is a terminal and rich is installed."""
     max_concurrency: int = Field(default=32, ge=1)
     """Most rows at a time, if the config of the run does not say."""
+    model_timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of a model, where the evaluator asks one; a row that waits in
+    vain fails. `None` leaves it to the model's client."""
 
     @abstractmethod
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:

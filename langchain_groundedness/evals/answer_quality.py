@@ -71,6 +71,7 @@ class AnswerQualityEvaluator(Evaluator):
             prompt=self._prompt,
             reply_schema=QualityScores,
             name="judge_answer_quality",
+            timeout=self.model_timeout,
             usable=_in_range,
         )
         reply: QualityScores = yield ModelCall(ask, parts)

@@ -70,6 +70,7 @@ class AnswerRelevancyEvaluator(Evaluator):
             prompt=self._prompt,
             reply_schema=AnsweredQuestions,
             name="generate_questions",
+            timeout=self.model_timeout,
             usable=lambda reply: not reply.commits or bool(_asked(reply)),
         )
         values = {"count": str(self.questions), "answer": fence("answer", row.answer or "")}

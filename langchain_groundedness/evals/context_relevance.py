@@ -183,6 +183,7 @@ class ContextRelevanceEvaluator(Evaluator):
             prompt=self._prompt.partial(evidence=batch.shown),
             reply_schema=RelevantSentences,
             name="find_relevant_sentences",
+            timeout=self.model_timeout,
             from_text=_read_text,
             usable=partial(_readable, batch),
         )

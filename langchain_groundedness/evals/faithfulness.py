@@ -80,6 +80,7 @@ class FaithfulnessEvaluator(ClaimEvaluator):
             examples = self.examples or ()
             self._made = GroundednessRunnable(
                 model=self.model,
+                model_timeout=self.model_timeout,
                 verifier=self.verifier or self._taught_verifier(),
                 extractor=self.extractor,
                 max_claims=self.max_claims,
@@ -92,7 +93,7 @@ class FaithfulnessEvaluator(ClaimEvaluator):
         if not messages or self.model is None:
             return None
         prompt = FEW_SHOT_VERIFICATION_PROMPT.partial(examples=messages)
-        return LLMVerifier(model=self.model, prompt=prompt)
+        return LLMVerifier(model=self.model, prompt=prompt, timeout=self.model_timeout)
 
 
 def _details(result: GroundednessResult) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class RubricEvaluator(Evaluator):
             prompt=self._prompt,
             reply_schema=RubricScore,
             name="grade_by_rubric",
+            timeout=self.model_timeout,
             usable=partial(_is_level, self.rubric),
         )
         levels = (f"{level}: {fold_space(self.rubric[level])}" for level in sorted(self.rubric))

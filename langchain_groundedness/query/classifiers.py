@@ -33,6 +33,7 @@ from pydantic import (
 from typing_extensions import override
 
 from langchain_groundedness._options import AnyRunnable
+from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.prompts import QUERY_PROMPT, check_prompt, fence, fold_space
 from langchain_groundedness.query._base import ClosedSetClassifier
@@ -82,6 +83,8 @@ class LLMQueryClassifier(ClosedSetClassifier):
     shipped ones cannot say what your assistant is there for: name your subject in them."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.QUERY_PROMPT`; it must have the same variables and ask for a name."""
+    timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -103,6 +106,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
             reply_schema=_reply_schema(names),
             name="classify_query",
             from_text=lambda text: _read_text(text, names),
+            timeout=self.timeout,
         )
         lines = (f"{name}: {fold_space(text)}" for name, text in self.classes.items())
         values = {"classes": "\n".join(lines), "question": fence("question", query)}

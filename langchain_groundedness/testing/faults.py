@@ -202,6 +202,20 @@ def _trickle(connection: socket.socket, data: bytes) -> None:
     _until_the_client_leaves(connection)
 
 
+def _drip(connection: socket.socket, data: bytes) -> None:
+    for byte in data:
+        connection.sendall(bytes([byte]))
+        if select.select([connection], [], [], 0.02)[0]:
+            return
+    _until_the_client_leaves(connection)
+
+
+def _drip_body(connection: socket.socket, data: bytes) -> None:
+    head, end, body = data.partition(b"\r\n\r\n")
+    connection.sendall(head + end)
+    _drip(connection, body)
+
+
 def _reset(connection: socket.socket, data: bytes) -> None:
     connection.sendall(data[: len(data) * 2 // 3])
     # Lingering for no time makes closing a reset.
@@ -293,6 +307,18 @@ _ALL = (
     Fault("http_503", "HTTP 503", _status(503, "overloaded")),
     Fault("slow_first_byte", "no byte ever comes", _instead(delivery=_never), slow=True),
     Fault("slow_trickle", "a few bytes come, then no more", _instead(delivery=_trickle), slow=True),
+    Fault(
+        "drip",
+        "a byte of the response comes now and then, so that the client goes on waiting",
+        _instead(delivery=_drip_body),
+        slow=True,
+    ),
+    Fault(
+        "drip_of_headers",
+        "the same, from the first byte of the headers on",
+        _instead(delivery=_drip),
+        slow=True,
+    ),
     Fault("reset", "the connection is reset in the middle", _instead(delivery=_reset)),
     Fault("closed_early", "the connection ends in the middle", _instead(delivery=_cut)),
     Fault("not_http", "bytes of TLS where HTTP is spoken", _instead(delivery=_not_http)),

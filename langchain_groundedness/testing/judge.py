@@ -27,9 +27,10 @@ class KnownClaim(NamedTuple):
 class HonestJudge:
     """Answers the prompts of this package as a model would that makes no mistakes.
 
-    It reads what the prompts for extraction, verification (both strategies) and correction show
-    between their fences, and writes the lines that they ask for, inside a schema or plainly. A
-    claim that it does not know is unverifiable to it, and so is one whose evidence is not shown.
+    It reads what the prompts for extraction, verification (both strategies), the two in a single
+    pass, and correction show between their fences, and writes the lines that they ask for, inside
+    a schema or plainly. A claim that it does not know is unverifiable to it, and so is one whose
+    evidence is not shown.
 
     Example:
         >>> known = {"Rome is in Italy.": KnownClaim("supported", "Rome lies in Italy.")}
@@ -67,6 +68,8 @@ class HonestJudge:
             lines = list(self._verdicts(shown["claims"], shown.get("evidence", "")))
         elif "statements" in shown:
             lines = list(self._corrections(shown["statements"]))
+        elif "evidence" in shown:
+            lines = list(self._judged(shown.get("answer", ""), shown["evidence"]))
         else:
             lines = list(self._rewritings(shown.get("answer", "")))
         if request.form == "text":
@@ -77,16 +80,24 @@ class HonestJudge:
         return self._claims.get(claim, KnownClaim("unverifiable"))
 
     def _verdicts(self, claims: str, evidence: str) -> Iterator[str]:
-        numbers = {text: number for number, text in _numbered(r"(\d+) (.*)", evidence)}
         for number, text in _numbered(r"C(\d+): (.*)", claims):
-            known = self._known(text)
-            place = numbers.get(known.evidence)
-            if place is None or known.verdict == "unverifiable":
-                yield f"C{number}: unverifiable | nothing is said about it"
-            elif known.verdict == "supported":
-                yield f"C{number}: [{place}] supported"
-            else:
-                yield f"C{number}: [{place}] contradicted | {known.value} | it says otherwise"
+            yield f"C{number}: {self._verdict(text, evidence)}"
+
+    def _judged(self, answer: str, evidence: str) -> Iterator[str]:
+        for number, text in _numbered(r"S(\d+): (.*)", answer):
+            claim = self._rewritten.get(text, text)
+            statement = f" ({claim})" if claim != text else ""
+            yield f"S{number}{statement}: {self._verdict(claim, evidence)}"
+
+    def _verdict(self, claim: str, evidence: str) -> str:
+        numbers = {text: number for number, text in _numbered(r"(\d+) (.*)", evidence)}
+        known = self._known(claim)
+        place = numbers.get(known.evidence)
+        if place is None or known.verdict == "unverifiable":
+            return "unverifiable | nothing is said about it"
+        if known.verdict == "supported":
+            return f"[{place}] supported"
+        return f"[{place}] contradicted | {known.value} | it says otherwise"
 
     def _corrections(self, statements: str) -> Iterator[str]:
         for number, text in _numbered(r"(\d+): (.*)", statements):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 
 from langchain_groundedness._causes import details
+from langchain_groundedness._patience import Budget
 from langchain_groundedness._telemetry import caught
 from langchain_groundedness.evidence import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError
@@ -28,6 +29,7 @@ def judge_together(
     evidence: "NumberedEvidence",
     ask: StructuredModel[VerdictLines],
     verifier: str,
+    budget: Budget,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch.
 
@@ -38,6 +40,7 @@ def judge_together(
         evidence: The batch, as the judge sees it.
         ask: The model under the verification prompt.
         verifier: Name for the verdicts.
+        budget: What there is for asking again.
 
     Returns:
         One verdict per claim; `unchecked` for those that no reply gave one for.
@@ -50,8 +53,11 @@ def judge_together(
             "question": question_part(task.question),
             "claims": fence("claims", _numbered(group)),
         }
+        if group is not task.claims and not budget.take():
+            reason = f"{reason}; no call was left to ask again (retry_budget=)"
+            break
         try:
-            reply = yield ModelCall(ask, values)
+            reply = yield ModelCall(ask, values, options={"budget": budget})
         except ModelRefusedError as exc:
             reason = why_unchecked(caught(exc))
             break

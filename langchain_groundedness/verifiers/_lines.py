@@ -21,7 +21,7 @@ _LABELS: dict[str, Label] = {
     "unknown": "unverifiable",
 }
 _LINE = re.compile(
-    r"[^\w\[]*(?:claim\s*|c)?(\d{1,4})\b\W*?[\s:.)]\s*(.*)", re.IGNORECASE | re.DOTALL
+    r"[^\w\[]*(?:claim\s*|sentence\s*|c|s)?(\d{1,4})\b\W*?[\s:.)]\s*(.*)", re.IGNORECASE | re.DOTALL
 )
 _LABEL = rf"(?<![^\W_])({'|'.join(_LABELS)})(?![^\W_])"
 _MARKS = r"[\s*_`'\".,;:()&\[\]{}=>\u2013\u2014\u2192\u2705\u2713\u2714-]"

@@ -11,6 +11,7 @@ from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 
 from langchain_groundedness._defused import defused
+from langchain_groundedness._patience import Budget
 from langchain_groundedness._replies import refused, reply_text
 from langchain_groundedness._telemetry import caught
 from langchain_groundedness.evidence import SentenceIndex
@@ -59,6 +60,8 @@ class LabelModel(NamedTuple):
     """With the variables of `LABEL_PROMPT`."""
     threshold: float
     """Least probability of support for the label `supported`."""
+    timeout: float | None = None
+    """Seconds to wait for a reply."""
 
 
 def judge_alone(
@@ -66,6 +69,7 @@ def judge_alone(
     evidence: "PlainEvidence",
     ask: LabelModel,
     verifier: str,
+    budget: Budget,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch, one call each.
 
@@ -74,6 +78,7 @@ def judge_alone(
         evidence: The batch, as the judge sees it.
         ask: The model under the label prompt.
         verifier: Name for the verdicts.
+        budget: What there is for asking again.
 
     Returns:
         One verdict per claim. Its citation is the evidence sentence that fits the claim best.
@@ -87,7 +92,7 @@ def judge_alone(
             claim=fence("statement", fold_space(claim.text)),
         )
         try:
-            answer = yield from _ask(ask, messages)
+            answer = yield from _ask(ask, messages, budget)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(caught(exc))
             verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
@@ -123,33 +128,34 @@ class _Answer(NamedTuple):
     refused: bool = False
 
 
-def _ask(ask: LabelModel, messages: list[BaseMessage]) -> Flow[_Answer]:
-    raw = yield from _call(ask.model, messages)
+def _ask(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[_Answer]:
+    raw = yield from _call(ask, messages, budget)
     answer = _read(raw, ask.threshold)
-    if answer.label is None and not answer.refused:
+    if answer.label is None and not answer.refused and budget.take():
         again = [*messages, AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
-        raw = yield from _call(ask.model, again)
+        raw = yield from _call(ask, again, budget)
         answer = _read(raw, ask.threshold)
         if answer.label is None and not answer.refused:
             answer = _forced(raw, ask.threshold)
     return answer
 
 
-def _call(model: Runnable[Any, Any], messages: list[BaseMessage]) -> Flow[Any]:
+def _call(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[Any]:
     """Call the model, asking for log-probabilities unless it is known to refuse the option."""
+    model = ask.model
     if recall(model, _SUBJECT) != 0:
         asking = model.bind(
             logprobs=True, top_logprobs=_TOP_LOGPROBS, max_tokens=_ANSWER_TOKENS, stop=["\n"]
         )
         try:
-            raw = yield ModelCall(asking, messages)
+            raw = yield ModelCall(asking, messages, ask.timeout)
         except Exception as exc:
-            if recall(model, _SUBJECT) == 1 or not unsupported(exc):
+            if recall(model, _SUBJECT) == 1 or not unsupported(exc) or not budget.take():
                 raise
         else:
             learn(model, _SUBJECT, 1)
             return raw
-    raw = yield ModelCall(model, messages)
+    raw = yield ModelCall(model, messages, ask.timeout)
     learn(model, _SUBJECT, 0)
     return raw
 

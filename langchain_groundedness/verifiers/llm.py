@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
+from langchain_groundedness._patience import PATIENCE, Budget, Seconds
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.prompts import (
     LABEL_PROMPT,
@@ -78,6 +79,13 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     models are shy: one of 1.5 billion parameters told claims apart best at 0.2 to 0.3."""
     max_concurrency: int = Field(default=16, ge=1)
     """Most calls at a time, if the config of the run does not say."""
+    timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
+    `None` leaves it to the model's client."""
+    retry_budget: int | None = Field(default=None, ge=0)
+    """Most calls beyond those that a check takes if every reply is right: to find the form that
+    the model knows, to repair replies, to ask for verdicts that are missing. By default one for
+    each claim and evidence batch, and four."""
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
@@ -205,15 +213,17 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         # Batch by batch, so that calls that share their evidence follow one another.
         evidence = [read(batch) for batch in packer.pack(task.documents)]
         calls = [_Call(group, batch) for batch in evidence for group in groups]
-        return _Plan(task, groups, calls, _Judge(flow=self._flow()), self.get_name())
+        more = len(task.claims) * len(evidence) + _TO_FIND_THE_FORM
+        budget = Budget(more if self.retry_budget is None else self.retry_budget)
+        return _Plan(task, groups, calls, _Judge(flow=self._flow(budget)), self.get_name())
 
-    def _flow(self) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
+    def _flow(self, budget: Budget) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
         name = self.get_name()
         if self.strategy == "per_claim":
-            ask = LabelModel(self.model, self._prompt, self.support_threshold)
-            return lambda call: judge_alone(call.task, call.evidence, ask, name)
+            ask = LabelModel(self.model, self._prompt, self.support_threshold, self.timeout)
+            return lambda call: judge_alone(call.task, call.evidence, ask, name, budget)
         judge = kept(self, self._asking)
-        return lambda call: judge_together(call.task, call.evidence, judge, name)
+        return lambda call: judge_together(call.task, call.evidence, judge, name, budget)
 
     def _asking(self) -> StructuredModel[VerdictLines]:
         return StructuredModel[VerdictLines](
@@ -223,10 +233,12 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
             name="verify_claims",
             from_text=read_text,
             usable=lambda reply: bool(read_lines(reply.lines)),
+            timeout=self.timeout,
         )
 
 
 _BUDGET = {"batched": 100_000, "per_claim": 3_000}
+_TO_FIND_THE_FORM = 4
 
 
 class _Call(NamedTuple):

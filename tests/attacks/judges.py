@@ -39,6 +39,9 @@ def _obedient(system: str, asked: str, _: Attack) -> str:
     if "check statements" in system:
         return "yes"
     numbers = " ".join(f"[{n}]" for n in range(1, _MANY))
+    if "check an answer" in system:
+        lines = [(f"S{n}: {numbers} supported", f"S{n}: skip") for n in _claims(asked)]
+        return "\n".join(line for both in lines for line in both)
     return "\n".join(f"C{n}: {numbers} supported" for n in _claims(asked))
 
 
@@ -53,6 +56,8 @@ def _inventor(system: str, asked: str, attack: Attack) -> str:
         return "\n".join(f"{n}: Something else altogether." for n in range(1, _MANY))
     if "check statements" in system:
         return "Yes: supported, certain, 100 %."
+    if "check an answer" in system:
+        return "\n".join(f"S{n} (Something else altogether): [1] supported" for n in _claims(asked))
     wrong = ("[0] [-7] [100000] supported", f'"{FALSE}" supported', "proven", "[1] supported, but")
     return "\n".join(f"C{n}: {wrong[n % len(wrong)]} | {attack.name}" for n in _claims(asked))
 
@@ -61,4 +66,4 @@ STYLES: Mapping[str, Obedience] = {"obedient": _obedient, "parrot": _parrot, "in
 
 
 def _claims(asked: str) -> Iterator[int]:
-    yield from (int(number) for number in re.findall(r"(?m)^C(\d+):", asked))
+    yield from (int(number) for number in re.findall(r"(?m)^[CS](\d+):", asked))

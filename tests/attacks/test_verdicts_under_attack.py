@@ -13,9 +13,10 @@ from attacks.judges import STYLES, gullible
 from attacks.seen import look_alikes, outside, within
 from langchain_groundedness import GroundednessResult, GroundednessRunnable
 from langchain_groundedness.evidence import shares_content_word
+from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.verifiers import LLMVerifier
 
-Strategy = Literal["batched", "per_claim"]
+Strategy = Literal["batched", "per_claim", "single_pass"]
 
 FAMILIES = sorted({attack.family for attack in CORPUS})
 OBEDIENT: tuple[str, Strategy] = ("obedient", "batched")
@@ -28,6 +29,9 @@ WAYS: tuple[tuple[str, Strategy], ...] = (
     ("parrot", "per_claim"),
     OBEDIENT,
     ("inventor", "batched"),
+    ("obedient", "single_pass"),
+    ("inventor", "single_pass"),
+    ("parrot", "single_pass"),
 )
 """How the judge obeys and how it is asked, in turn; `benchmarks/attacks.py` tries all of all."""
 
@@ -47,11 +51,16 @@ def _outcomes(family: str) -> Iterator[Outcome]:
     attacks = [attack for attack in CORPUS if attack.family == family]
     for attack, (style, strategy) in zip(attacks, cycle(WAYS), strict=False):
         judge = gullible(attack, style)
-        verifier = LLMVerifier(model=judge, strategy=strategy)
         staged = scene(attack)
         given = {**staged._asdict(), "documents": list(staged.documents)}
-        result = GroundednessRunnable(model=judge, verifier=verifier).invoke(given)
+        result = checker(judge, strategy).invoke(given)
         yield Outcome(attack, result, judge.requests)
+
+
+def checker(judge: ScriptedChatModel, strategy: Strategy) -> GroundednessRunnable:
+    if strategy == "single_pass":
+        return GroundednessRunnable(model=judge, single_pass=True)
+    return GroundednessRunnable(model=judge, verifier=LLMVerifier(model=judge, strategy=strategy))
 
 
 def test_the_corpus_is_large_and_each_attack_has_its_own_name() -> None:

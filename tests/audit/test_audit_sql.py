@@ -331,6 +331,29 @@ def test_an_unknown_filter_is_refused(sqlite_url: str) -> None:
         log.count(colour="red")
 
 
+@pytest.mark.parametrize("part", ["record", "review"])
+def test_a_damaged_row_is_named_and_keeps_no_other_from_being_read(
+    log: SQLAuditLog, part: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(
+        log, *(record(name, time=NOW + timedelta(minutes=n)) for n, name in enumerate("abcdefg"))
+    )
+    with log._store.engine.begin() as connection:
+        rows = _sql_schema.records
+        damaged = rows.c.id.in_(["b", "c", "g"])
+        connection.execute(sqlalchemy.update(rows).where(damaged).values({part: '{"status": 1}'}))
+    assert ids(log.records()) == ["a", "d", "e", "f"]
+    first = log.query(limit=2)
+    assert (ids(first.records), first.unreadable) == (["a", "d"], ("b", "c"))
+    second = log.query(limit=2, after=first.next)
+    assert (ids(second.records), second.unreadable) == (["e", "f"], ())
+    third = log.query(limit=2, after=second.next)
+    assert (third.records, third.unreadable, third.next) == ((), ("g",), None)
+    assert "cannot be read and were skipped" in caplog.text
+    with pytest.raises(AuditError, match=r"damaged|no audit record"):
+        log.get("b")
+
+
 def test_sqlite_runs_in_wal_mode_in_files_for_their_owner_only(
     sqlite_url: str, tmp_path: Path
 ) -> None:

@@ -1,8 +1,10 @@
 """Every runnable of the package keeps the contract of runnables."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from langchain_groundedness import (
@@ -12,7 +14,7 @@ from langchain_groundedness import (
     VerificationError,
     load_arguments,
 )
-from langchain_groundedness.testing import RunnableContract, ScriptedVerifier
+from langchain_groundedness.testing import RunnableContract, ScriptedChatModel, ScriptedVerifier
 from langchain_groundedness.testing.contract import Probe
 from langchain_groundedness.types import VerificationTask
 
@@ -21,6 +23,14 @@ DOCUMENTS = ["Rome is the capital of Italy. It has 2.8 million inhabitants."]
 
 def verdicts(claim: Any) -> Any:
     return "supported" if "capital" in claim.text else "contradicted"
+
+
+def _judged(messages: list[BaseMessage]) -> str:
+    lines = re.findall(r"^(S\d+): (.*)$", str(messages[-1].text), re.MULTILINE)
+    return "\n".join(
+        f"{number}: [1] supported" if "capital" in text else f"{number}: [2] contradicted | 2.8"
+        for number, text in lines
+    )
 
 
 def _input(answer: str) -> dict[str, Any]:
@@ -67,6 +77,26 @@ class TestRaisingGroundednessRunnable(TestGroundednessRunnable):
 
     def failure(self) -> type[Exception]:
         return VerificationError
+
+
+class TestSinglePass(TestGroundednessRunnable):
+    def runnable(self) -> Runnable[Any, Any]:
+        return GroundednessRunnable(model=ScriptedChatModel(replies=_judged), single_pass=True)
+
+    def probed(self, probe: Probe) -> Runnable[Any, Any]:
+        model = ScriptedChatModel(replies=_judged)
+
+        def ask(given: Any, config: RunnableConfig) -> Any:
+            probe(config)
+            return model.invoke(given, config)
+
+        return GroundednessRunnable(model=RunnableLambda(ask), single_pass=True)
+
+    def test_a_saved_runnable_can_be_loaded(self) -> None:
+        """A scripted model is none that LangChain can save."""
+
+    def test_a_pickled_runnable_works(self) -> None:
+        """A scripted model keeps a lock."""
 
 
 class TestGroundednessGuard(RunnableContract):

@@ -22,6 +22,7 @@ from langchain_groundedness import (
     LLMVerifier,
     RetrievalGate,
     RunnableQueryClassifier,
+    SinglePassJudge,
     VerificationError,
     load_arguments,
 )
@@ -140,6 +141,31 @@ class TestLLMVerifier(VerifierContract):
     def most_at_once(self, max_concurrency: int) -> int:
         """Each verification of a batch may have as many calls."""
         return int(max_concurrency**2)
+
+    def failure(self) -> None:
+        return None
+
+    def test_a_saved_runnable_can_be_loaded(self) -> None:
+        """A scripted model is none that LangChain can save."""
+
+    def test_a_pickled_runnable_works(self) -> None:
+        """A scripted model keeps a lock."""
+
+
+class TestSinglePassJudge(VerifierContract):
+    def runnable(self) -> Runnable[Any, Any]:
+        return SinglePassJudge(
+            model=ScriptedChatModel(replies=lambda _: "S1: [1] supported\nS2: unverifiable")
+        )
+
+    def inputs(self) -> Sequence[Any]:
+        return [
+            task().model_copy(update={"answer": answer})
+            for answer in ("Rome is the capital. It has 3 inhabitants.", "Rome is the capital.")
+        ]
+
+    def probed(self, probe: Probe) -> Runnable[Any, Any]:
+        return SinglePassJudge(model=probing_model(probe))
 
     def failure(self) -> None:
         return None

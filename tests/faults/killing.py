@@ -33,6 +33,8 @@ _FINGERPRINT = {"class": "Killed"}
 _HEADER = RunHeader(
     name="killed", made=datetime(2026, 1, 1, tzinfo=UTC), dataset="rows", evaluators={"killed": {}}
 )
+_SLOW_TO_LOAD = ("langchain_groundedness.audit._sql_store", "sqlalchemy.dialects.sqlite")
+"""What the stores load when they are opened, which would be most of what a process does."""
 _LONGEST = 0.15
 """Seconds from its first acknowledgement to the death of a process."""
 
@@ -55,7 +57,7 @@ def kill_often(folder: Path, *, kills: int, seed: int = 0) -> Kills:
     """Start a process again and again, kill it (-9), and read what it has left each time."""
     moments = random.Random(seed)  # noqa: S311  (no secret)
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["killing"])
+    processes.set_forkserver_preload(["killing", *_SLOW_TO_LOAD])
     told: dict[str, set[str]] = {store: set() for store in STORES}
     kept: dict[str, list[str]] = {}
     for number in range(kills):

@@ -14,6 +14,7 @@ from langchain_core.runnables import Runnable
 from langchain_openai import ChatOpenAI
 from typing_extensions import override
 
+from langchain_groundedness import QUERY_CLASSES, LLMQueryClassifier
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers.llm import LLMVerifier
@@ -107,3 +108,15 @@ async def test_extraction_gives_claims_with_spans(base_url: str) -> None:
         assert claim.start is not None
         assert claim.end is not None
         assert answer[claim.start : claim.end].strip()
+
+
+@pytest.mark.parametrize("method", [None, "json_mode", "function_calling"])
+def test_queries_get_a_class_of_the_closed_set_or_are_unknown_with_the_reason(
+    base_url: str, method: str | None
+) -> None:
+    classifier = LLMQueryClassifier(model=chat(base_url, method))
+    for query in ("Hello there!", "How long does the battery of the P2 last?"):
+        found = classifier.invoke(query)
+        assert found.label in {*QUERY_CLASSES, "unknown"}
+        assert (found.label == "unknown") == (found.reason is not None)
+        assert not (found.reason and "Error" in found.reason)

@@ -1,6 +1,7 @@
 """One policy: the same decision from every entry point, and a guard that withholds."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from functools import reduce
 from operator import add
@@ -236,13 +237,22 @@ def guard(policy: Any, **options: Any) -> GroundednessGuard:
     )
 
 
-def leaving(guarding: GroundednessGuard, pieces: list[Any]) -> tuple[str, list[int]]:
-    """Give the text that leaves, and how many pieces had been read when each part of it left."""
+def leaving(
+    guarding: GroundednessGuard, pieces: list[Any], *, first_before: int | None = None
+) -> tuple[str, list[int]]:
+    """Give the text that leaves, and how many pieces had been read when each part of it left.
+
+    Pieces are read ahead, so whether text could leave early shows only if the model waits for it:
+    from `first_before` pieces on it does, until something has left.
+    """
     read = 0
+    left = threading.Event()
 
     def upstream() -> Any:
         nonlocal read
         for piece in pieces:
+            if read + 1 == first_before:
+                left.wait(timeout=20)
             read += 1
             yield piece
 
@@ -250,6 +260,7 @@ def leaving(guarding: GroundednessGuard, pieces: list[Any]) -> tuple[str, list[i
     for text in guarding.transform(upstream()):
         parts.append(text)
         when.append(read)
+        left.set()
     return "".join(parts), when
 
 
@@ -330,7 +341,8 @@ def test_a_sentence_leaves_before_the_answer_ends_where_the_rules_allow_it() -> 
     policy = DecisionPolicy(
         contradicted="block", rules=[rule("block", query_class="harmful", risk_tier="high")]
     )
-    text, when = leaving(guard(policy), words("True one. True two. True 3.", query_class="product"))
+    pieces = words("True one. True two. True 3.", query_class="product")
+    text, when = leaving(guard(policy), pieces, first_before=5)
     assert text == "True one. True two. True 3. "
     assert when[0] < 5
 
@@ -346,7 +358,7 @@ def test_a_sentence_leaves_before_the_answer_ends_where_the_rules_allow_it() -> 
 )
 def test_text_leaves_as_soon_as_no_score_can_block_it(policy: dict[str, Any]) -> None:
     guarding = GroundednessGuard(checker(policy, trust_threshold=0.0), on_unchecked="release")
-    text, when = leaving(guarding, words("True one. False two. True 3."))
+    text, when = leaving(guarding, words("True one. False two. True 3."), first_before=5)
     assert text == "True one. False two. True 3. "
     assert when[0] < 5
 
@@ -373,7 +385,7 @@ def test_a_class_that_comes_late_still_blocks_what_came_before_it() -> None:
     text, _ = leaving(guard(policy), late)
     assert text == WHOLE
     fine = [*pieces[:6], AddableDict(query_class="product"), *pieces[6:]]
-    text, read = leaving(guard(policy), fine)
+    text, read = leaving(guard(policy), fine, first_before=len(fine))
     assert text == "True one. True two. True 3. "
     assert read[0] < len(fine)
 

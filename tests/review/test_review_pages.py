@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from sqlalchemy import update
 
 from langchain_groundedness import (
     AuditError,
@@ -17,6 +18,7 @@ from langchain_groundedness import (
     Review,
     SQLAuditLog,
 )
+from langchain_groundedness.audit import _sql_schema
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
 from review.records import ANSWER, CLAIMS, HOSTILE, bare, record, result
@@ -48,6 +50,20 @@ def test_the_queue_shows_what_waits_the_oldest_first(ada: Browser, keep: Keep) -
 def test_an_empty_queue_says_so(ada: Browser) -> None:
     assert "Nothing waits for a review." in text_of(ada.get("/").text)
     assert "No record fits these filters." in text_of(ada.get("/", text="x").text)
+
+
+def test_records_that_cannot_be_read_are_counted_below_the_others(
+    ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    broken, whole = record(1, question="Broken?"), record(2, question="Whole?")
+    keep(broken, whole)
+    with log._store.engine.begin() as connection:
+        rows = _sql_schema.records
+        connection.execute(update(rows).where(rows.c.id == broken.id).values(record="{}"))
+    page = ada.get("/")
+    assert titles(page) == ["Whole?"]
+    assert "1 of these records cannot be read" in text_of(page.text)
+    assert "Whole?" in text_of(ada.get("/next").text)
 
 
 @pytest.mark.parametrize(

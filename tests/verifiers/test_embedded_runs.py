@@ -236,6 +236,7 @@ print(loaded, peak())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.timeout(300)  # 11,000 claims
 def test_ten_thousand_claims_in_a_batch_take_little_more_memory_than_a_few() -> None:
     # 300 different pairs are read by the encoder, 10,000 by a scripted one in its place: what
     # the encoder needs depends on its rounds, which have the same size either way.

@@ -35,6 +35,7 @@ def source_verifier(
     embeddings: Embeddings | None,
     model: Runnable[Any, Any] | None,
     verifier: Runnable[Any, Any] | None,
+    timeout: float | None,
 ) -> CascadeVerifier:
     """Make the verifier of the first stage.
 
@@ -43,6 +44,7 @@ def source_verifier(
         embeddings: Give the similarity; without them, the embedded verifier's probability does.
         model: Chat model that judges what lies between.
         verifier: Judges it instead of the model.
+        timeout: Seconds to wait for one reply of the model.
 
     Returns:
         A cascade: similarity first, then the judge. Without a judge, that is the embedded verifier;
@@ -50,7 +52,7 @@ def source_verifier(
     """
     judge = verifier
     if judge is None and model is not None:
-        judge = LLMVerifier(model=model)
+        judge = LLMVerifier(model=model, timeout=timeout)
     if embeddings is not None:
         gate = EmbeddingVerifier(embeddings=embeddings, accept=bands.accept, reject=bands.reject)
         return CascadeVerifier([gate, judge or EmbeddedVerifier()])

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from langchain_groundedness._causes import cause
 from langchain_groundedness._options import AnyRunnable, OptionsAlone
+from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._usage import UsageCounter, counted
 from langchain_groundedness.claims import SentenceClaimExtractor
 from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS, AnswerQualityEvaluator
@@ -88,6 +89,8 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
 
     model: AnyRunnable | None = None
     """Chat model: judges what similarity leaves open, and the quality."""
+    model_timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
     embeddings: Embeddings | None = None
     """Give the similarity; `None` for the embedded verifier's probability."""
     verifier: AnyRunnable | None = None
@@ -305,7 +308,11 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
                 with_embeddings=self.embeddings is not None,
             )
             verifier = source_verifier(
-                bands=bands, embeddings=self.embeddings, model=self.model, verifier=self.verifier
+                bands=bands,
+                embeddings=self.embeddings,
+                model=self.model,
+                verifier=self.verifier,
+                timeout=self.model_timeout,
             )
             checker = GroundednessRunnable(
                 verifier=verifier, extractor=self.extractor or SentenceClaimExtractor()
@@ -316,7 +323,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
     def _quality(self) -> AnyRunnable | None:
         if self.quality is not None or self.model is None:
             return self.quality
-        return AnswerQualityEvaluator(model=self.model)
+        return AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
 
 
 class _Stages(NamedTuple):

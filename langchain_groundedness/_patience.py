@@ -1,0 +1,119 @@
+"""How long a model is waited for, and how often it is asked again."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from langchain_groundedness.exceptions import ModelTimeoutError
+
+__all__ = ["MOST_ABANDONED", "PATIENCE", "Budget", "Seconds", "awithin", "within"]
+
+PATIENCE = 300.0
+"""Seconds for one call of a model, unless told otherwise: long enough for a model on the processor,
+which answers the calls of a check one after the other."""
+MOST_ABANDONED = 100
+"""Most calls in the process that may go on in threads though nobody waits for them any more."""
+
+Seconds = Annotated[float | None, Field(gt=0, allow_inf_nan=False)]
+
+_ResultT = TypeVar("_ResultT")
+_abandoned: set[Future[object]] = set()
+_lock = threading.Lock()
+
+
+class Budget:
+    """How many calls a check may make beyond those that it takes if every reply is right."""
+
+    def __init__(self, calls: int) -> None:
+        """Start with all of them.
+
+        Args:
+            calls: How many.
+        """
+        self._left = calls
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Take one of the calls.
+
+        Returns:
+            Whether there was one.
+        """
+        with self._lock:
+            self._left -= 1
+            return self._left >= 0
+
+
+def within(seconds: float | None, call: Callable[[], _ResultT]) -> _ResultT:
+    """Make a blocking call that may only take so long.
+
+    It runs in a thread, under the context variables of the caller. A thread cannot be interrupted:
+    one whose time is up goes on until its client gives up, and its outcome is dropped. It ends with
+    the process, which does not wait for it.
+
+    Args:
+        seconds: How long to wait; `None` for as long as it takes, in this thread.
+        call: The call.
+
+    Returns:
+        What it returns.
+
+    Raises:
+        ModelTimeoutError: It takes longer, or too many calls go on that have taken longer.
+    """
+    if seconds is None:
+        return call()
+    if len(_abandoned) >= MOST_ABANDONED:
+        raise ModelTimeoutError(seconds, abandoned=len(_abandoned))
+    outcome: Future[_ResultT] = Future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            outcome.set_result(context.run(call))
+        except BaseException as exc:  # noqa: BLE001  (raised again by whoever waits)
+            outcome.set_exception(exc)
+
+    threading.Thread(target=work, name="model call", daemon=True).start()
+    try:
+        outcome.exception(seconds)
+    except TimeoutError:
+        raise ModelTimeoutError(seconds) from None
+    finally:
+        if not outcome.done():
+            _abandon(outcome)
+    return outcome.result()
+
+
+async def awithin(seconds: float | None, call: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
+    """Make a call that may only take so long; it is cancelled when its time is up.
+
+    Args:
+        seconds: How long to wait; `None` for as long as it takes.
+        call: The call.
+
+    Returns:
+        What it returns.
+
+    Raises:
+        ModelTimeoutError: It takes longer.
+    """
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await call()
+    except TimeoutError:
+        if seconds is None or not limit.expired():
+            raise
+        raise ModelTimeoutError(seconds) from None
+
+
+def _abandon(outcome: Future[_ResultT]) -> None:
+    kept: Future[object] = outcome  # type: ignore[assignment]  # only told apart from others
+    with _lock:
+        _abandoned.add(kept)
+    outcome.add_done_callback(lambda _: _abandoned.discard(kept))
