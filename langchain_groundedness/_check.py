@@ -81,16 +81,12 @@ class Check:
         first: Runnable[Any, CheckState] = RunnableLambda(
             lambda value: CheckState(source=read(value)), name="read_input"
         )
-        if self.single_pass is not None:
-            judge = judging(self, self.single_pass, limit=limit)
-            return (
-                first | judge | self.editing(limit=limit) if self.edits_answers else first | judge
-            )
-        return first | self.extracting(limit=limit) | self.verifying(limit=limit)
+        if self.single_pass is None:
+            return first | self.extracting(limit=limit) | self.verifying(limit=limit)
+        judge = first | judging(self, self.single_pass, limit=limit)
+        return judge | self.editing(limit=limit) if self.edits_answers else judge
 
-    def extracting(
-        self, *, limit: AbstractAsyncContextManager[Any] | None = None
-    ) -> Runnable[CheckState, CheckState]:
+    def extracting(self, *, limit: AbstractAsyncContextManager[Any] | None = None) -> Step:
         """Bind the step that finds the claims.
 
         Args:

@@ -30,6 +30,7 @@ from langchain_groundedness.cli._options import (
     Separator,
 )
 from langchain_groundedness.cli._pairs import number, numbers, pairs
+from langchain_groundedness.cli._warnings import each_warning_once
 from langchain_groundedness.evals._evaluation import Evaluation
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.evals.evaluator import Evaluator
@@ -144,7 +145,7 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a data set; `HELP` tells the user the rest."""
-    with ending("cannot evaluate"):
+    with ending("cannot evaluate"), each_warning_once():
         require_json_lines(out, "--out")
         least = _least(fail_under or (), metric)
         paid = None if price is None else _price(price)

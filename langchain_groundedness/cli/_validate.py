@@ -21,6 +21,7 @@ from langchain_groundedness.cli._models import load_model
 from langchain_groundedness.cli._options import AsJson, BaseUrl, Layout, MaxConcurrency, Separator
 from langchain_groundedness.cli._pairs import numbers, pairs
 from langchain_groundedness.cli._validation_table import render_validation
+from langchain_groundedness.cli._warnings import each_warning_once
 from langchain_groundedness.evals import (
     AnswerValidator,
     CompositeScore,
@@ -146,7 +147,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
     as_json: AsJson = False,
 ) -> None:
     """Validate; `HELP` tells the user the rest."""
-    with ending("cannot validate"):
+    with ending("cannot validate"), each_warning_once():
         require_json_lines(passed, "--passed")
         require_json_lines(rejected, "--rejected")
         composite = _composite(weight, minimum, judged=model is not None)
