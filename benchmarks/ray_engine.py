@@ -1,27 +1,42 @@
-"""Evaluation on Ray: rows per second by workers, and memory over a large data set.
+"""Evaluation on Ray: rows per second by workers, memory over a large data set, equal run files.
 
     python benchmarks/ray_engine.py                      # rows per second, 1 and 2 workers
     python benchmarks/ray_engine.py --memory 1000000     # memory of all processes, cheap rows
+    python benchmarks/ray_engine.py --equal A.jsonl B.jsonl   # are two run files the same?
 
 Rows are made up here. `--workers 1 4 16` compares others; `--workers 1 2 1 2` where other programs
 run. The first figures say what one worker gives with the embedded verifier, and with a judge that
 takes 200 ms; the last ones what the process that reads and writes can take at most: how many
-workers are worth having is one by the other.
+workers are worth having is one by the other. Processor time a row does not depend on what else
+runs: where two workers cost no more of it than one, twice the processors give twice the rows.
+With 16 rows at a time one worker with the embedded verifier takes more than one processor (its
+encoder has a thread, the rest of the rows another), so on two processors a second worker finds
+little left. `--embedded-only --at-once 1 --workers 1 2 1 2` keeps each worker to one.
 """
 
 import argparse
 import json
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness.evals import EvaluationRow, Evaluator, FaithfulnessEvaluator, RowScore
+from langchain_groundedness.evals import (
+    EvaluatedRow,
+    EvaluationRow,
+    Evaluator,
+    FaithfulnessEvaluator,
+    RowScore,
+    load_run,
+)
 from langchain_groundedness.evals._evaluation import Evaluation
 from langchain_groundedness.evals.ray_engine import RayEngine
 from langchain_groundedness.evals.runner import prepare
@@ -75,13 +90,25 @@ def write_rows(file: Path, count: int) -> None:
             lines.write(json.dumps({**row, "contexts": [document]}) + "\n")
 
 
-def evaluate_rows(file: Path, evaluator: Evaluator, workers: int) -> tuple[Evaluation, float]:
-    """Evaluate on Ray, writing a run file.
+class Speed(NamedTuple):
+    """What was measured between the first chunks that came back and the last one."""
 
-    Returns:
-        The evaluation, and rows per second from the first chunk that came back to the last.
-    """
-    engine = RayEngine(workers=workers)
+    rows: int
+    seconds: float
+    spent: dict[str, float]
+    """Seconds of processor time, by kind of process."""
+
+    def shown(self) -> str:
+        """Write it."""
+        spent = ", ".join(f"{k} {1000 * v / self.rows:.1f}" for k, v in self.spent.items())
+        return f"{self.rows / self.seconds:.0f} rows/s; ms of processor a row: {spent}"
+
+
+def evaluate_rows(
+    file: Path, evaluator: Evaluator, workers: int, at_once: int
+) -> tuple[Evaluation, Speed]:
+    """Evaluate on Ray, writing a run file."""
+    engine = RayEngine(workers=workers, max_concurrency=at_once)
     evaluation = prepare(
         str(file),
         evaluator,
@@ -98,18 +125,45 @@ def evaluate_rows(file: Path, evaluator: Evaluator, workers: int) -> tuple[Evalu
         config=None,
         keep_rows=False,
     )
-    record, times = evaluation.record, list[tuple[float, int]]()
+    record, times = evaluation.record, list[tuple[float, int, dict[str, float]]]()
 
     def noting(done: list) -> None:  # type: ignore[type-arg]
         record(done)
-        times.append((time.perf_counter(), len(done)))
+        times.append((time.perf_counter(), len(done), processor_now()))
 
     evaluation.record = noting  # type: ignore[method-assign,assignment]
     engine.drive_to_the_end(evaluation)
     # Chunks that come first were begun when the workers were: those count from the second on.
     first = max(1, min(2 * workers, len(times) - 1))
-    rows = sum(count for _, count in times[first:])
-    return evaluation, rows / (times[-1][0] - times[first - 1][0])
+    (begun, _, before), (ended, _, after) = times[first - 1], times[-1]
+    spent = {kind: seconds - before.get(kind, 0.0) for kind, seconds in after.items()}
+    return evaluation, Speed(sum(each[1] for each in times[first:]), ended - begun, spent)
+
+
+def equal(one: Path, other: Path) -> bool:
+    """Say how many rows of two run files are the same, whatever time they took."""
+    runs = [{row.row.id: row for row in load_run(file).rows} for file in (one, other)]
+    both = runs[0].keys() & runs[1].keys()
+    print(f"{len(runs[0])} and {len(runs[1])} rows, {len(both)} of them in both")
+    same: Counter[str] = Counter()
+    for name in both:
+        pair = [runs[0][name], runs[1][name]]
+        for what, told in COMPARED.items():
+            same[what] += told(pair[0]) == told(pair[1])
+    for what in COMPARED:
+        print(f"  the same {what}: {same[what]}")
+    return len(runs[0]) == len(runs[1]) == len(both) == min(same[what] for what in COMPARED)
+
+
+COMPARED: dict[str, Callable[[EvaluatedRow], Any]] = {
+    "question, answer, documents": lambda row: row.row,
+    "scores and statuses": lambda row: [(s.key, s.score, s.status, s.reason) for s in row.scores],
+    "claims, verdicts and quotes": lambda row: [
+        [(v.claim, v.verdict, v.citations) for v in s.result.claims] if s.result else None
+        for s in row.scores
+    ],
+    "probabilities and all else": lambda row: row.scores,
+}
 
 
 @contextmanager
@@ -129,6 +183,21 @@ def watched(peaks: dict[str, int]) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
+
+
+def processor_now() -> dict[str, float]:
+    """Seconds of processor time that processes of each kind have used."""
+    import psutil  # noqa: PLC0415  (needed for this only)
+
+    found = {"workers": 0.0, "this process": time.process_time(), "Ray's others": 0.0}
+    for process in psutil.Process().children(recursive=True):
+        try:
+            used, line = process.cpu_times(), " ".join(process.cmdline())
+        except psutil.Error:  # it has ended meanwhile
+            continue
+        kind = "workers" if "MapWorker" in line else "Ray's others"
+        found[kind] += used.user + used.system
+    return found
 
 
 def memory_now() -> dict[str, int]:
@@ -165,8 +234,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=2000, help="for rows per second")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--at-once", type=int, default=16, help="rows at a time in each worker")
     parser.add_argument("--memory", type=int, metavar="ROWS", help="measure memory instead")
+    parser.add_argument("--equal", type=Path, nargs=2, metavar="RUN", help="compare run files")
+    parser.add_argument("--embedded-only", action="store_true", help="leave other judges out")
     options = parser.parse_args()
+    if options.equal:
+        sys.exit(not equal(*options.equal))
+    judges = (FaithfulnessEvaluator(), WaitingEvaluator(), CheapEvaluator())
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "rows.jsonl")
         write_rows(file, options.memory or options.rows)
@@ -174,16 +249,18 @@ def main() -> None:
             peaks: dict[str, int] = {}
             begun = time.perf_counter()
             with watched(peaks):
-                evaluation, rate = evaluate_rows(file, CheapEvaluator(), max(options.workers))
+                evaluation, speed = evaluate_rows(
+                    file, CheapEvaluator(), max(options.workers), options.at_once
+                )
             print(f"{evaluation.new_rows} rows in {time.perf_counter() - begun:.0f} s, cheap ones")
-            print(f"{rate:.0f} rows/s there and back, {file.stat().st_size / MEGABYTE:.0f} MB")
+            print(f"{file.stat().st_size / MEGABYTE:.0f} MB; {speed.shown()}")
             for kind, size in sorted(peaks.items()):
                 print(f"  {kind}: {size / MEGABYTE:.0f} MB at most")
             return
-        for evaluator in (FaithfulnessEvaluator(), WaitingEvaluator(), CheapEvaluator()):
+        for evaluator in judges[:1] if options.embedded_only else judges:
             for workers in options.workers:
-                _, rate = evaluate_rows(file, evaluator, workers)
-                print(f"{evaluator.key}: {workers} workers, {rate:.0f} rows/s", flush=True)
+                _, speed = evaluate_rows(file, evaluator, workers, options.at_once)
+                print(f"{evaluator.key}: {workers} workers, {speed.shown()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -82,12 +82,21 @@ class Check:
         first: Runnable[Any, CheckState] = RunnableLambda(
             lambda value: CheckState(source=read(value)), name="read_input"
         )
-        if self.single_pass is not None:
-            judge = judging(self, self.single_pass, limit=limit)
-            return (
-                first | judge | self.editing(limit=limit) if self.edits_answers else first | judge
-            )
-        extract = Step(
+        if self.single_pass is None:
+            return first | self.extracting(limit=limit) | self.verifying(limit=limit)
+        judge = first | judging(self, self.single_pass, limit=limit)
+        return judge | self.editing(limit=limit) if self.edits_answers else judge
+
+    def extracting(self, *, limit: AbstractAsyncContextManager[Any] | None = None) -> Step:
+        """Bind the step that finds the claims.
+
+        Args:
+            limit: Entered while the extractor works.
+
+        Returns:
+            The step, from a state with the answer to one with claims.
+        """
+        return Step(
             "extract_claims",
             self.extractor,
             prepare=self.extraction,
@@ -95,7 +104,6 @@ class Check:
             recover=self.without_claims,
             limit=limit,
         )
-        return first | extract | self.verifying(limit=limit)
 
     @property
     def edits_answers(self) -> bool:

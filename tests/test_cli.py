@@ -5,11 +5,11 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from commands import Outcome, Run, ran, without_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,15 +23,6 @@ REPORT = "Revenue was $2.1B in Q3, up 12% from last year. The margin rose to 18%
 TRUE, FALSE = "Revenue was $2.1B in Q3.", "Revenue was $2.4B in Q3."
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Check = Callable[..., Outcome]
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "report.md").write_text(REPORT, encoding="utf-8")
@@ -40,20 +31,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def check(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Check:
+def check(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     del folder
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
+    without_settings(monkeypatch)
 
     def run(*arguments: str, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as stopped:
-            cli.run(["check", *arguments])
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Outcome(stopped.value.code, captured.out, captured.err)
+        return ran(capsys, "check", *arguments)
 
     return run
 
@@ -66,7 +50,7 @@ def failure(outcome: Outcome) -> str:
     return outcome.err
 
 
-def test_trusted_answer_exits_with_zero(check: Check) -> None:
+def test_trusted_answer_exits_with_zero(check: Run) -> None:
     outcome = check("--answer", TRUE, "--documents", "report.md")
     assert outcome.code == 0
     assert "✓ supported" in outcome.out
@@ -74,7 +58,7 @@ def test_trusted_answer_exits_with_zero(check: Check) -> None:
     assert outcome.err == ""
 
 
-def test_contradicted_answer_exits_with_one_and_shows_the_correction(check: Check) -> None:
+def test_contradicted_answer_exits_with_one_and_shows_the_correction(check: Run) -> None:
     outcome = check(
         "--answer", FALSE, "--documents", "report.md", "--on-contradicted", "correct",
         "--question", "What was revenue?",
@@ -86,7 +70,7 @@ def test_contradicted_answer_exits_with_one_and_shows_the_correction(check: Chec
     assert "What was revenue?" in outcome.out
 
 
-def test_claim_that_was_not_checked_exits_with_two_and_says_why(check: Check) -> None:
+def test_claim_that_was_not_checked_exits_with_two_and_says_why(check: Run) -> None:
     answer = f"{TRUE} The margin rose to 18%."
     outcome = check("--answer", answer, "--documents", "report.md", "--max-claims", "1")
     assert outcome.code == 2
@@ -94,7 +78,7 @@ def test_claim_that_was_not_checked_exits_with_two_and_says_why(check: Check) ->
     assert outcome.err == "could not be checked: over max_claims=1\n"
 
 
-def test_lower_trust_threshold_lets_an_unverifiable_claim_pass(check: Check) -> None:
+def test_lower_trust_threshold_lets_an_unverifiable_claim_pass(check: Run) -> None:
     answer = f"{TRUE} The chairman collects stamps."
     options = ("--answer", answer, "--documents", "report.md")
     assert check(*options).code == 1
@@ -120,7 +104,7 @@ rules:
     ],
 )
 def test_a_policy_file_decides(
-    check: Check, folder: Path, question: tuple[str, ...], code: int, action: str
+    check: Run, folder: Path, question: tuple[str, ...], code: int, action: str
 ) -> None:
     (folder / "policy.yaml").write_text(POLICY, encoding="utf-8")
     options = ("--documents", "report.md", "--policy", "policy.yaml", "--json")
@@ -149,14 +133,14 @@ def test_a_policy_file_decides(
     ],
 )
 def test_a_policy_file_that_is_none_is_one_line_and_no_traceback(
-    check: Check, folder: Path, name: str, text: str | None, error: str
+    check: Run, folder: Path, name: str, text: str | None, error: str
 ) -> None:
     if text is not None:
         (folder / name).write_text(text, encoding="utf-8")
     assert error in failure(check("--answer", TRUE, "--documents", "report.md", "--policy", name))
 
 
-def test_json_is_the_whole_result_in_ascii(check: Check, folder: Path) -> None:
+def test_json_is_the_whole_result_in_ascii(check: Run, folder: Path) -> None:
     (folder / "notes.txt").write_text("Umsatz: 2,1 Mrd. € \x9b31m", encoding="utf-8")
     outcome = check("--answer", FALSE, "--documents", "report.md", "notes.txt", "--json")
     assert outcome.code == 1
@@ -168,7 +152,7 @@ def test_json_is_the_whole_result_in_ascii(check: Check, folder: Path) -> None:
 
 
 def test_documents_takes_several_paths_and_may_be_repeated_in_order(
-    check: Check, folder: Path
+    check: Run, folder: Path
 ) -> None:
     for name in "abc":
         (folder / f"{name}.txt").write_text(f"Text {name}.", encoding="utf-8")
@@ -201,59 +185,59 @@ def test_spread_leaves_other_arguments_alone(arguments: Sequence[str]) -> None:
     assert list(spread(others, "--o")) == others
 
 
-def test_answer_can_come_from_a_file_or_from_standard_input(check: Check, folder: Path) -> None:
+def test_answer_can_come_from_a_file_or_from_standard_input(check: Run, folder: Path) -> None:
     (folder / "answer.txt").write_bytes("\ufeff".encode() + FALSE.encode())
     assert check("--answer", "@answer.txt", "--documents", "report.md").code == 1
     assert check("--answer", "-", "--documents", "report.md", stdin=TRUE.encode()).code == 0
 
 
-def test_standard_input_cannot_be_answer_and_document_at_once(check: Check) -> None:
+def test_standard_input_cannot_be_answer_and_document_at_once(check: Run) -> None:
     assert "once" in failure(check("--answer", "-", "--documents", "-", stdin=b"Text."))
     assert "once" in failure(check("--answer", TRUE, "--documents", "-", "-", stdin=b"Text."))
 
 
 @pytest.mark.parametrize("empty", [b"", b" \n\t"])
-def test_empty_standard_input_is_said(check: Check, empty: bytes) -> None:
+def test_empty_standard_input_is_said(check: Run, empty: bytes) -> None:
     outcome = check("--answer", TRUE, "--documents", "report.md", "-", stdin=empty)
     assert failure(outcome) == "cannot check: standard input is empty\n"
 
 
 @pytest.mark.parametrize("empty", ["", " ", "@blank.txt", "-"])
-def test_empty_answer_is_said(check: Check, folder: Path, empty: str) -> None:
+def test_empty_answer_is_said(check: Run, folder: Path, empty: str) -> None:
     (folder / "blank.txt").write_text("\n", encoding="utf-8")
     outcome = check("--answer", empty, "--documents", "report.md")
     assert failure(outcome) == "cannot check: the answer is empty\n"
 
 
-def test_missing_file_is_named(check: Check) -> None:
+def test_missing_file_is_named(check: Run) -> None:
     outcome = check("--answer", TRUE, "--documents", "report.md", "nowhere.md")
     assert failure(outcome) == "cannot check: nowhere.md: No such file or directory\n"
     assert "gone.txt" in failure(check("--answer", "@gone.txt", "--documents", "report.md"))
 
 
-def test_directory_is_no_document(check: Check, folder: Path) -> None:
+def test_directory_is_no_document(check: Run, folder: Path) -> None:
     (folder / "papers").mkdir()
     outcome = check("--answer", TRUE, "--documents", "papers")
     assert failure(outcome) == "cannot check: papers: Is a directory\n"
 
 
-def test_file_that_is_not_utf_8_is_named_with_the_place(check: Check, folder: Path) -> None:
+def test_file_that_is_not_utf_8_is_named_with_the_place(check: Run, folder: Path) -> None:
     (folder / "old.txt").write_bytes(b"Gr" + "öße".encode("latin-1"))
     outcome = check("--answer", TRUE, "--documents", "old.txt")
     assert failure(outcome) == "cannot check: old.txt: not UTF-8 text (byte 2); convert it first\n"
 
 
-def test_documents_without_any_text_are_named(check: Check, folder: Path) -> None:
+def test_documents_without_any_text_are_named(check: Run, folder: Path) -> None:
     (folder / "void.txt").touch()
     outcome = check("--answer", TRUE, "--documents", "void.txt")
     assert "void.txt held no text" in failure(outcome)
 
 
-def test_option_without_a_value_is_said(check: Check) -> None:
+def test_option_without_a_value_is_said(check: Run) -> None:
     assert "empty path" in failure(check("--answer", TRUE, "--documents", "--json"))
 
 
-def test_option_out_of_range_is_said(check: Check) -> None:
+def test_option_out_of_range_is_said(check: Run) -> None:
     options = ("--answer", TRUE, "--documents", "report.md")
     said = failure(check(*options, "--trust-threshold", "7"))
     assert said == "cannot check: --trust-threshold must be from 0 to 1, got 7\n"
@@ -262,19 +246,19 @@ def test_option_out_of_range_is_said(check: Check) -> None:
     assert check(*options, "--on-contradicted", "shout").code == 2
 
 
-def test_missing_key_is_said(check: Check) -> None:
+def test_missing_key_is_said(check: Run) -> None:
     options = ("--answer", TRUE, "--documents", "report.md", "--model", "openai:gpt-4o-mini")
     assert "OPENAI_API_KEY" in failure(check(*options))
 
 
 @pytest.mark.parametrize("name", ["nobody:some-model", "some-model-of-nobody"])
-def test_unknown_provider_is_said(check: Check, name: str) -> None:
+def test_unknown_provider_is_said(check: Run, name: str) -> None:
     outcome = check("--answer", TRUE, "--documents", "report.md", "--model", name)
     assert f"cannot check: model {name}:" in failure(outcome)
 
 
 def test_model_without_langchain_works_for_openai_alone(
-    check: Check, monkeypatch: pytest.MonkeyPatch
+    check: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain", None)
     monkeypatch.setattr(_models, "find_spec", lambda name: None if name == "langchain" else name)
@@ -284,7 +268,7 @@ def test_model_without_langchain_works_for_openai_alone(
 
 
 def test_model_without_its_package_names_the_extra(
-    check: Check, monkeypatch: pytest.MonkeyPatch
+    check: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain_openai", None)
     options = ("--model", "any", "--base-url", "http://127.0.0.1:9/v1")
@@ -292,13 +276,13 @@ def test_model_without_its_package_names_the_extra(
     assert "pip install 'langchain-groundedness[openai]'" in failure(outcome)
 
 
-def test_base_url_without_a_model_is_said(check: Check) -> None:
+def test_base_url_without_a_model_is_said(check: Run) -> None:
     outcome = check("--answer", TRUE, "--documents", "report.md", "--base-url", "http://x/v1")
     assert "--model" in failure(outcome)
 
 
 @pytest.mark.enable_socket
-def test_unreachable_server_exits_with_two_and_says_so_in_one_line(check: Check) -> None:
+def test_unreachable_server_exits_with_two_and_says_so_in_one_line(check: Run) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # taken, and nobody listens
         options = ("--model", "any", "--base-url", f"http://127.0.0.1:{closed.getsockname()[1]}/v1")
@@ -310,7 +294,7 @@ def test_unreachable_server_exits_with_two_and_says_so_in_one_line(check: Check)
 
 
 def test_fault_in_a_models_options_does_not_repeat_a_key(
-    check: Check, monkeypatch: pytest.MonkeyPatch
+    check: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("OPENAI_API_BASE", "not a url")
@@ -318,7 +302,7 @@ def test_fault_in_a_models_options_does_not_repeat_a_key(
     assert "secret" not in "".join(map(str, check(*options)))
 
 
-def test_interrupt_exits_with_130(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_exits_with_130(check: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(**_: object) -> None:
         raise KeyboardInterrupt
 
@@ -328,7 +312,7 @@ def test_interrupt_exits_with_130(check: Check, monkeypatch: pytest.MonkeyPatch)
     assert "Traceback" not in outcome.err
 
 
-def test_crash_never_reads_as_a_verdict(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_never_reads_as_a_verdict(check: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(**_: object) -> None:
         msg = "first line\nsecond line"
         raise RuntimeError(msg)
@@ -339,7 +323,7 @@ def test_crash_never_reads_as_a_verdict(check: Check, monkeypatch: pytest.Monkey
 
 
 def test_markup_and_control_characters_of_documents_are_shown_not_obeyed(
-    check: Check, folder: Path, monkeypatch: pytest.MonkeyPatch
+    check: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     (folder / "evil.txt").write_text(
@@ -352,7 +336,7 @@ def test_markup_and_control_characters_of_documents_are_shown_not_obeyed(
 
 
 def test_colours_are_for_terminals_and_no_color_is_respected(
-    check: Check, monkeypatch: pytest.MonkeyPatch
+    check: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ("--answer", FALSE, "--documents", "report.md")
     assert "\x1b[" not in check(*options).out
@@ -362,7 +346,7 @@ def test_colours_are_for_terminals_and_no_color_is_respected(
     assert "\x1b[31m" not in check(*options).out
 
 
-def test_help_shows_examples(check: Check) -> None:
+def test_help_shows_examples(check: Run) -> None:
     outcome = check("--help")
     assert outcome.code == 0
     assert "--documents report.md notes.txt" in outcome.out
@@ -412,17 +396,17 @@ def test_module_runs_as_a_program(folder: Path) -> None:
     ],
 )
 def test_a_model_that_cannot_be_meant_is_said(
-    check: Check, options: Sequence[str], said: str
+    check: Run, options: Sequence[str], said: str
 ) -> None:
     assert said in failure(check("--answer", TRUE, "--documents", "report.md", *options))
 
 
-def test_binary_data_is_no_document(check: Check, folder: Path) -> None:
+def test_binary_data_is_no_document(check: Run, folder: Path) -> None:
     (folder / "zeros.bin").write_bytes(bytes(8))
     assert "zeros.bin: binary data" in failure(check("--answer", TRUE, "--documents", "zeros.bin"))
 
 
-def test_an_answer_may_begin_with_an_at_sign(check: Check) -> None:
+def test_an_answer_may_begin_with_an_at_sign(check: Run) -> None:
     outcome = check("--answer", f"@@bob {TRUE}", "--documents", "report.md", "--json")
     assert json.loads(outcome.out)["original_answer"] == f"@bob {TRUE}"
 
@@ -439,7 +423,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     ("status", "hint"), [(401, "check the API key"), (404, "check the name of the model")]
 )
 def test_what_a_server_refuses_is_said_with_its_status_and_a_hint(
-    check: Check, status: int, hint: str
+    check: Run, status: int, hint: str
 ) -> None:
     with ScriptedServer(lambda _: ScriptedResponse("secret words", status=status)) as server:
         options = ("--model", "any", "--base-url", server.base_url)

@@ -1,16 +1,17 @@
 """The command `evaluate`, run in this process with real arguments and files."""
 
 import json
+import logging
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commands import Outcome, Run, ran, without_settings
 from langchain_core.messages import AIMessage
 
-from langchain_groundedness import cli
 from langchain_groundedness.cli import _evaluate
+from langchain_groundedness.cli._warnings import each_warning_once
 from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 from langchain_groundedness.types import Claim
@@ -19,27 +20,13 @@ TRUE = {"id": "t", "answer": "Rome is in Italy.", "contexts": ["Rome is in Italy
 FALSE = {"id": "f", "answer": "Rome is in Spain.", "contexts": ["Rome is in Italy."]}
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Outcome]
-
-
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Run:
     monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
+    without_settings(monkeypatch)
 
     def evaluate(*arguments: str) -> Outcome:
-        with pytest.raises(SystemExit) as stopped:
-            cli.run(["evaluate", *arguments])
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Outcome(stopped.value.code, captured.out, captured.err)
+        return ran(capsys, "evaluate", *arguments)
 
     return evaluate
 
@@ -221,3 +208,20 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(
     assert not load_run("run.jsonl").complete
     assert run(*USUAL).code == 0
     assert len(load_run("run.jsonl").rows) == 50
+
+
+def test_a_warning_that_each_row_brings_up_is_shown_once_and_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    logger = logging.getLogger("langchain_groundedness.claims")
+    with each_warning_once():
+        for _ in range(3):
+            logger.warning("the judge is \x1b[31m%s", "tired")
+        logger.warning("once")
+        assert capsys.readouterr().err.count("\n") == 2
+    told = capsys.readouterr().err
+    assert "tired (3 times)\n" in told
+    assert "\x1b" not in told
+    assert "once" not in told
+    assert logging.getLogger("langchain_groundedness").handlers == []

@@ -15,6 +15,7 @@ from rich.console import Console
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli._errors import CannotCheckError, one_line
 from langchain_groundedness.cli._models import load_model
+from langchain_groundedness.cli._options import BaseUrl, CalibrationFile, Model
 from langchain_groundedness.cli._sources import (
     read_answer,
     read_documents,
@@ -64,16 +65,8 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         ),
     ],
     question: Annotated[str | None, typer.Option(help="What was asked.")] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROVIDER:NAME",
-            help="Chat model that judges. Without one, the embedded verifier does, offline.",
-        ),
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
-    ] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
     on_contradicted: Annotated[
         Literal["annotate", "correct", "strip"],
         typer.Option(help="What to do to a claim that the documents contradict."),
@@ -92,12 +85,7 @@ def check(  # noqa: PLR0913  (each is an option of the command)
             "calibration says."
         ),
     ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Thresholds that `calibrate` has written; not with --model."
-        ),
-    ] = None,
+    calibration: CalibrationFile = None,
     policy: Annotated[
         Path | None,
         typer.Option(

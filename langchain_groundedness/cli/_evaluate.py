@@ -20,7 +20,17 @@ from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, en
 from langchain_groundedness.cli._evaluation_table import as_plain, render_evaluation
 from langchain_groundedness.cli._files import require_json_lines
 from langchain_groundedness.cli._models import load_model
+from langchain_groundedness.cli._options import (
+    AsJson,
+    BaseUrl,
+    CalibrationFile,
+    Layout,
+    MaxConcurrency,
+    Model,
+    Separator,
+)
 from langchain_groundedness.cli._pairs import number, numbers, pairs
+from langchain_groundedness.cli._warnings import each_warning_once
 from langchain_groundedness.evals._evaluation import Evaluation
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.evals.evaluator import Evaluator
@@ -65,44 +75,21 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="RUN.jsonl", help="Where the run is written.")
     ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROVIDER:NAME",
-            help="Chat model that judges. Without one, the embedded verifier does, offline.",
-        ),
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
-    ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Thresholds that `calibrate` has written; not with --model."
-        ),
-    ] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    calibration: CalibrationFile = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PART=NAME", help="The column of a part of the row, as in answer=my_column."
         ),
     ] = None,
-    layout: Annotated[
-        Literal["rows", "claims"],
-        typer.Option(
-            "--format",
-            help="rows: each record is one. claims: records with documents, and claims that name "
-            "them by documents_id.",
-        ),
-    ] = "rows",
-    separator: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="What stands between documents written in one text."),
-    ] = None,
+    layout: Layout = "rows",
+    separator: Separator = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Evaluate this many rows only, the first ones.")
     ] = None,
-    max_concurrency: Annotated[int, typer.Option(min=1, help="Most rows at a time.")] = 16,
+    max_concurrency: MaxConcurrency = 16,
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Go on with the run file, or begin it anew.")
     ] = True,
@@ -155,12 +142,10 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
         int,
         typer.Option(min=0, help="With --fail-under: how many rows may fail, or be unreadable."),
     ] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON, for a program.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Evaluate a data set; `HELP` tells the user the rest."""
-    with ending("cannot evaluate"):
+    with ending("cannot evaluate"), each_warning_once():
         require_json_lines(out, "--out")
         least = _least(fail_under or (), metric)
         paid = None if price is None else _price(price)

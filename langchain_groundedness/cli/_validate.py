@@ -18,8 +18,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending, one_line
 from langchain_groundedness.cli._files import require_json_lines
 from langchain_groundedness.cli._models import load_model
+from langchain_groundedness.cli._options import AsJson, BaseUrl, Layout, MaxConcurrency, Separator
 from langchain_groundedness.cli._pairs import numbers, pairs
 from langchain_groundedness.cli._validation_table import render_validation
+from langchain_groundedness.cli._warnings import each_warning_once
 from langchain_groundedness.evals import (
     AnswerValidator,
     CompositeScore,
@@ -49,7 +51,8 @@ Examples:
 \b
 Stage 1 looks for the claims of each answer in its documents. Stage 2, with --model, judges
 relevance, correctness and completeness of the answers that passed the first. Rows that could not
-be checked go to the rejected ones, with the reason. The same command goes on where it was stopped.
+be checked go to the rejected ones, with the reason. Rows are written as they are done, which may
+not be the order of the data set. The same command goes on where it was stopped.
 Exit code: 0 every row has passed or was rejected, 1 some could not be checked or read, 2 it could
 not be done, 130 interrupted.
 """
@@ -77,18 +80,8 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
             help="Column of question, answer, documents, label or id, where its name does not say.",
         ),
     ] = None,
-    layout: Annotated[
-        Literal["rows", "claims"],
-        typer.Option(
-            "--format",
-            help="rows: each record is one. claims: records with documents, and claims that name "
-            "them by documents_id.",
-        ),
-    ] = "rows",
-    separator: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="What stands between documents written in one text."),
-    ] = None,
+    layout: Layout = "rows",
+    separator: Separator = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Validate this many rows only, the first ones.")
     ] = None,
@@ -99,9 +92,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
             help="Chat model for what similarity leaves open, and for stage 2.",
         ),
     ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
-    ] = None,
+    base_url: BaseUrl = None,
     embeddings: Annotated[
         str | None,
         typer.Option(
@@ -149,16 +140,14 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
     retry_unchecked: Annotated[
         bool, typer.Option("--retry-unchecked", help="Try rows again that could not be checked.")
     ] = False,
-    max_concurrency: Annotated[int, typer.Option(min=1, help="Most rows at a time.")] = 16,
+    max_concurrency: MaxConcurrency = 16,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Show what other thresholds would let pass.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON, for a program.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Validate; `HELP` tells the user the rest."""
-    with ending("cannot validate"):
+    with ending("cannot validate"), each_warning_once():
         require_json_lines(passed, "--passed")
         require_json_lines(rejected, "--rejected")
         composite = _composite(weight, minimum, judged=model is not None)

@@ -1,6 +1,8 @@
 """Shows a validation in a terminal: what passed, why the rest did not, what else would."""
 
 from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -102,12 +104,14 @@ def _sweep(lines: tuple[SweepLine, ...]) -> Table:
     heads = ["Threshold", "passed", "rate", "unknown"]
     table = _plain(*heads, *(["precision", "recall"] if labelled else []))
     before = None
-    for line in lines:
+    for alike in (list(same) for _, same in groupby(lines, _told)):
+        line = alike[0]
         if before not in (None, line.option):
             table.add_section()
         before = line.option
+        last = "" if len(alike) == 1 else f" to {alike[-1].value:.2f}"
         cells = [
-            f"{line.option} {line.value:.2f}" + (" *" if line.is_current else ""),
+            f"{line.option} {line.value:.2f}{last}" + (" *" if line.is_current else ""),
             str(line.passed),
             _share(line.pass_rate),
             str(line.unknown) if line.unknown else "",
@@ -116,6 +120,11 @@ def _sweep(lines: tuple[SweepLine, ...]) -> Table:
         table.add_row(*cells, style=_CURRENT if line.is_current else None)
     table.caption = "* in force; unknown: these rows would have to be judged again"
     return table
+
+
+def _told(line: SweepLine) -> tuple[Any, ...]:
+    """Give what a line tells but for its threshold; the one in force has a line of its own."""
+    return (line.option, line.is_current, *tuple(dict(line).values())[3:])
 
 
 def _share(share: float | None) -> str:

@@ -231,5 +231,5 @@ def _refuse_half_characters(row: Mapping[str, Any]) -> None:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            msg = "not UTF-8 text: there are bytes, or halves of characters, that stand for nothing"
+            msg = "not UTF-8 text, or text with halves of characters; convert it first"
             raise ValueError(msg) from None

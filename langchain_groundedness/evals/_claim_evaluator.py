@@ -13,7 +13,10 @@ from langchain_groundedness._check import Check
 from langchain_groundedness._options import AnyRunnable
 from langchain_groundedness._recording import encoder_checksum
 from langchain_groundedness._steps import CheckState, replies_of
+from langchain_groundedness._telemetry import count
+from langchain_groundedness._usage import counted
 from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.tally import add_usage
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs import CheckInput, no_documents
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -88,9 +91,14 @@ class ClaimEvaluator(Evaluator, ABC):
 
     def _judge_all(self, sources: Sequence[CheckInput]) -> Flow[list[GroundednessResult]]:
         """Check texts, all at once; where there is nothing to read, nothing is supported."""
-        results: list[GroundednessResult] = yield ModelCall(
-            _AllAtOnce(self._checker()), list(sources)
-        )
+        states, spent = [CheckState(source=source) for source in sources], [Usage()] * len(sources)
+        for step in (self._check.extracting(), self._check.verifying()):
+            done: list[tuple[CheckState, Usage]] = yield ModelCall(_Counted(step), states)
+            states = [state for state, _ in done]
+            spent = [add_usage(*costs) for costs in zip(spent, (u for _, u in done), strict=True)]
+        results = list(map(self._check.result, states, spent))
+        for result in results:
+            count(result)
         return [
             result if _has_text(source.documents) else self._unsupported(source, result)
             for source, result in zip(sources, results, strict=True)
@@ -177,6 +185,29 @@ class _AllAtOnce(Runnable[list[InputT], list[OutputT]]):
         self, input: list[InputT], config: RunnableConfig | None = None, **_: Any
     ) -> list[OutputT]:
         return await self._runnable.abatch(input, config)
+
+
+class _Counted(Runnable[list[CheckState], list[tuple[CheckState, Usage]]]):
+    """Runs a step on a list, and tells what each of its entries cost."""
+
+    def __init__(self, step: Runnable[CheckState, CheckState]) -> None:
+        self._step = step
+
+    @override
+    def invoke(
+        self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
+    ) -> list[tuple[CheckState, Usage]]:
+        configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
+        done = self._step.batch(input, list(configs))
+        return [(state, each.usage) for state, each in zip(done, counters, strict=True)]
+
+    @override
+    async def ainvoke(
+        self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
+    ) -> list[tuple[CheckState, Usage]]:
+        configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
+        done = await self._step.abatch(input, list(configs))
+        return [(state, each.usage) for state, each in zip(done, counters, strict=True)]
 
 
 def share(verdicts: Sequence[ClaimVerdict]) -> float | None:

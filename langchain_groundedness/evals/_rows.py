@@ -14,6 +14,7 @@ from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._options import OptionsAlone
 from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._usage import counted
+from langchain_groundedness.evals._gate import Gate
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.results import EvaluationResult
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
@@ -163,9 +164,10 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
         config: RunnableConfig,
         *,
         raise_on_failure: bool | None = None,
+        gate: Gate | None = None,
     ) -> RowScore:
-        child, counter = counted(quiet(patch_config(config, callbacks=run_manager.get_child())))
-        found = drive(self._flow(value), child)
+        child, counter = counted(_child(config, run_manager.get_child(), gate))
+        found = drive(self._flow(value, gate), child)
         return self._told(*found, counter.usage, raise_on_failure)
 
     async def _arun(
@@ -175,18 +177,20 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
         config: RunnableConfig,
         *,
         raise_on_failure: bool | None = None,
+        gate: Gate | None = None,
     ) -> RowScore:
-        child, counter = counted(quiet(patch_config(config, callbacks=run_manager.get_child())))
-        found = await adrive(self._flow(value), child)
+        child, counter = counted(_child(config, run_manager.get_child(), gate))
+        found = await adrive(self._flow(value, gate), child)
         return self._told(*found, counter.usage, raise_on_failure)
 
-    def _flow(self, value: Any) -> Flow[tuple[RowScore, Exception | None]]:
+    def _flow(self, value: Any, gate: Gate | None) -> Flow[tuple[RowScore, Exception | None]]:
         """Score a row; give also what was raised, if that is why there is no score."""
         try:
             row = read_row(value)
             if lacking := [name for name in self.needs if _lacks(row, name)]:
                 return self._skipped(f"the row has no {' and no '.join(lacking)}"), None
-            return (yield from self._score(row)), None
+            scored = self._score(row)
+            return (yield from scored if gate is None else gate.guard(scored)), None
         except (ConfigurationError, MissingDependencyError):
             raise  # a broken installation fails every row: whoever called hears
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
@@ -212,6 +216,11 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
             return [self._bounded(each) for each in config]
         given = dict(config or {})
         return {**given, "max_concurrency": given.get("max_concurrency") or self.max_concurrency}
+
+
+def _child(config: RunnableConfig, callbacks: Any, gate: Gate | None) -> RunnableConfig:
+    child = quiet(patch_config(config, callbacks=callbacks))
+    return child if gate is None else {**child, "max_concurrency": gate.calls}
 
 
 def _lacks(row: EvaluationRow, name: str) -> bool:

@@ -224,7 +224,9 @@ def _from_json(line: bytes, number: int) -> Record:
     try:
         return _record(json.loads(line.decode("utf-8")), number)
     except UnicodeDecodeError as exc:
-        return Record(number, None, f"not UTF-8 text (byte {exc.start} of the line)")
+        return Record(
+            number, None, f"not UTF-8 text (byte {exc.start} of the line); convert it first"
+        )
     except (ValueError, RecursionError) as exc:
         return Record(number, None, f"no JSON ({getattr(exc, 'msg', type(exc).__name__)})")
 

@@ -11,6 +11,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness.evals._fingerprint import describe
+from langchain_groundedness.evals._gate import Gate
 from langchain_groundedness.evals._progress import progress
 from langchain_groundedness.evals._rows import RowEvaluator
 from langchain_groundedness.evals.columns import Example, read_columns
@@ -51,7 +52,8 @@ class Evaluator(RowEvaluator):
             contexts: For each row a list of texts or `Document`s.
             predicted_answers: Answers.
             reference_answers: The right answers.
-            config: Config for the calls; `max_concurrency` bounds how many rows run at once.
+            config: Config for the calls; `max_concurrency` bounds how many rows are being judged
+                at once.
 
         Returns:
             The mean over the rows that have a score, and what there is about each row.
@@ -67,8 +69,9 @@ class Evaluator(RowEvaluator):
             reference_answers=reference_answers,
         )
         scores: dict[int, RowScore] = {}
+        bounded, gate = self._gated(config)
         with progress(self.key, len(rows), shown=self.progress_bar) as advance:
-            done = self.batch_as_completed(rows, self._bounded(config), raise_on_failure=False)
+            done = self.batch_as_completed(rows, bounded, raise_on_failure=False, gate=gate)
             for place, score in done:
                 scores[place] = score
                 advance()
@@ -105,14 +108,14 @@ class Evaluator(RowEvaluator):
             predicted_answers=predicted_answers,
             reference_answers=reference_answers,
         )
-        bounded = self._bounded(config)
-        limit = asyncio.Semaphore(bounded["max_concurrency"] or 1)
+        bounded, gate = self._gated(config)
+        limit = asyncio.Semaphore(gate.rows)
         with progress(self.key, len(rows), shown=self.progress_bar) as advance:
 
             async def outcome(row: EvaluationRow) -> RowScore | Exception:
                 async with limit:
                     try:
-                        return await self.ainvoke(row, bounded, raise_on_failure=False)
+                        return await self.ainvoke(row, bounded, raise_on_failure=False, gate=gate)
                     except Exception as exc:  # noqa: BLE001  (raised below, outside the group)
                         return exc
                     finally:
@@ -182,6 +185,11 @@ class Evaluator(RowEvaluator):
     def _defaults(self) -> Mapping[str, Any]:
         """Give what stands in for options that are `None`, as far as the scores depend on it."""
         return {}
+
+    def _gated(self, config: RunnableConfig | None) -> tuple[RunnableConfig, Gate]:
+        """Give what bounds the calls of a run, and a config that begins rows enough for it."""
+        gate = Gate(self._bounded(config)["max_concurrency"])
+        return {**(config or {}), "max_concurrency": gate.rows}, gate
 
     def _summed(
         self, rows: Sequence[EvaluationRow], scores: Sequence[RowScore]

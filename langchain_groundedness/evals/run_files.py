@@ -126,7 +126,19 @@ def as_line(
     """
     kind = next(kind for kind, cls in _KINDS.items() if isinstance(value, cls))
     data = {"type": kind} | ({} if place is None else {"place": place}) | value.model_dump()
+    for result in _results(data):
+        if result.get("documents") == data["row"]["documents"]:
+            del result["documents"]  # they stand in the row; `_read` puts them back
     return f"{as_json(data)}\n".encode("ascii")
+
+
+def _results(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give the results in a line; nothing, where they are not what a row has."""
+    scores = data.get("scores")
+    for score in scores if isinstance(scores, list | tuple) else ():
+        result = score.get("result") if isinstance(score, dict) else None
+        if isinstance(result, dict):
+            yield result
 
 
 def as_json(data: Mapping[str, Any]) -> str:
@@ -197,6 +209,10 @@ def _read(data: bytes, end: int, where: str, *, is_first: bool) -> RunLine | Non
         msg = f"{where}: a run file begins with one line of type run, got {kind}"
         raise ConfigurationError(msg)
     place = found.pop("place", None)
+    row = found.get("row")
+    for result in _results(found):
+        if isinstance(row, dict):
+            result.setdefault("documents", row.get("documents"))
     try:
         value = _KINDS[kind].model_validate(found)
     except ValidationError as exc:

@@ -163,7 +163,9 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
 ) -> EvaluationRun:
     """Evaluate all rows of a data set without blocking the event loop.
 
-    A cancelled evaluation stops at once; what is done stands in the journal.
+    A cancelled evaluation stops at once; what is done stands in the journal. There is no engine to
+    choose: processes of Ray do not stop with a task, so run `evaluate` with `engine="ray"` in a
+    thread (`asyncio.to_thread`).
 
     Args:
         dataset: As for `evaluate`.

@@ -164,7 +164,7 @@ class EvaluationRun(_Value):
         Raises:
             MissingDependencyError: pandas is not installed.
         """
-        pandas = require("pandas", extra="data")
+        pandas = require("pandas", extra="pandas")
         return pandas.DataFrame([_flat(row) for row in self.rows])
 
     def _tally(self) -> "Tally":

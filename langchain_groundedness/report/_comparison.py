@@ -24,7 +24,6 @@ def compared(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
     before = paired(run, baseline)
     now = {row.row.id: row for row in run.rows if row.row.id in before}
     there = {row.row.id for row in baseline.rows}
-    digests = run.header.digest, baseline.header.digest
     shared = [key for key in _keys(run) if key in _keys(baseline)]
     return RunComparison(
         baseline=title(baseline),
@@ -36,7 +35,7 @@ def compared(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
         only_now=sum(row.row.id not in there for row in run.rows),
         only_before=len(there - {row.row.id for row in run.rows}),
         other_question=sum(row.row.id in there for row in run.rows) - len(before),
-        same_data=digests[0] == digests[1] if all(digests) else None,
+        other_answer=sum(_given(row) != _given(now[name]) for name, row in before.items()),
     )
 
 
@@ -67,6 +66,11 @@ def _lost(before: Rows, now: Rows, key: str) -> int:
         _score(row, key) is not None and _score(now[name], key) is None
         for name, row in before.items()
     )
+
+
+def _given(row: EvaluatedRow) -> tuple[str | None, list[str]]:
+    """Give what a pipeline gave: its answer, and what it had read."""
+    return row.row.answer, [document.page_content for document in row.row.documents or ()]
 
 
 def _score(row: EvaluatedRow, key: str) -> float | None:

@@ -23,6 +23,7 @@ from langchain_groundedness.report._values import (
 __all__ = ["Overview"]
 
 _MOST_REASONS = 3
+_SHARES = ("balanced accuracy", "F1", "kappa")
 _MOST_BAD_ROWS = 500
 _NOTHING = Html("")
 _ABOUT_METRICS = (
@@ -225,7 +226,7 @@ def _reliability(found: Reliability) -> Html:
 
 
 def _agreements(metrics: Sequence[MetricFigures]) -> Html:
-    heads = ("metric", "rows", "balanced accuracy", "F1", "kappa")
+    heads = ("metric", "rows", *_SHARES)
     rows = [_agreement(each.key, each.agreement) for each in metrics if each.agreement]
     if not rows:
         return _NOTHING
@@ -245,7 +246,9 @@ def _agreements(metrics: Sequence[MetricFigures]) -> Html:
     return joined(
         [
             tag("p", said, class_="quiet"),
-            _scroller("Agreement with labels", tag("table", head, tag("tbody", *rows))),
+            _scroller(
+                "Agreement with labels", tag("table", head, tag("tbody", *rows), class_="stacked")
+            ),
         ]
     )
 
@@ -256,17 +259,19 @@ def _agreement(key: str, found: LabelAgreement) -> Html:
         (found.f1, found.f1_interval),
         (found.kappa, found.kappa_interval),
     )
-    cells = (_share(share, interval) for share, interval in shares)
+    cells = (_share(name, *each) for name, each in zip(_SHARES, shares, strict=True))
     name = tag("th", key, scope="row", dir="auto")
-    return tag("tr", name, tag("td", f"{found.rows:,}", class_="amount"), *cells)
+    rows = tag("td", f"{found.rows:,}", class_="amount", data_name="rows")
+    return tag("tr", name, rows, *cells)
 
 
-def _share(share: float | None, interval: tuple[float, float] | None) -> Html:
+def _share(name: str, share: float | None, interval: tuple[float, float] | None) -> Html:
     if share is None:
-        return tag("td", words.NONE, class_="estimate")
+        return tag("td", words.NONE, class_="estimate", data_name=name)
     low_high = "" if interval is None else " to ".join(map(words.number, interval))
     range_ = tag("span", low_high, class_="quiet")
-    return tag("td", tag("b", words.number(share)), " ", range_, class_="estimate")
+    value = tag("b", words.number(share))
+    return tag("td", value, " ", range_, class_="estimate", data_name=name)
 
 
 def _scroller(name: str, table: Html) -> Html:

@@ -86,5 +86,5 @@ class RunComparison(NamedTuple):
     only_before: int
     other_question: int
     """Rows with the same id in which something else is asked."""
-    same_data: bool | None
-    """Whether both say that their data sets are the same; `None` if one of them does not say."""
+    other_answer: int
+    """Rows that are in both, to which another answer was given, or which had other documents."""

@@ -121,12 +121,14 @@ def overlap(found: RunComparison) -> str:
     """
     parts = (
         f"{count(found.both)} in both",
+        f"{found.other_answer:,} of them with another answer or other documents"
+        if found.other_answer
+        else "",
         f"{found.only_now:,} only in this run" if found.only_now else "",
         f"{found.only_before:,} only in the other" if found.only_before else "",
         f"{found.other_question:,} with another question" if found.other_question else "",
     )
-    differ = " The data sets differ." if found.same_data is False else ""
-    return f"{', '.join(filter(None, parts))}.{differ}"
+    return f"{', '.join(filter(None, parts))}."
 
 
 def cost(run: EvaluationRun) -> str:

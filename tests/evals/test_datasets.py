@@ -191,7 +191,7 @@ def test_bad_lines_cost_no_others(tmp_path: Path) -> None:
     told = [row.reason for row in found if isinstance(row, BadRow)]
     assert told[0].startswith("no JSON (Expecting property name")
     assert told[1] == "an object is needed, got list"
-    assert told[2] == "not UTF-8 text (byte 12 of the line)"
+    assert told[2] == "not UTF-8 text (byte 12 of the line); convert it first"
 
 
 def test_a_line_longer_than_any_example_is_skipped_without_keeping_it(tmp_path: Path) -> None:

@@ -59,6 +59,23 @@ def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert load_run(tmp_path / "run.jsonl") == run
 
 
+def test_documents_that_a_metric_has_read_stand_in_a_file_once(tmp_path: Path) -> None:
+    (document,) = evaluated("a").row.documents or ()
+    result = GroundednessRunnable().invoke({"answer": "Rome.", "documents": [document]})
+    run, file = run_of(evaluated("a", line=1, result=result)), tmp_path / "run.jsonl"
+    save_run(run, file)
+    assert file.read_text().count('"page_content"') == 1
+    assert load_run(file) == run
+
+
+def test_a_file_that_repeats_documents_is_read_as_before(tmp_path: Path) -> None:
+    result = GroundednessRunnable().invoke({"answer": "Rome.", "documents": ["Rome."]})
+    run, file = run_of(evaluated("a", line=1, result=result)), tmp_path / "run.jsonl"
+    rows = [{"type": "row", **row.model_dump(mode="json")} for row in run.rows]
+    file.write_text(as_line(HEADER).decode() + "".join(f"{json.dumps(row)}\n" for row in rows))
+    assert load_run(file).rows == run.rows
+
+
 @settings(deadline=None)
 @given(text=st.text(), number=st.floats(allow_nan=False, allow_infinity=False))
 def test_any_text_and_number_comes_back(

@@ -1,13 +1,12 @@
 """`langchain-groundedness validate`, as users run it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commands import Outcome, Run, ran
 
-from langchain_groundedness import cli
 from langchain_groundedness.cli import _validate
 from langchain_groundedness.evals import AnswerValidator, ValidatedRow
 from langchain_groundedness.testing import ScriptedChatModel
@@ -21,15 +20,6 @@ ROWS = [
 FILES = ("--passed", "p.jsonl", "--rejected", "r.jsonl")
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Outcome]
-
-
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     monkeypatch.chdir(tmp_path)
@@ -37,12 +27,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     write(ROWS)
 
     def go(*arguments: str) -> Outcome:
-        with pytest.raises(SystemExit) as stopped:
-            cli.run(["validate", "in.jsonl", *FILES, *arguments])
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        assert "Traceback" not in captured.err
-        return Outcome(stopped.value.code, captured.out, captured.err)
+        return ran(capsys, "validate", "in.jsonl", *FILES, *arguments)
 
     return go
 
@@ -69,6 +54,13 @@ def test_the_same_command_goes_on_and_shows_the_sweep(run: Run) -> None:
     assert "3 rows stood there already" in found.out
     assert "pass_score 0.70 *" in found.out
     assert "precision" in found.out
+
+
+def test_thresholds_that_change_nothing_share_a_line_of_the_sweep(run: Run) -> None:
+    found = run("--sweep")
+    lines = [line.split() for line in found.out.splitlines()]
+    values = [line[1:-4] for line in lines if line[:1] == ["min_source"]]
+    assert values == [["0.05", "to", "0.45"], ["0.50", "*"], ["0.55", "to", "0.95"]]
 
 
 def test_json_is_for_programs(run: Run) -> None:

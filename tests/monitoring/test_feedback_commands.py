@@ -4,12 +4,13 @@ import json
 import re
 import stat
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commands import Outcome, Run, ran
 
 from langchain_groundedness import (
     AuditedDocument,
@@ -22,22 +23,12 @@ from langchain_groundedness import (
     JsonlAuditLog,
     Review,
     SQLAuditLog,
-    cli,
 )
 from langchain_groundedness.audit.record import ReviewAction, Versions
 from langchain_groundedness.types import Action
 
 TEXT = "Rome is old. It rains in Bergen."
 EDITED = "Rome is old. It rains a lot in Bergen."
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -47,11 +38,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setenv("COLUMNS", "160")
 
     def go(*arguments: str) -> Outcome:
-        with pytest.raises(SystemExit) as stopped:
-            cli.run(arguments)
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Outcome(stopped.value.code, captured.out, captured.err)
+        return ran(capsys, *arguments)
 
     return go
 

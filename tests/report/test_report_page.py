@@ -213,6 +213,20 @@ def test_a_comparison_holds_what_each_row_was_before() -> None:
     assert "▲ +0.500" in html
 
 
+def test_runs_of_a_pipeline_that_was_changed_are_compared_and_its_new_answers_counted() -> None:
+    def answered(*answers: str) -> EvaluationRun:
+        rows = (
+            row(str(n), scored("m", 0.5), question="x", answer=answer)
+            for n, answer in enumerate(answers)
+        )
+        return run(*rows, keys=("m",))
+
+    html = to_html(answered("a", "b", "c"), baseline=answered("a", "b", "z"))
+    assert "3 rows in both, 1 of them with another answer or other documents." in html
+    same = to_html(answered("a", "b"), baseline=answered("a", "b"))
+    assert "2 rows in both." in same
+
+
 def test_the_moment_is_shown_in_utc() -> None:
     assert f"{MADE:%Y-%m-%d %H:%M} UTC" in to_html(small())
 

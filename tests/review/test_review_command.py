@@ -2,24 +2,15 @@
 
 import re
 import socket
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commands import Outcome, Run, ran
 
-from langchain_groundedness import SQLAuditLog, cli
+from langchain_groundedness import SQLAuditLog
 from langchain_groundedness.review import _server as serving
 from review.records import record
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Review = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -41,24 +32,21 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.fixture
 def review(
     served: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Review:
+) -> Run:
     for name in ("GROUNDEDNESS_REVIEW_DB", "GROUNDEDNESS_REVIEW_TOKEN"):
         monkeypatch.delenv(name, raising=False)
 
     def run(*arguments: str) -> Outcome:
-        with pytest.raises(SystemExit) as stopped:
-            cli.run(["review", *arguments])
+        outcome = ran(capsys, "review", *arguments)
         for _, taken in served:
             taken.close()
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Outcome(stopped.value.code, captured.out, captured.err)
+        return outcome
 
     return run
 
 
 @pytest.mark.enable_socket
-def test_the_address_is_printed_once_with_a_new_token_each_time(review: Review, url: str) -> None:
+def test_the_address_is_printed_once_with_a_new_token_each_time(review: Run, url: str) -> None:
     tokens = set()
     for _ in range(2):
         code, out, err = review("--db", url, "--port", "0")
@@ -71,7 +59,7 @@ def test_the_address_is_printed_once_with_a_new_token_each_time(review: Review, 
 
 @pytest.mark.enable_socket
 def test_a_token_that_was_given_is_not_printed(
-    review: Review, url: str, monkeypatch: pytest.MonkeyPatch
+    review: Run, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for arguments in (("--token", "given-by-the-user"), ()):
         code, out, _ = review("--db", url, "--port", "0", *arguments)
@@ -82,7 +70,7 @@ def test_a_token_that_was_given_is_not_printed(
 
 @pytest.mark.enable_socket
 def test_an_address_that_others_can_reach_brings_a_warning(
-    review: Review, url: str, served: list[Any]
+    review: Run, url: str, served: list[Any]
 ) -> None:
     code, out, err = review("--db", url, "--host", "0.0.0.0", "--port", "0")  # noqa: S104  (warned of)
     assert code == 0
@@ -92,7 +80,7 @@ def test_an_address_that_others_can_reach_brings_a_warning(
 
 
 @pytest.mark.enable_socket
-def test_a_port_that_is_taken_is_named(review: Review, url: str) -> None:
+def test_a_port_that_is_taken_is_named(review: Run, url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         code, out, err = review("--db", url, "--port", port)
@@ -102,13 +90,13 @@ def test_a_port_that_is_taken_is_named(review: Review, url: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org"])  # noqa: S104  (refused)
-def test_doing_without_a_login_needs_loopback(review: Review, url: str, host: str) -> None:
+def test_doing_without_a_login_needs_loopback(review: Run, url: str, host: str) -> None:
     code, _, err = review("--db", url, "--host", host, "--no-login")
     assert code == 2
     assert "--no-login would let everybody in" in err
 
 
-def test_a_database_that_is_not_there_is_not_made(review: Review, tmp_path: Path) -> None:
+def test_a_database_that_is_not_there_is_not_made(review: Run, tmp_path: Path) -> None:
     path = tmp_path / "none.db"
     code, _, err = review("--db", f"sqlite:///{path}")
     assert code == 2
@@ -118,7 +106,7 @@ def test_a_database_that_is_not_there_is_not_made(review: Review, tmp_path: Path
 
 @pytest.mark.parametrize("given", ["mysql://u:secret@h/d", "secret", "sqlite://", "sqlite:///"])
 def test_a_database_that_cannot_be_one_is_refused_without_its_password(
-    review: Review, given: str
+    review: Run, given: str
 ) -> None:
     code, _, err = review("--db", given)
     assert code == 2
@@ -126,7 +114,7 @@ def test_a_database_that_cannot_be_one_is_refused_without_its_password(
     assert "secret" not in err
 
 
-def test_a_short_token_is_refused(review: Review, url: str) -> None:
+def test_a_short_token_is_refused(review: Run, url: str) -> None:
     code, _, err = review("--db", url, "--token", "short")
     assert code == 2
     assert "at least 16 characters" in err

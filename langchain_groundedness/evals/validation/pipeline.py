@@ -53,8 +53,9 @@ def validate(  # noqa: PLR0913  (options by keyword)
 
     Each row is written as soon as its outcome is known, as a whole, as it came, with what was found
     under `validation`: into `passed` if it passed, else into `rejected`, rows that could not be
-    checked too. Called again with the same options, it goes on where it was stopped, by whatever:
-    rows that stand in the files are not validated again.
+    checked too. So rows stand there in the order in which they were done, which is not always that
+    of the data set; `max_concurrency=1` keeps it. Called again with the same options, it goes on
+    where it was stopped, by whatever: rows that stand in the files are not validated again.
 
     Args:
         rows: A data set: a path, or anything else that `open_dataset` reads; or a `DataSet`, whose

@@ -1,0 +1,47 @@
+"""Options that several commands take, with one help text each."""
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+__all__ = [
+    "AsJson",
+    "BaseUrl",
+    "CalibrationFile",
+    "Layout",
+    "MaxConcurrency",
+    "Model",
+    "Separator",
+]
+
+Model: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PROVIDER:NAME",
+        help="Chat model that judges. Without one, the embedded verifier does, offline.",
+    ),
+]
+BaseUrl: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
+]
+CalibrationFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Thresholds that `calibrate` has written; not with --model."),
+]
+Layout: TypeAlias = Annotated[
+    Literal["rows", "claims"],
+    typer.Option(
+        "--format",
+        help="rows: each record is one. claims: records with documents, and claims that name "
+        "them by documents_id.",
+    ),
+]
+Separator: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="What stands between documents written in one text."),
+]
+MaxConcurrency: TypeAlias = Annotated[int, typer.Option(min=1, help="Most rows at a time.")]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the summary as JSON, for a program.")
+]
