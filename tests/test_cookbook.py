@@ -25,6 +25,10 @@ def notebook(path: Path) -> Any:
     return read(path, as_version=4)
 
 
+def lines_of(name: str) -> list[Any]:
+    return [json.loads(line) for line in (FOLDER / name).read_text("utf-8").splitlines()]
+
+
 def outputs(path: Path) -> list[Any]:
     return [cell.outputs for cell in notebook(path).cells if cell.cell_type == "code"]
 
@@ -72,15 +76,31 @@ def test_a_notebook_knows_nothing_of_the_machine_it_was_made_on(script: Path) ->
     assert not re.search(r"/(tmp|home|root|work|usr|Users)\b|\.venv|Traceback|Warning", text)
 
 
-def test_each_labelled_claim_of_the_shop_names_a_document_that_is_there() -> None:
-    lines = (FOLDER / "shop" / "claims.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    documents = {path.name for path in (FOLDER / "shop" / "documents").iterdir()}
+@pytest.mark.parametrize("name", ["shop", "papers"])
+def test_each_labelled_claim_names_a_document_that_is_there(name: str) -> None:
+    rows = lines_of(f"{name}/claims.jsonl")
+    documents = {path.name for path in (FOLDER / name / "documents").iterdir()}
     assert {row["source"] for row in rows} == documents
     assert len({row["claim"] for row in rows}) == len(rows)
-    counts = Counter(row["label"] for row in rows)
-    assert set(counts) == {"supported", "unsupported"}
-    assert min(counts.values()) >= FEWEST
+    counts = Counter(row["label"] == "supported" for row in rows)
+    assert {row["label"] for row in rows} <= {
+        "supported",
+        "unsupported",
+        "contradicted",
+        "unverifiable",
+    }
+    assert min(counts[True], counts[False]) >= FEWEST
+
+
+def test_what_is_wrong_in_an_answer_about_the_papers_stands_in_it() -> None:
+    rows = lines_of("papers/answers.jsonl")
+    assert {row["source"] for row in rows} == {
+        path.name for path in (FOLDER / "papers" / "documents").iterdir()
+    }
+    for row in rows:
+        assert row["wrong"]
+        assert all(sentence in row["answer"] for sentence in row["wrong"])
+        assert set(row["wrong"].values()) <= {"contradicted", "unverifiable"}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
@@ -90,12 +110,8 @@ def test_a_notebook_warns_of_nothing(script: Path) -> None:
 
 
 def test_the_model_of_the_shop_has_a_reply_and_a_person_a_label_for_each_question() -> None:
-    def read(name: str) -> list[Any]:
-        lines = (FOLDER / "shop" / name).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-
-    questions = read("questions.jsonl")
+    questions, labels = lines_of("shop/questions.jsonl"), lines_of("shop/labels.jsonl")
     replies = json.loads((FOLDER / "shop" / "model.json").read_text(encoding="utf-8"))
     assert [row["question"] for row in questions] == list(replies)
-    assert [row["id"] for row in questions] == [row["id"] for row in read("labels.jsonl")]
-    assert {row["label"] for row in read("labels.jsonl")} == {"right", "wrong"}
+    assert [row["id"] for row in questions] == [row["id"] for row in labels]
+    assert {row["label"] for row in labels} == {"right", "wrong"}
