@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from cookbook.build import cells_of
 from langchain_groundedness.calibration._choosing import FEWEST
 
 VARIES = "differ a little between processors"
+NEEDS_RAY = "needs Ray"
 FOLDER = Path(__file__).parent.parent / "cookbook"
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.name != "build.py")
 
@@ -40,6 +42,8 @@ def comparable(path: Path) -> list[str]:
     probabilities of the claims of the shop differ by up to 0.04.
     """
     cells = [cell for cell in notebook(path).cells if cell.cell_type == "code"]
+    if find_spec("ray") is None:
+        cells = [cell for cell in cells if NEEDS_RAY not in cell.source]
     return [_masked(cell.outputs) if VARIES in cell.source else str(cell.outputs) for cell in cells]
 
 
@@ -54,7 +58,7 @@ def test_a_notebook_is_made_from_its_script(script: Path) -> None:
     assert cells == cells_of(script.read_text(encoding="utf-8"))
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_notebook_runs_offline_and_gives_the_outputs_that_are_stored(
     script: Path, tmp_path: Path
