@@ -204,6 +204,8 @@ print([found.verdict for found in unsure.claims], unsure.verdict, unsure.decisio
 #       Evidence: {{ evidence }}  Hypothesis: {{ response }}
 # ```
 #
+# and the documents are given in a message:
+#
 # ```python
 # rails = LLMRails(RailsConfig.from_path("config"))
 # rails.generate(messages=[
