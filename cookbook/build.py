@@ -1,10 +1,12 @@
 """Makes the notebooks from the scripts beside this file, executes them, and stores their outputs.
 
-`python cookbook/build.py agents` reads `agents.py` (cells begin with `# %%`) and writes
-`agents.ipynb`. Needs the dependency group `test`.
+`python cookbook/build.py 04_agents` reads `04_agents.py` (cells begin with `# %%`) and writes
+`04_agents.ipynb`. A warning is an error, unless a cell says that it is expected. Needs the
+dependency group `test`.
 """
 
 import argparse
+import asyncio
 import re
 import sys
 from pathlib import Path
@@ -18,6 +20,12 @@ from nbclient import NotebookClient
 __all__ = ["cells_of", "executed"]
 
 HERE = Path(__file__).parent
+_STRICT = """
+import warnings
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", module="ipykernel")  # at its end it warns about itself
+del warnings
+"""
 
 
 def cells_of(script: str) -> list[tuple[str, str]]:
@@ -62,12 +70,19 @@ def executed(script: str) -> Any:
         sockets = {"transport": "ipc", "ip": str(Path(folder) / "kernel")}
         manager = AsyncKernelManager(kernel_name="python3", **sockets)
         client = NotebookClient(
-            notebook, km=manager, timeout=120, record_timing=False, coalesce_streams=True
+            notebook, km=manager, timeout=240, record_timing=False, coalesce_streams=True
         )
         client.owns_km = True  # else the kernel outlives its notebook
-        client.execute(cwd=str(HERE))
+        asyncio.run(_execute(client))
     notebook.metadata.pop("language_info", None)
     return notebook
+
+
+async def _execute(client: Any) -> None:
+    async with client.async_setup_kernel(cwd=str(HERE)):
+        client.kc.execute(_STRICT, silent=True, store_history=False)
+        for number, cell in enumerate(client.nb.cells):
+            await client.async_execute_cell(cell, number)
 
 
 def main(arguments: list[str]) -> None:

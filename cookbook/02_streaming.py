@@ -4,8 +4,12 @@
 # A model takes seconds to write an answer. This notebook checks each sentence as soon as its
 # end is certain, while the next ones are still being written. Everything runs offline: the
 # chain is scripted, the embedded verifier judges.
+#
+# `pip install langchain-groundedness`
 
 # %%
+from IPython.display import display
+
 from langchain_groundedness import GroundednessGuard, GroundednessRunnable
 from langchain_groundedness.demo import QUESTION, build_chain
 
@@ -13,10 +17,25 @@ chain = build_chain()  # any chain that streams an answer and its documents
 print(QUESTION)
 
 # %% [markdown]
+# With a chain of yours, `chain` is the only line that changes. The model in it may be any:
+#
+# | | |
+# |---|---|
+# | OpenAI | `model = ChatOpenAI(model="gpt-4o-mini")` |
+# | Anthropic | `model = ChatAnthropic(model="claude-haiku-4-5")` |
+# | Ollama | `model = ChatOllama(model="qwen2.5:7b")` |
+# | vLLM | `model = ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
+#
+# If a chat model shall judge as well, it is
+# `GroundednessRunnable(model=model, extractor=SentenceClaimExtractor())`: without that extractor it
+# is given the whole answer, and nothing is checked before its end.
+
+# %% [markdown]
 # ## Verdicts, one by one
 #
 # `GroundednessRunnable` reads the chain's stream. Each chunk holds what is new; all chunks add
-# up with `+` to what `invoke` returns.
+# up with `+` to what `invoke` returns. *Expect* a wrong revenue, a wrong warranty, and an award of
+# which the documents say nothing.
 
 # %%
 checked = chain.pipe(GroundednessRunnable())
@@ -31,12 +50,16 @@ print()
 print(total.verdict, total.trust_score)
 print(total == checked.invoke(QUESTION))
 
+# %%
+# (its figures differ a little between processors)
+display(total)
+
 # %% [markdown]
 # ## Only verified text leaves
 #
 # `GroundednessGuard` gives text. A sentence leaves only after its verdict, in order. What
 # happens to one that fails is the checker's choice: here a wrong value is corrected, and what
-# the documents do not mention is taken out.
+# the documents do not mention is taken out. *Expect* two corrections, and no award.
 
 # %%
 checker = GroundednessRunnable(on_contradicted="correct", on_unverifiable="strip")
@@ -46,7 +69,8 @@ async for text in guarded.astream(QUESTION):
     print(text, end="")
 
 # %% [markdown]
-# `on_contradicted="block"` ends the answer at the first contradicted sentence.
+# `on_contradicted="block"` ends the answer at the first contradicted sentence. *Expect* a message
+# in the place of the warranty, and nothing after it.
 
 # %%
 careful = GroundednessGuard(
@@ -64,7 +88,8 @@ print("".join(careful.bind(documents=documents, question=question).transform(ite
 # ## A judge that fails
 #
 # A sentence that could not be checked is never passed off as verified. By default it leaves
-# with a mark; `on_unchecked="hold_back"` keeps it in, `"release"` lets it go as it is.
+# with a mark; `on_unchecked="hold_back"` keeps it in, `"release"` lets it go as it is. *Expect*
+# one line of each kind.
 
 
 # %%
@@ -83,7 +108,7 @@ for on_unchecked in ("mark", "hold_back", "release"):
 # With `release="immediate"` nothing waits. A `groundedness.retract` event then says which
 # characters of the answer to replace, so that a page can strike them out. The other events are
 # `groundedness.claim`, `.verdict`, `.correction` and `.decision`; `astream_events` shows them
-# all, and so does `stream_mode="custom"` of a LangGraph graph.
+# all, and so does `stream_mode="custom"` of a LangGraph graph. *Expect* three changes.
 
 # %%
 quick = chain.pipe(GroundednessGuard(checker, release="immediate"))
@@ -108,7 +133,8 @@ print(shown)
 #
 # A callback handler watches a chain from outside. It gathers the question, the documents and the
 # answer of each run, and checks a sentence while the model writes the next one. The chain gives
-# what it always gives: a handler reports, it holds nothing back.
+# what it always gives: a handler reports, it holds nothing back. *Expect* the first verdict long
+# before the end of the answer. [Another notebook](03_callbacks.ipynb) has more on handlers.
 
 # %%
 from queue import Queue

@@ -3,10 +3,17 @@
 #
 # `GroundednessMiddleware` checks the final answer of a `create_agent` agent, claim by claim,
 # against what the agent's tools have returned. This notebook runs offline: the embedded verifier
-# judges, and a scripted model stands in for a real one. With a model of yours, only the cell below
-# changes.
+# judges, and a scripted model stands in for a real one. With one of yours, the line
+# `model = ...` below changes, and the class above it goes:
 #
-# Install with `pip install 'langchain-groundedness[agents]'`.
+# | | |
+# |---|---|
+# | OpenAI | `model = ChatOpenAI(model="gpt-4o-mini")` |
+# | Anthropic | `model = ChatAnthropic(model="claude-haiku-4-5")` |
+# | Ollama | `model = ChatOllama(model="qwen2.5:7b")` |
+# | vLLM | `model = ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
+#
+# `pip install 'langchain-groundedness[agents]'`
 
 # %%
 import warnings
@@ -66,7 +73,8 @@ def agent_that_says(*answers: str, checks: GroundednessMiddleware, **options: An
 # ## Annotate
 #
 # The answer stays. Its supported parts get native `Citation` annotations, and the verdicts stand in
-# the state under `groundedness`, as plain data that every checkpointer can keep.
+# the state under `groundedness`, as plain data that every checkpointer can keep. *Expect* a wrong
+# revenue, and a number of people that is right.
 
 # %%
 agent = agent_that_says(WRONG, checks=GroundednessMiddleware())
@@ -74,6 +82,9 @@ state = agent.invoke(QUESTION)
 print(state["groundedness"]["verdict"], state["groundedness"]["trust_score"])
 for claim in state["groundedness"]["claims"]:
     print(claim["verdict"], "|", claim["claim"]["text"])
+
+# %% [markdown]
+# *Expect* one citation, with title and address of the report.
 
 # %%
 (block,) = state["messages"][-1].content_blocks
@@ -86,7 +97,8 @@ for note in block["annotations"]:
 # ## Correct
 #
 # Contradicted claims are corrected, or taken out where that is not possible; unverifiable ones are
-# taken out. The message keeps its id, so nothing ungrounded stays in the state.
+# taken out. The message keeps its id, so nothing ungrounded stays in the state. *Expect* the right
+# revenue, and no weather.
 
 # %%
 checker = GroundednessRunnable(corrector=Corrector(marker=None))
@@ -98,7 +110,8 @@ print(agent.invoke(QUESTION)["messages"][-1].text)
 # ## Retry
 #
 # The model hears which claims failed and answers again, at most `max_retries` times; then
-# `after_retries` says what happens. Neither the refused answer nor the feedback stays.
+# `after_retries` says what happens. Neither the refused answer nor the feedback stays. *Expect* the
+# second answer, and four messages: question, look-up, its result, answer.
 
 # %%
 checks = GroundednessMiddleware(on_ungrounded="retry", max_retries=2, after_retries="block")
@@ -109,6 +122,8 @@ print("asked again:", state["groundedness"]["retries"], "| messages:", len(state
 
 # %% [markdown]
 # ## Block
+#
+# *Expect* your words in place of the answer.
 
 # %%
 checks = GroundednessMiddleware(on_ungrounded="block", blocked_message="Please ask our staff.")
@@ -118,7 +133,8 @@ print(agent_that_says(WRONG, checks=checks).invoke(QUESTION)["messages"][-1].tex
 # ## Review
 #
 # The run pauses, and a person decides. With a checkpointer that keeps its data, the run can be
-# resumed days later, by another process; the answer is not checked a second time.
+# resumed days later, by another process; the answer is not checked a second time. *Expect* the
+# answer, and what the checker suggests.
 
 # %%
 checks = GroundednessMiddleware(
@@ -135,6 +151,7 @@ print("decisions: ", pause.value["review_configs"][0]["allowed_decisions"])
 # %% [markdown]
 # `approve` lets it out; `edit` puts a text of the reviewer in its place; `reject` withholds it;
 # `respond` sends the reviewer's words to the model, which answers again, and is checked again.
+# *Expect* the right answer.
 
 # %%
 words = {"type": "respond", "message": "The revenue is wrong. Read the report again."}
@@ -147,7 +164,7 @@ print(state["groundedness"]["outcome"], "|", state["groundedness"]["verdict"])
 #
 # Tokens leave an agent from inside its model, before any middleware has seen them. With
 # `hold_stream=True` a sentence enters the token stream only after its verdict, and only if it
-# holds.
+# holds. *Expect* a greeting and the number of people.
 
 # %%
 checks = GroundednessMiddleware(hold_stream=True)
@@ -160,7 +177,8 @@ print("".join(part.text for part, _ in parts if isinstance(part, AIMessageChunk)
 #
 # `run.extensions["groundedness"]` tells each verdict as soon as it is known: while the answer is
 # written with `live=True` or `hold_stream=True`, otherwise after the last token. Sentences are
-# checked at the same time, so their verdicts may come in any order; here they are sorted.
+# checked at the same time, so their verdicts may come in any order; here they are sorted. *Expect*
+# the two verdicts of before.
 
 # %%
 warnings.filterwarnings("ignore", message="The v3 streaming protocol")
@@ -175,7 +193,7 @@ for verdict in sorted(verdicts, key=lambda verdict: verdict["claim"]["start"]):
 # ## In a graph of your own
 #
 # `groundedness_node` does the same in a hand-written graph, with messages or with the keys of a
-# chain.
+# chain. *Expect* a corrected answer.
 
 # %%
 from langgraph.graph import END, START, StateGraph

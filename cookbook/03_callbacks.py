@@ -1,0 +1,208 @@
+# %% [markdown]
+# # A chain and an agent that nobody changes
+#
+# A chain is in production, or belongs to another team. A callback handler checks its answers from
+# outside: no line of the chain changes, and its answers stay what they are. Here it watches a
+# `RetrievalQA` chain of the old days, and an agent.
+#
+# Everything runs offline; chat models are scripted, and err on purpose. The documents are in
+# `papers/`, and invented.
+#
+# `pip install 'langchain-groundedness[agents]' langchain-classic`
+
+# %%
+import json
+import warnings
+from pathlib import Path
+
+from IPython.display import display
+from langchain_classic.chains import RetrievalQA
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from langchain_groundedness import GroundednessCallbackHandler, HashedNgramEmbeddings
+from langchain_groundedness.testing import ScriptedChatModel
+
+# RetrievalQA is deprecated; many still run it.
+warnings.filterwarnings("ignore", message="The class `(RetrievalQA|LLMChain|StuffDocumentsChain)")
+
+PAPERS = Path("papers")
+documents = [
+    Document(path.read_text(encoding="utf-8"), id=path.name, metadata={"source": path.name})
+    for path in sorted((PAPERS / "documents").iterdir())
+]
+store = InMemoryVectorStore.from_documents(documents, HashedNgramEmbeddings())
+retriever = store.as_retriever(search_kwargs={"k": 1})
+asked = [json.loads(line) for line in (PAPERS / "answers.jsonl").read_text("utf-8").splitlines()]
+
+# %% [markdown]
+# ## The chain as it is
+#
+# With a model of yours, only the line `model = ...` changes:
+#
+# | | |
+# |---|---|
+# | OpenAI | `model = ChatOpenAI(model="gpt-4o-mini")` |
+# | Anthropic | `model = ChatAnthropic(model="claude-haiku-4-5")` |
+# | Ollama | `model = ChatOllama(model="qwen2.5:7b")` |
+# | vLLM | `model = ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
+#
+# It returns its answer only, not its documents: to check that from outside seems impossible.
+
+
+# %%
+def say(messages):
+    return next(each["answer"] for each in asked if each["question"] in messages[-1].text)
+
+
+model = ScriptedChatModel(replies=say)
+chain = RetrievalQA.from_llm(model, retriever=retriever)
+question = "How do I take Norvelin tablets, and what if I forget one?"
+print(chain.invoke(question))
+
+# %% [markdown]
+# ## Watch it
+#
+# The handler hears what the retriever finds and what the chain answers. *Expect* the same answer as
+# before, and a result beside it.
+
+# %%
+handler = GroundednessCallbackHandler()
+answered = chain.invoke(question, config={"callbacks": [handler]})
+print(answered["result"])
+
+# %%
+# (its figures differ a little between processors)
+[result] = handler.results.values()
+display(result)
+
+# %% [markdown]
+# One sentence is red: an opened pack keeps for six months. One is green and should not be: the
+# leaflet says "do *not* take two to make up for it". The embedded verifier has missed that. Where
+# much depends on an answer, let a chat model judge, as below, or a person read it
+# ([a guarded assistant](06_guarded_assistant.ipynb)).
+
+# %% [markdown]
+# ## Verdicts, as they come
+#
+# `on_verdict` is called for each claim, `on_result` for each answer: put them into a log, a metric,
+# or a page. `with_config` attaches the handler for good. *Expect* the amounts of the policy.
+
+
+# %%
+def tell(event):
+    print(f"{event.verdict.verdict:13}{event.verdict.claim.text}")
+
+
+watched = chain.with_config(
+    callbacks=[GroundednessCallbackHandler(on_verdict=tell, max_workers=1)]  # one at a time
+)
+answered = watched.invoke(
+    "What may a hotel cost on a business trip, and when must I send my claim?"
+)
+
+# %% [markdown]
+# ## Another judge
+#
+# A handler takes a checker of yours, with all of its options. In earnest `judge` is one of the
+# models above. This one is scripted, and is asked for a single word per claim. *Expect* it to find
+# what the embedded verifier did not.
+
+# %%
+from langchain_groundedness import GroundednessRunnable, LLMVerifier
+
+
+def one_word(messages):
+    wrong = ("take two the next day", "twelve months")
+    return "no" if any(words in messages[-1].text for words in wrong) else "yes"
+
+
+judge = ScriptedChatModel(replies=one_word)
+checker = GroundednessRunnable(verifier=LLMVerifier(model=judge, strategy="per_claim"))
+handler = GroundednessCallbackHandler(checker)
+chain.invoke(question, config={"callbacks": [handler]})
+for found in next(iter(handler.results.values())).claims:
+    print(f"{found.verdict:13}{found.claim.text}")
+
+# %% [markdown]
+# ## An agent
+#
+# The same handler watches an agent: what its tools return are the documents. This one looks up, and
+# then answers. *Expect* a wrong dividend found, and fuel costs of the year before passed.
+
+# %%
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langchain_core.tools import create_retriever_tool
+
+
+class ScriptedAgentModel(ScriptedChatModel):
+    """Says what a script says; a real model looks things up by itself."""
+
+    def bind_tools(self, tools, **kwargs):
+        return self
+
+
+results = asked[1]
+looks_up = {"name": "search", "args": {"query": results["question"]}, "id": "1"}
+search = create_retriever_tool(
+    retriever, "search", "Search the documents.", response_format="content_and_artifact"
+)
+agent = create_agent(
+    ScriptedAgentModel(replies=[AIMessage("", tool_calls=[looks_up]), results["answer"]]),
+    tools=[search],
+)
+handler = GroundednessCallbackHandler()
+state = agent.invoke({"messages": [("user", results["question"])]}, {"callbacks": [handler]})
+print(state["messages"][-1].text)
+
+# %%
+# (its figures differ a little between processors)
+for result in handler.results.values():
+    display(result)
+
+# %% [markdown]
+# ## All that runs in a block
+#
+# `collect_groundedness` watches all that runs in a block of code, without a config. With
+# `GroundednessCallbackHandler(background=True)` the check runs in threads of the handler, after
+# the answer has left; then `flush()`, or `await aflush()`, before you read `results`.
+#
+# *Expect* five results, none of them trusted.
+
+# %%
+from langchain_groundedness import collect_groundedness
+
+async with collect_groundedness() as watching:
+    await chain.abatch([each["question"] for each in asked])
+
+print(sorted(result.verdict for result in watching.results.values()))
+
+# %% [markdown]
+# ## Who watches the watcher?
+#
+# A check that fails never reaches the chain: the customer gets the answer, the result says
+# `unchecked`, and the log has a line. *Expect* both. (The log is switched off here.)
+
+# %%
+import logging
+
+logging.getLogger("langchain_groundedness").setLevel(logging.CRITICAL)
+
+
+def broken(task):
+    raise TimeoutError
+
+
+handler = GroundednessCallbackHandler(GroundednessRunnable(verifier=broken))
+answered = chain.invoke(question, config={"callbacks": [handler]})
+[result] = handler.results.values()
+print(answered["result"][:51])
+print(result.verdict, "|", result.claims[0].reason)
+
+# %% [markdown]
+# ## What a handler cannot do
+#
+# It observes. To hold an answer back, to correct it or to ask a person, something has to stand in
+# the way: [a guard](02_streaming.ipynb), [agent middleware](04_agents.ipynb), or the runnable
+# [behind the chain](01_quickstart.ipynb).

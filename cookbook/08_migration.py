@@ -1,0 +1,275 @@
+# %% [markdown]
+# # From Haystack, ragas, LettuceDetect or NeMo to here
+#
+# You check answers with another library already. For each of four, this notebook shows how that
+# looks there (as text, it is not run), the same here (run), and which numbers stay comparable:
+# `as_score` computes from our verdicts what their formula gives for the same verdicts. That the
+# verdicts are the same it cannot promise: another judge judges differently. The formulas were
+# compared number for number with haystack-ai 3.4.1, ragas 0.4.3 and deepeval 4.3.1.
+#
+# Everything runs offline: the embedded verifier judges, where theirs asks a model.
+#
+# `pip install langchain-groundedness`
+
+# %%
+import json
+import math
+from pathlib import Path
+
+from IPython.display import display
+
+from langchain_groundedness import (
+    DecisionPolicy,
+    FaithfulnessEvaluator,
+    GroundednessGuard,
+    GroundednessRunnable,
+    as_score,
+    evaluate,
+)
+
+PAPERS = Path("papers")
+asked = [json.loads(line) for line in (PAPERS / "answers.jsonl").read_text("utf-8").splitlines()]
+questions = [each["question"] for each in asked]
+answers = [each["answer"] for each in asked]
+contexts = [[(PAPERS / "documents" / each["source"]).read_text("utf-8")] for each in asked]
+print(len(answers), "answers, with", sum(len(each["wrong"]) for each in asked), "planted errors")
+
+# %% [markdown]
+# ## A judge of yours
+#
+# Where theirs takes a model, so does ours; without one, nothing leaves the machine.
+#
+# | | |
+# |---|---|
+# | OpenAI | `FaithfulnessEvaluator(model=ChatOpenAI(model="gpt-4o-mini"))` |
+# | Anthropic | `FaithfulnessEvaluator(model=ChatAnthropic(model="claude-haiku-4-5"))` |
+# | Ollama | `FaithfulnessEvaluator(model=ChatOllama(model="qwen2.5:7b"))` |
+# | vLLM | as OpenAI, with `base_url="http://localhost:8000/v1", api_key="none"` |
+#
+# `GroundednessRunnable` takes `model=` in the same way.
+
+# %% [markdown]
+# ## Haystack
+#
+# There:
+#
+# ```python
+# from haystack.components.evaluators import FaithfulnessEvaluator
+#
+# evaluator = FaithfulnessEvaluator()  # asks OpenAI
+# result = evaluator.run(questions=questions, contexts=contexts, predicted_answers=answers)
+# result["score"], result["individual_scores"], result["results"][0]["statements"]
+# ```
+#
+# Here: the import changes, the call and the keys stay. *Expect* a score per answer, and statements
+# with 0 or 1.
+
+# %%
+result = FaithfulnessEvaluator().run(
+    questions=questions, contexts=contexts, predicted_answers=answers
+)
+print(f"{result['score']:.3f}", [round(score, 3) for score in result["individual_scores"]])
+first = result["results"][0]
+for statement, score in zip(first["statements"], first["statement_scores"], strict=True):
+    print(score, statement)
+
+# %% [markdown]
+# The numbers: both give the share of supported statements. They part where something is missing. An
+# answer without any statement scores 0 there; here it has no score, and is counted beside the mean.
+# *Expect* a lower mean by Haystack's convention, as soon as one answer says that it does not know.
+
+# %%
+replies = [*answers, "I do not know."]
+run = evaluate(
+    [
+        {"answer": answer, "contexts": shown}
+        for answer, shown in zip(replies, [*contexts, contexts[0]], strict=True)
+    ],
+    FaithfulnessEvaluator(),
+)
+scores = [score for row in run.rows for score in row.scores]
+print(f"here     {run.summary()['metrics']['faithfulness']['mean']:.3f}")
+print(f"haystack {as_score(scores, convention='haystack'):.3f}")
+
+# %% [markdown]
+# ## ragas
+#
+# There:
+#
+# ```python
+# from openai import AsyncOpenAI
+# from ragas.llms import llm_factory
+# from ragas.metrics.collections import Faithfulness
+#
+# metric = Faithfulness(llm=llm_factory("gpt-4o-mini", client=AsyncOpenAI()))
+# results = await metric.abatch_score(
+#     [{"user_input": ..., "response": ..., "retrieved_contexts": [...]}, ...]
+# )
+# [each.value for each in results]
+# ```
+#
+# Here: rows with ragas' column names are read as they are. *Expect* the same scores as above; and
+# what ragas' number does not tell: which claim, and why.
+
+# %%
+rows = [
+    {"user_input": question, "response": answer, "retrieved_contexts": shown}
+    for question, answer, shown in zip(questions, answers, contexts, strict=True)
+]
+run = evaluate(rows, FaithfulnessEvaluator())
+scores = [score for row in run.rows for score in row.scores]
+print([round(score.score, 3) for score in scores])
+print(f"ragas    {as_score(scores, convention='ragas'):.3f}")
+print(f"deepeval {as_score(scores, convention='deepeval'):.3f}")
+
+# %%
+# (its figures differ a little between processors)
+display(scores[1].result)
+
+# %% [markdown]
+# deepeval's number is higher: what the documents do not mention passes there, unless
+# `penalize_ambiguous_claims` is set. Made-up facts are just that.
+
+# %%
+print(f"{as_score(scores, convention='deepeval', penalize_ambiguous_claims=True):.3f}")
+
+# %% [markdown]
+# ## LettuceDetect
+#
+# There, spans of the answer that the context does not bear out:
+#
+# ```python
+# from lettucedetect import HallucinationDetector
+#
+# detector = HallucinationDetector(
+#     method="transformer", model_path="KRLabsOrg/lettucedect-base-modernbert-en-v1"
+# )
+# spans = detector.predict(
+#     context=contexts[1], question=questions[1], answer=answers[1], output_format="spans"
+# )
+# # [{"start": ..., "end": ..., "confidence": ..., "text": ...}]
+# ```
+#
+# Here: each claim knows where it stands in the answer, so spans are a line. They are whole
+# sentences, where LettuceDetect marks words; `correction` names the value. Theirs has no number per
+# answer to compare. *Expect* two spans, and not the third, which is wrong too: fuel costs of the
+# year before, which the embedded verifier takes for supported.
+
+# %%
+# (its figures differ a little between processors)
+result = GroundednessRunnable().invoke(
+    {"question": questions[1], "answer": answers[1], "documents": contexts[1]}
+)
+spans = [
+    {
+        "start": found.claim.start,
+        "end": found.claim.end,
+        "confidence": round(1 - (found.support_probability or 0), 2),
+        "text": answers[1][found.claim.start : found.claim.end],
+    }
+    for found in result.claims
+    if found.verdict in {"contradicted", "unverifiable"}
+]
+print(*spans, sep="\n")
+
+# %% [markdown]
+# A claim that was *not* checked is in neither list. *Expect* it to be said: an empty list of spans
+# means "nothing wrong" only if nothing is unchecked.
+
+
+# %%
+def broken(task):
+    raise TimeoutError
+
+
+unsure = GroundednessRunnable(verifier=broken).invoke(
+    {"answer": answers[1], "documents": contexts[1]}
+)
+print([found.verdict for found in unsure.claims], unsure.verdict, unsure.decision.action)
+
+# %% [markdown]
+# ## NeMo Guardrails
+#
+# There, a rail in the configuration asks a model about the whole answer, yes or no:
+#
+# ```yaml
+# rails:
+#   output:
+#     flows:
+#       - self check facts
+# prompts:
+#   - task: self_check_facts
+#     content: |-
+#       Is the hypothesis entailed by the evidence? Answer yes or no.
+#       Evidence: {{ evidence }}  Hypothesis: {{ response }}
+# ```
+#
+# and the documents are given in a message:
+#
+# ```python
+# rails = LLMRails(RailsConfig.from_path("config"))
+# rails.generate(messages=[
+#     {"role": "context", "content": {"relevant_chunks": text, "check_facts": True}},
+#     {"role": "user", "content": question},
+# ])
+# ```
+#
+# Here: a policy decides, a guard stands behind the chain and lets out what holds, sentence by
+# sentence, while the answer is written. *Expect* the answer to end where the first contradicted
+# sentence would stand.
+
+# %%
+guard = GroundednessGuard(
+    GroundednessRunnable(on_contradicted="block", policy=DecisionPolicy(contradicted="block")),
+    blocked_message="[The rest does not agree with our documents.]",
+)
+shown = guard.invoke({"question": questions[2], "answer": answers[2], "documents": contexts[2]})
+print(shown)
+
+# %% [markdown]
+# Two habits differ. Without documents, NeMo's rail lets the answer pass; here it is unchecked, and
+# marked. *Expect* that mark.
+
+# %%
+print(guard.invoke({"question": questions[2], "answer": answers[2], "documents": []}))
+
+# %% [markdown]
+# NeMo's number is 1 or 0 for a whole answer. *Expect* the same from `is_trusted`: none of the five.
+
+# %%
+checked = GroundednessRunnable().batch(
+    [
+        {"question": question, "answer": answer, "documents": shown}
+        for question, answer, shown in zip(questions, answers, contexts, strict=True)
+    ]
+)
+print([float(result.is_trusted) for result in checked])
+
+# %% [markdown]
+# ## Side by side
+#
+# What each calls the same thing, for the five answers. *Expect* equal numbers where the formula is
+# the same, and none where there is none.
+
+# %%
+heads = ("answer", "here", "haystack", "ragas", "deepeval", "NeMo: pass")
+print("".join(f"{head:<12}" for head in heads))
+for each, result in zip(asked, checked, strict=True):
+    cells = [result.trust_score]
+    cells += [as_score(result, convention=name) for name in ("haystack", "ragas", "deepeval")]
+    cells.append(float(result.is_trusted))
+    print(f"{each['id']:<12}" + "".join(f"{math.nan if c is None else c:<12.3f}" for c in cells))
+
+# %% [markdown]
+# ## What else changes
+#
+# | there | here |
+# |---|---|
+# | Haystack: `ContextRelevanceEvaluator` | the same name, and `run(questions=, contexts=)` |
+# | Haystack: a failure loses the batch | a row that fails says why, the others have scores |
+# | ragas: `ContextRecall`, `FactualCorrectness`, ... | the same names with `Evaluator` |
+# | ragas: NaN | no score, a status and a reason |
+# | LettuceDetect: spans | `claim.start`, `claim.end`, verdict, quote, correction |
+# | NeMo: flows in YAML | `DecisionPolicy.from_yaml(...)`: rules lead to a decision |
+#
+# `as_score(..., metric=...)` knows the formulas of the other metrics, too.
