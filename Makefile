@@ -11,7 +11,7 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fault-test kill-test format lint type audit test-llm bench bench-llm train wheel clean
+.PHONY: help demo test fault-test kill-test format lint type audit docs test-llm bench bench-llm train wheel clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,10 @@ type: $(VENV)/.typing ## check types, strictly
 
 audit: $(VENV)/.audit ## look for known weaknesses in what is installed (asks PyPI)
 	$(BIN)/pip-audit --local --skip-editable
+
+docs: $(VENV)/.docs ## build the documentation into site/, offline; dead links and loads from elsewhere end it
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/python .ci/site_is_whole.py
 
 test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles it once, about 10 minutes)
 	$(BIN)/python -m pytest tests/integration -m llm --timeout=600 $(ARGS)
@@ -75,7 +79,7 @@ wheel: $(VENV)/.pip ## build the wheel into dist/ and see that nothing is missin
 	$(BIN)/python .ci/wheel_is_whole.py
 
 clean: ## remove the environment and everything that was built
-	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) dist build site .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 # --- what is installed; a stamp is remade when pyproject.toml changes ---
 
@@ -103,6 +107,11 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/.pip
 $(VENV)/.typing: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package and what its type check needs"
 	@$(INSTALL) -e . --group typing
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.test
+	@echo "installing what builds the documentation"
+	@$(INSTALL) --group docs
 	@touch $@
 
 $(VENV)/.audit: pyproject.toml | $(VENV)/.test
