@@ -11,7 +11,7 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fault-test kill-test format lint type audit docs test-llm bench bench-llm train wheel clean
+.PHONY: help demo test fault-test kill-test format lint type audit docs test-llm bench bench-llm train wheel dist-test clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,13 @@ wheel: $(VENV)/.pip ## build the wheel into dist/ and see that nothing is missin
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(BIN)/python .ci/wheel_is_whole.py
 
+dist-test: $(VENV)/.dist ## build wheel and sdist into dist/, check what is in them, and try both in clean environments
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python .ci/wheel_is_whole.py
+	$(BIN)/python .ci/dist_test.py
+
 clean: ## remove the environment and everything that was built
 	rm -rf $(VENV) dist build site .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
@@ -112,6 +119,10 @@ $(VENV)/.typing: pyproject.toml | $(VENV)/.pip
 $(VENV)/.docs: pyproject.toml | $(VENV)/.test
 	@echo "installing what builds the documentation"
 	@$(INSTALL) --group docs
+	@touch $@
+
+$(VENV)/.dist: pyproject.toml | $(VENV)/.pip
+	@$(INSTALL) --group dist
 	@touch $@
 
 $(VENV)/.audit: pyproject.toml | $(VENV)/.test
