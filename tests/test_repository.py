@@ -104,3 +104,19 @@ def test_a_wheel_with_junk_or_without_the_model_is_not_let_through(tmp_path: Pat
     assert f"{path.name} has tests/test_a.py" in found
     assert f"{path.name} has langchain_groundedness/__pycache__/a.pyc" in found
     assert f"{path.name} lacks langchain_groundedness/model/encoder.onnx" in found
+
+
+TEXTS = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_names_only_targets_and_files_that_there_are(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    said = re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.MULTILINE)
+    files = r"\b(?:benchmarks|training|tests|docs)/[\w/-]+\.(?:py|md|sh|jsonl)\b"
+    named = set(
+        re.findall(files, re.sub(r"```diff.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    )
+    assert set(said) - targets == set()
+    assert {name for name in named if not (ROOT / name).exists()} == set()
