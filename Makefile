@@ -13,7 +13,7 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-newest fault-test kill-test format lint type audit test-llm bench load soak bench-llm train wheel clean
+.PHONY: help demo test test-newest fault-test kill-test format lint type audit docs test-llm bench bench-page load soak bench-llm train wheel dist-test clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,10 @@ type: $(VENV)/.typing ## check types, strictly
 
 audit: $(VENV)/.audit ## look for known weaknesses in what is installed (asks PyPI)
 	$(BIN)/pip-audit --local --skip-editable
+
+docs: $(VENV)/.docs ## build the documentation into site/, offline; dead links and loads from elsewhere end it
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/python .ci/site_is_whole.py
 
 test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles it once, about 10 minutes)
 	$(BIN)/python -m pytest tests/integration -m llm --timeout=600 $(ARGS)
@@ -84,6 +88,9 @@ load: $(VENV)/.test ## put the package under load: 10,000 checks, 500 at once, 1
 soak: $(VENV)/.test ## ten minutes of everything at once, with faults and cancellations: nothing may grow or stay
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
+bench-page: $(VENV)/.test $(VENV)/.encoder ## write BENCHMARKS.md, or its sections ONLY=; VENVS= has the environments of other libraries
+	$(BIN)/python benchmarks/page.py --data $(DATA) $(if $(VENVS),--venvs $(VENVS)) $(if $(ONLY),--only $(ONLY))
+
 bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=
 	@test -s "$(MODEL)" || { echo "say which model: make bench-llm MODEL=path/to/model.gguf" >&2; exit 2; }
 	$(BIN)/python benchmarks/serve.py --model $(MODEL) --port $(PORT) -- \
@@ -93,8 +100,15 @@ wheel: $(VENV)/.pip ## build the wheel into dist/ and see that nothing is missin
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(BIN)/python .ci/wheel_is_whole.py
 
+dist-test: $(VENV)/.dist ## build wheel and sdist into dist/, check what is in them, and try both in clean environments
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python .ci/wheel_is_whole.py
+	$(BIN)/python .ci/dist_test.py
+
 clean: ## remove the environment and everything that was built
-	rm -rf $(VENV) $(NEWEST) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(NEWEST) dist build site .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 # --- what is installed; a stamp is remade when pyproject.toml changes ---
 
@@ -136,6 +150,15 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/.pip
 $(VENV)/.typing: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package and what its type check needs"
 	@$(INSTALL) -e . --group typing
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.test
+	@echo "installing what builds the documentation"
+	@$(INSTALL) --group docs
+	@touch $@
+
+$(VENV)/.dist: pyproject.toml | $(VENV)/.pip
+	@$(INSTALL) --group dist
 	@touch $@
 
 $(VENV)/.audit: pyproject.toml | $(VENV)/.test

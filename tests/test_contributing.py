@@ -1,0 +1,47 @@
+"""CONTRIBUTING: its worked changes can be applied as they stand, and do what they say."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from snippets import ROOT
+
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+CHANGES = re.findall(r"^```diff\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+PACKAGE = "langchain_groundedness"
+
+
+def test_there_is_a_worked_change_for_each_thing_that_is_often_added() -> None:
+    section = TEXT.split("## Where something new goes")[1].split("\n## ")[0]
+    assert section.count("\n### ") == len(CHANGES) == 4
+    assert all(len(change.splitlines()) < 40 for change in CHANGES)
+
+
+@pytest.mark.timeout(180)
+def test_the_worked_changes_apply_to_the_tree_and_their_tests_pass(tmp_path: Path) -> None:
+    shutil.copytree(
+        ROOT / PACKAGE, tmp_path / PACKAGE, ignore=shutil.ignore_patterns("model", "__pycache__")
+    )
+    (tmp_path / PACKAGE / "model").symlink_to(ROOT / PACKAGE / "model")
+    (tmp_path / "tests").mkdir()
+    for name in ("pyproject.toml", "tests/conftest.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    git = shutil.which("git") or pytest.skip("git is not here")
+    for change in CHANGES:
+        subprocess.run([git, "apply", "-"], cwd=tmp_path, input=change, text=True, check=True)
+    tests = re.findall(r"^\+\+\+ b/(tests/\S+)$", "".join(CHANGES), re.MULTILINE)
+    assert len(tests) == len(CHANGES)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert "5 passed" in ran.stdout

@@ -1,0 +1,124 @@
+"""The documentation: its Python runs and prints what it says, and nothing public is missing."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from snippets import (
+    PAGES,
+    ROOT,
+    StandIn,
+    command_lines,
+    openai_reply,
+    promised,
+    put_in_place,
+    snippets_of,
+)
+from typer.main import get_command
+
+import langchain_groundedness
+from langchain_groundedness import GroundednessRunnable
+from langchain_groundedness.cli import app, spread
+from langchain_groundedness.testing import ScriptedServer
+
+DOCS = ROOT / "docs"
+OTHERS = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+WITH_PYTHON = [path for path in [*PAGES, ROOT / "SECURITY.md"] if "```python" in path.read_text()]
+COMMANDS: Any = get_command(app)
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def pages_of(entries: Any) -> Iterator[str]:
+    if isinstance(entries, str):
+        yield entries
+    for entry in entries if isinstance(entries, list) else ():
+        for inner in entry.values() if isinstance(entry, dict) else [entry]:
+            yield from pages_of(inner)
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
+def test_the_python_of_a_page_runs_from_top_to_bottom_and_prints_what_it_says(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put_in_place(monkeypatch)
+    names: dict[str, Any] = {"model": StandIn(), "GroundednessRunnable": GroundednessRunnable}
+    with ScriptedServer(openai_reply) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        for number, snippet in enumerate(snippets_of(path.read_text(encoding="utf-8")), 1):
+            exec(compile(snippet.code, f"{named(path)}, block {number}", "exec"), names)  # noqa: S102  (the pages are ours)
+            shown = capsys.readouterr().out
+            said = promised(snippet.code)
+            assert [line for line in shown.splitlines() if line in said] == said
+            if snippet.output is not None:
+                assert shown == snippet.output
+    for value in names.values():
+        if isinstance(value, langchain_groundedness.SQLAuditLog):
+            value.close()
+
+
+@pytest.mark.parametrize("path", [*PAGES, *OTHERS], ids=named)
+def test_the_command_lines_of_a_page_have_only_commands_and_options_that_there_are(
+    path: Path,
+) -> None:
+    for words in command_lines(path.read_text(encoding="utf-8")):
+        if words[0].startswith("-"):
+            continue
+        command = COMMANDS.commands[words[0]]
+        arguments = list(spread(words[1:], "--documents"))
+        context = click.Context(command, info_name=words[0])
+        values, rest, _ = command.make_parser(context).parse_args(arguments)
+        assert rest == []
+        missing = [p.name for p in command.params if p.required and values.get(p.name) is None]
+        assert missing == []
+
+
+def test_every_page_stands_in_the_navigation_and_the_other_way_round() -> None:
+    navigation = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
+    there = {str(path.relative_to(DOCS)) for path in PAGES}
+    assert set(pages_of(navigation)) == there, "put a new page into nav of zensical.toml"
+
+
+def test_the_reference_has_every_public_name_once() -> None:
+    text = "".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
+    shown = re.findall(r"^::: langchain_groundedness\.(\S+)$", text, re.MULTILINE)
+    assert len(shown) == len(set(shown))
+    assert set(langchain_groundedness.__all__) - set(shown) == set()
+
+
+def words_of(text: str) -> str:
+    return " ".join(text.replace("\b", " ").split())
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.commands))
+def test_the_reference_of_a_command_says_of_each_option_what_its_help_says(name: str) -> None:
+    text = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
+    said = words_of(re.split(rf"^## {name}$", text, flags=re.MULTILINE)[1].split("\n## ")[0])
+    command = COMMANDS.commands[name]
+    known = {flag for p in command.params for flag in [*p.opts, *p.secondary_opts]} | {"--help"}
+    for part in [words_of(command.help), *[words_of(p.help or "") for p in command.params]]:
+        assert part in said, "run `python .ci/command_help.py`"
+    options = re.split(r"Options:", said)[1]
+    assert {flag for flag in known if flag.startswith("-")} <= set(re.findall(r"-[\w-]+", options))
+    assert set(re.findall(r"(?<!\S)--[a-z][\w-]+", options)) <= known
+
+
+def test_the_reference_has_a_part_for_each_command() -> None:
+    text = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## (\S+)$", text, re.MULTILINE)) == {
+        "langchain-groundedness",
+        *COMMANDS.commands,
+    }
