@@ -176,7 +176,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         config: RunnableConfig,
     ) -> list[Claim]:
         child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self._flow(task), child)
+        size = len(task if isinstance(task, str) else task.answer)
+        return await adrive(self._flow(task), child, size=size)
 
     def _flow(self, task: ExtractionTask | str) -> Flow[list[Claim]]:
         task = ExtractionTask(answer=task) if isinstance(task, str) else task

@@ -31,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
 from langchain_groundedness._defused import defused
+from langchain_groundedness._lanes import computed
 from langchain_groundedness._learnt import learn, recall
 from langchain_groundedness._replies import (
     complete_lines,
@@ -92,40 +93,59 @@ def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
     Returns:
         What the flow returns.
     """
-    try:
-        call = next(flow)
-        while True:
-            try:
-                reply = call.runnable.invoke(call.input, config)
-            except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
-                call = flow.throw(exc)
-            else:
-                call = flow.send(reply)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # untyped
+    step = _advanced(flow, None, None)
+    while isinstance(step, ModelCall):
+        try:
+            reply = step.runnable.invoke(step.input, config)
+        except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
+            step = _advanced(flow, None, exc)
+        else:
+            step = _advanced(flow, reply, None)
+    return step.result  # type: ignore[no-any-return]  # untyped
 
 
-async def adrive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
+async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) -> ResultT:
     """Run a flow to its end without blocking the event loop.
 
     Args:
         flow: As for `drive`.
-        config: Config for every call.
+        config: As for `drive`.
+        size: Characters of the text that the flow itself reads; if there are many, it computes
+            off the event loop.
 
     Returns:
         What the flow returns.
     """
+    reply, error = None, None
+    while True:
+        if size > _MANY:
+            step = await computed(size, _advanced, flow, reply, error)
+        else:
+            step = _advanced(flow, reply, error)
+        if isinstance(step, _End):
+            return step.result  # type: ignore[no-any-return]  # untyped
+        reply = error = None
+        try:
+            reply = await step.runnable.ainvoke(step.input, config)
+        except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
+            error = exc
+
+
+_MANY = 5_000
+"""Characters whose sentences take some five milliseconds to find."""
+
+
+class _End(NamedTuple):
+    """What a flow has returned; no thread can hand over a `StopIteration`."""
+
+    result: Any
+
+
+def _advanced(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall | _End:
     try:
-        call = next(flow)
-        while True:
-            try:
-                reply = await call.runnable.ainvoke(call.input, config)
-            except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
-                call = flow.throw(exc)
-            else:
-                call = flow.send(reply)
+        return flow.send(reply) if error is None else flow.throw(error)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # untyped
+        return _End(end.value)
 
 
 def quiet(config: RunnableConfig) -> RunnableConfig:
