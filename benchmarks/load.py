@@ -146,8 +146,9 @@ async def _several(work: Any, numbers: Iterator[int], at_once: int) -> None:
 
 
 def _alive() -> int:
-    """Count tasks and threads, but for those of the loop's own pool, which stay for the next."""
-    threads = [each for each in threading.enumerate() if not each.name.startswith("asyncio_")]
+    """Count tasks and threads, but for threads that stay for the next check."""
+    pools = ("asyncio_", "groundedness-encoder", "groundedness-short", "groundedness-long")
+    threads = [each for each in threading.enumerate() if not each.name.startswith(pools)]
     return len(threads) + len(asyncio.all_tasks())
 
 

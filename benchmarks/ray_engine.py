@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow
 from langchain_groundedness.evals import (
     EvaluatedRow,
     EvaluationRow,
@@ -40,7 +41,6 @@ from langchain_groundedness.evals import (
 from langchain_groundedness.evals._evaluation import Evaluation
 from langchain_groundedness.evals.ray_engine import RayEngine
 from langchain_groundedness.evals.runner import prepare
-from langchain_groundedness.structured import Flow
 
 TOWNS = ("Rome", "Oslo", "Lima", "Bonn", "Kyiv", "Cork", "Pisa", "Graz")
 DOCUMENT = (

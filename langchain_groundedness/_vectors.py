@@ -9,8 +9,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from langchain_groundedness._flow import ModelCall
 from langchain_groundedness.exceptions import GroundednessError
-from langchain_groundedness.structured import ModelCall
 
 __all__ = ["Vectors", "VectorsError", "embedding_of_documents", "embedding_of_query", "unit_rows"]
 

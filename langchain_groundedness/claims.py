@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validat
 from typing_extensions import override
 
 from langchain_groundedness._checkable import may_be_skipped
+from langchain_groundedness._flow import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._patience import PATIENCE, Seconds
@@ -27,7 +28,7 @@ from langchain_groundedness.prompts import (
     fold_space,
     question_part,
 )
-from langchain_groundedness.structured import Flow, ModelCall, StructuredModel, adrive, drive, quiet
+from langchain_groundedness.structured import StructuredModel
 from langchain_groundedness.types import Claim, ExtractionTask
 from langchain_groundedness.words import content_words
 
@@ -170,7 +171,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         config: RunnableConfig,
     ) -> list[Claim]:
         child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self._flow(task), child)
+        size = len(task if isinstance(task, str) else task.answer)
+        return await adrive(self._flow(task), child, size=size)
 
     def _flow(self, task: ExtractionTask | str) -> Flow[list[Claim]]:
         task = ExtractionTask(answer=task) if isinstance(task, str) else task

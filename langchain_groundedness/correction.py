@@ -21,6 +21,7 @@ from langchain_groundedness._edits import (
     removal,
     without_overlaps,
 )
+from langchain_groundedness._flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._replies import numbered_line, numbered_lines
@@ -32,7 +33,7 @@ from langchain_groundedness.prompts import (
     fence,
     fold_space,
 )
-from langchain_groundedness.structured import Flow, ModelCall, StructuredModel, adrive, drive
+from langchain_groundedness.structured import StructuredModel
 from langchain_groundedness.types import (
     ClaimVerdict,
     CorrectedAnswer,

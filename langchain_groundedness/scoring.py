@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from langchain_groundedness.types import (
     AnswerVerdict,
     Citation,
+    Claim,
     ClaimVerdict,
     VerificationTask,
 )
@@ -41,17 +42,25 @@ def reconcile(
     for verdict in verdicts:
         by_id.setdefault(verdict.claim.id, []).append(_backed(verdict, task))
     return [
-        merge_verdicts(by_id[claim.id]).model_copy(update={"claim": claim})
+        _about(claim, merge_verdicts(by_id[claim.id]))
         if claim.id in by_id
         else ClaimVerdict.unchecked(claim, "the verifier gave no verdict", verifier=verifier)
         for claim in task.claims
     ]
 
 
+def _about(claim: Claim, verdict: ClaimVerdict) -> ClaimVerdict:
+    # Copies cost more than all else here, and mostly nothing is to be changed.
+    same = verdict.claim is claim or verdict.claim == claim
+    return verdict if same else verdict.model_copy(update={"claim": claim})
+
+
 def _backed(verdict: ClaimVerdict, task: VerificationTask) -> ClaimVerdict:
     if verdict.verdict in ("unverifiable", "unchecked") and not verdict.citations:
         return verdict
     citations = tuple(c for c in verdict.citations if c.holds_in(task.documents))
+    if citations and len(citations) == len(verdict.citations):
+        return verdict
     if citations or verdict.verdict in ("unverifiable", "unchecked"):
         return verdict.model_copy(update={"citations": citations})
     return verdict.model_copy(

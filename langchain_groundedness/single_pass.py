@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._checkable import may_be_skipped
+from langchain_groundedness._flow import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._patience import PATIENCE, Seconds
@@ -30,15 +31,7 @@ from langchain_groundedness.prompts import (
     question_part,
 )
 from langchain_groundedness.scoring import reconcile
-from langchain_groundedness.structured import (
-    Flow,
-    ModelCall,
-    ModelRefusedError,
-    StructuredModel,
-    adrive,
-    drive,
-    quiet,
-)
+from langchain_groundedness.structured import ModelRefusedError, StructuredModel
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verifiers import LLMVerifier
 from langchain_groundedness.verifiers._batched import NumberedEvidence, why_unchecked

@@ -11,10 +11,8 @@ and `ainvoke` only carry the calls out.
 """
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForChainRun,
@@ -33,8 +31,9 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
 from langchain_groundedness._defused import defused
+from langchain_groundedness._flow import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness._learnt import learn, recall
-from langchain_groundedness._patience import Budget, awithin, within
+from langchain_groundedness._patience import Budget
 from langchain_groundedness._replies import (
     complete_lines,
     declined,
@@ -46,14 +45,9 @@ from langchain_groundedness._replies import (
 from langchain_groundedness.exceptions import OutputParsingError
 
 __all__ = [
-    "Flow",
-    "ModelCall",
     "ModelRefusedError",
     "StructuredModel",
-    "adrive",
-    "drive",
     "learn",
-    "quiet",
     "recall",
     "unsupported",
 ]
@@ -67,93 +61,10 @@ _NAMES_THE_FORM = re.compile(
 )
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
-ResultT = TypeVar("ResultT")
-
-
-class ModelCall(NamedTuple):
-    """A call that a flow asks its driver to make."""
-
-    runnable: Runnable[Any, Any]
-    input: Any
-    seconds: float | None = None
-    """How long to wait for what it returns; `None` for as long as it takes."""
-    options: Mapping[str, Any] = MappingProxyType({})
-    """More arguments of the call."""
-
-    def bound(self, way: str, config: RunnableConfig) -> Callable[[], Any]:
-        """Bind all but the time to the method that makes the call.
-
-        Args:
-            way: Name of the method.
-            config: Config for the call.
-        """
-        return partial(getattr(self.runnable, way), self.input, config, **self.options)
 
 
 class ModelRefusedError(OutputParsingError):
     """The model declined to answer; asking again in another form would not be right."""
-
-
-Flow: TypeAlias = Generator[ModelCall, Any, ResultT]
-"""Logic without I/O: yields calls, receives what they returned or raised, returns a result."""
-
-
-def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
-    """Run a flow to its end.
-
-    Args:
-        flow: The flow; an exception of a call is raised inside it, where it asked for the call.
-        config: Config for every call.
-
-    Returns:
-        What the flow returns.
-    """
-    try:
-        call = next(flow)
-        while True:
-            try:
-                reply = within(call.seconds, call.bound("invoke", config))
-            except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
-                call = flow.throw(exc)
-            else:
-                call = flow.send(reply)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # untyped
-
-
-async def adrive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
-    """Run a flow to its end without blocking the event loop.
-
-    Args:
-        flow: As for `drive`.
-        config: Config for every call.
-
-    Returns:
-        What the flow returns.
-    """
-    try:
-        call = next(flow)
-        while True:
-            try:
-                reply = await awithin(call.seconds, call.bound("ainvoke", config))
-            except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
-                call = flow.throw(exc)
-            else:
-                call = flow.send(reply)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # untyped
-
-
-def quiet(config: RunnableConfig) -> RunnableConfig:
-    """Keep model calls made under this config out of the token streams that users read.
-
-    Args:
-        config: A config.
-
-    Returns:
-        The config with LangGraph's tag for that, `"nostream"`.
-    """
-    return {**config, "tags": list(dict.fromkeys([*(config.get("tags") or []), "nostream"]))}
 
 
 class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[ReplyT]):

@@ -10,6 +10,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._check import Check
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness._options import AnyRunnable
 from langchain_groundedness._recording import encoder_checksum
 from langchain_groundedness._steps import CheckState, replies_of
@@ -21,7 +22,6 @@ from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs import CheckInput, no_documents
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.scoring import reconcile
-from langchain_groundedness.structured import Flow, ModelCall
 from langchain_groundedness.types import (
     Citation,
     Claim,

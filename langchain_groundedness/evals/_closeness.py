@@ -8,9 +8,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness._vectors import embedding_of_documents, unit_rows
 from langchain_groundedness.exceptions import GroundednessError
-from langchain_groundedness.structured import Flow, ModelCall
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers import EmbeddedVerifier
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 
+from langchain_groundedness._flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness.evals._run_progress import RunProgress
 from langchain_groundedness.evals._schedule import Broken, Do, Schedule, schedule
 from langchain_groundedness.evals.cache import ResultCache
@@ -24,7 +25,6 @@ from langchain_groundedness.evals.values import (
     RunHeader,
 )
 from langchain_groundedness.exceptions import ConfigurationError, EvaluationError, InputFormatError
-from langchain_groundedness.structured import Flow, ModelCall, adrive, drive
 from langchain_groundedness.types import Usage
 
 __all__ = ["Done", "Evaluation", "Job"]

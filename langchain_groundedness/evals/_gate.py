@@ -8,8 +8,8 @@ from typing import Any, Self, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness._patience import awithin, within
-from langchain_groundedness.structured import Flow, ModelCall
 
 __all__ = ["Gate"]
 

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._causes import cause
+from langchain_groundedness._flow import Flow, adrive, drive, quiet
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._options import OptionsAlone
 from langchain_groundedness._patience import PATIENCE, Seconds
@@ -24,7 +25,6 @@ from langchain_groundedness.exceptions import (
     GroundednessError,
     MissingDependencyError,
 )
-from langchain_groundedness.structured import Flow, adrive, drive, quiet
 from langchain_groundedness.types import GroundednessResult, Usage
 
 __all__ = ["RowEvaluator"]

@@ -3,8 +3,8 @@
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from langchain_groundedness._flow import Flow
 from langchain_groundedness._vectors import VectorsError, embedding_of_documents, unit_rows
-from langchain_groundedness.structured import Flow
 
 __all__ = ["cosine_of"]
 

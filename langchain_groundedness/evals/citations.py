@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 from pydantic import Field
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow
 from langchain_groundedness.evals._citation_marks import blanked, citation_marks, reference_list
 from langchain_groundedness.evals._cited_documents import (
     SECTION_KEYS,
@@ -24,7 +25,6 @@ from langchain_groundedness.evals._claim_evaluator import ClaimEvaluator, Eviden
 from langchain_groundedness.evals.correctness import f_beta
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs import CheckInput
-from langchain_groundedness.structured import Flow
 from langchain_groundedness.types import Claim, ClaimVerdict
 
 __all__ = ["CitationEvaluator"]

@@ -14,6 +14,7 @@ from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness._options import AnyRunnable
 from langchain_groundedness._recording import encoder_checksum
 from langchain_groundedness.evals._closeness import closeness
@@ -24,7 +25,7 @@ from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.prompts import check_prompt, fence, fold_space
-from langchain_groundedness.structured import Flow, ModelCall, StructuredModel
+from langchain_groundedness.structured import StructuredModel
 from langchain_groundedness.verifiers import EmbeddedVerifier
 from langchain_groundedness.verifiers._batched import NumberedEvidence
 

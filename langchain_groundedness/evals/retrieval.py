@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow
 from langchain_groundedness.evals._claim_evaluator import (
     ClaimEvaluator,
     Evidence,
@@ -15,7 +16,6 @@ from langchain_groundedness.evals._claim_evaluator import (
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.scoring import merge_verdicts
-from langchain_groundedness.structured import Flow
 from langchain_groundedness.types import Claim, ClaimVerdict
 
 __all__ = ["ContextPrecisionEvaluator", "ContextRecallEvaluator", "average_precision"]

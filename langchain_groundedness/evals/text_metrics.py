@@ -9,11 +9,11 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness.evals._similarity import cosine_of
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import GroundednessError, require
-from langchain_groundedness.structured import Flow, ModelCall
 
 __all__ = [
     "BleuEvaluator",

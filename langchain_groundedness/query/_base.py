@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch
 from typing_extensions import override
 
 from langchain_groundedness._causes import cause
+from langchain_groundedness._flow import Flow, adrive, drive
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness.exceptions import GroundednessError, VerificationError
 from langchain_groundedness.query._report import QueryReport
@@ -19,7 +20,6 @@ from langchain_groundedness.query._values import (
     read_query,
     read_samples,
 )
-from langchain_groundedness.structured import Flow, adrive, drive
 
 __all__ = ["ClosedSetClassifier"]
 

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow, adrive, drive
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._vectors import (
     Vectors,
@@ -41,7 +42,6 @@ from langchain_groundedness.query._weights import (
     read_classifier,
     write_classifier,
 )
-from langchain_groundedness.structured import Flow, adrive, drive
 
 __all__ = ["EmbeddingQueryClassifier"]
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._causes import cause
+from langchain_groundedness._flow import Flow, adrive, drive
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._threshold_choice import Scored, Target, choose, highest
 from langchain_groundedness._vectors import (
@@ -27,7 +28,6 @@ from langchain_groundedness.exceptions import (
     VerificationError,
 )
 from langchain_groundedness.inputs import CheckInput, no_documents, read_input
-from langchain_groundedness.structured import Flow, adrive, drive
 
 __all__ = ["GateCalibration", "RetrievalGate", "RetrievalStrength"]
 

@@ -32,6 +32,7 @@ from pydantic import (
 )
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness._options import AnyRunnable
 from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness.exceptions import GroundednessError
@@ -42,7 +43,7 @@ from langchain_groundedness.query._values import (
     UNKNOWN,
     QueryClass,
 )
-from langchain_groundedness.structured import Flow, ModelCall, StructuredModel
+from langchain_groundedness.structured import StructuredModel
 
 __all__ = ["LLMQueryClassifier", "RunnableQueryClassifier"]
 

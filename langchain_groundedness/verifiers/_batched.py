@@ -6,12 +6,13 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 
 from langchain_groundedness._causes import details
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness._patience import Budget
 from langchain_groundedness._telemetry import caught
 from langchain_groundedness.evidence import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError
 from langchain_groundedness.prompts import VerdictLines, fence, fold_space, question_part
-from langchain_groundedness.structured import Flow, ModelCall, ModelRefusedError, StructuredModel
+from langchain_groundedness.structured import ModelRefusedError, StructuredModel
 from langchain_groundedness.types import (
     Citation,
     Claim,

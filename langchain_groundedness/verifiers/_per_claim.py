@@ -11,12 +11,13 @@ from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 
 from langchain_groundedness._defused import defused
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness._patience import Budget
 from langchain_groundedness._replies import refused, reply_text
 from langchain_groundedness._telemetry import caught
 from langchain_groundedness.evidence import SentenceIndex
 from langchain_groundedness.prompts import fence, fold_space, question_part
-from langchain_groundedness.structured import Flow, ModelCall, learn, recall, unsupported
+from langchain_groundedness.structured import learn, recall, unsupported
 from langchain_groundedness.types import (
     Citation,
     Claim,

@@ -17,6 +17,7 @@ from langchain_core.runnables import (
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow, adrive, drive, quiet
 from langchain_groundedness._lanes import computed, size_of
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
@@ -29,7 +30,7 @@ from langchain_groundedness.prompts import (
     check_prompt,
 )
 from langchain_groundedness.scoring import reconcile
-from langchain_groundedness.structured import Flow, StructuredModel, adrive, drive, quiet
+from langchain_groundedness.structured import StructuredModel
 from langchain_groundedness.types import ClaimVerdict, EvidenceBatch, VerificationTask
 from langchain_groundedness.verifiers._batched import NumberedEvidence, judge_together
 from langchain_groundedness.verifiers._lines import read_lines, read_text

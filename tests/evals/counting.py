@@ -5,8 +5,8 @@ from pathlib import Path
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
+from langchain_groundedness._flow import Flow
 from langchain_groundedness.evals import EvaluationRow, Evaluator, RowScore
-from langchain_groundedness.structured import Flow
 
 __all__ = ["CountingEvaluator"]
 

@@ -14,6 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
 from langchain_groundedness import ConfigurationError, InputFormatError
+from langchain_groundedness._flow import Flow, ModelCall
 from langchain_groundedness.evals import (
     BleuEvaluator,
     EvaluationInterrupted,
@@ -28,7 +29,6 @@ from langchain_groundedness.evals import (
     open_dataset,
 )
 from langchain_groundedness.exceptions import EvaluationError
-from langchain_groundedness.structured import Flow, ModelCall
 from langchain_groundedness.testing import ScriptedChatModel
 
 ROWS = [{"id": f"r{n}", "answer": "banana"[: n % 6 + 1]} for n in range(40)]

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._causes import cause
+from langchain_groundedness._flow import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness._options import AnyRunnable, OptionsAlone
 from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._usage import UsageCounter, counted
@@ -38,7 +39,6 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.structured import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["AnswerValidator"]
