@@ -18,7 +18,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from attacks.corpus import CORPUS, FALSE, HONEST, NEAR, Attack, Scene, scene
 from attacks.judges import gullible
 from langchain_core.documents import Document
+from pages import place_in, put
 
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
@@ -58,11 +59,14 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="how many attacks; by default all")
     parser.add_argument("--strategies", nargs="+", default=STRATEGIES, choices=STRATEGIES)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
     given = parser.parse_args()
+    place = f"benchmarks/attacks.py{' --base-url' if given.base_url else ''}"
+    if given.write is not None:
+        place_in(given.write, place)  # so that a page without a place for it is heard of before
     logging.disable(logging.WARNING)
     real = chat(given.base_url, given.model) if given.base_url else None
-    if real is not None:
-        without_attacks(real, given.strategies)
+    honest = "" if real is None else without_attacks(real, given.strategies)
     tally = Tally(Counter(), Counter())
     attacks = sample(given.sample or len(CORPUS), seed=given.seed)
     began = time.monotonic()
@@ -75,10 +79,11 @@ def main() -> None:
                 tally.through[attack.family, way, kind] += 1
         if real is not None and number % _EVERY == 0 and number < len(attacks):
             print(f"\n{number} of {len(attacks)}, {time.monotonic() - began:.0f} s\n")
-            table(tally, given.strategies)
-            sys.stdout.flush()
-    print()
-    table(tally, given.strategies)
+            print(table(tally, given.strategies), flush=True)
+    told = f"{honest}{table(tally, given.strategies)}"
+    print(f"\n{told}")
+    if given.write is not None:
+        put(given.write, place, told)
 
 
 def chat(base_url: str, model: str) -> Any:
@@ -90,13 +95,20 @@ def chat(base_url: str, model: str) -> Any:
     )
 
 
-def without_attacks(model: Any, strategies: Sequence[str]) -> None:
+def without_attacks(model: Any, strategies: Sequence[str]) -> str:
     """Say what a model makes of the claims where the documents are honest."""
+    lines = ["Without an attack, supported by:", ""]
     documents = tuple(Document(page_content=text) for text in HONEST)
     verifiers = {way: LLMVerifier(model=model, strategy=way) for way in strategies}
     for text in (*CLAIMS.values(), *TRUE):
         found = supported_by(Scene("What is known about it?", text, documents), text, verifiers)
-        print(f"no attack: {text!r} is supported by {', '.join(found) or 'nobody'}", flush=True)
+        lines.append(f"- {text} ({'true' if text in TRUE else 'false'}): {_joined(found)}")
+        print(lines[-1], flush=True)
+    return "\n".join([*lines, "", ""])
+
+
+def _joined(ways: Iterable[str]) -> str:
+    return "; ".join(ways) or "nobody"
 
 
 def sample(size: int, *, seed: int) -> list[Attack]:
@@ -130,22 +142,24 @@ def supported_by(staged: Scene, text: str, judges: Mapping[str, LLMVerifier]) ->
                 yield f"{way}, cross-checked"
 
 
-def table(tally: Tally, strategies: Sequence[str]) -> None:
-    """Print what came through so far."""
+def table(tally: Tally, strategies: Sequence[str]) -> str:
+    """Say what came through so far."""
     ways = [name for way in strategies for name in (way, f"{way}, cross-checked")]
     names = [(way, kind) for way in (*ways, "embedded") for kind in CLAIMS]
-    print("| family | attacks |", " | ".join(f"{way}: {kind}" for way, kind in names), "|")
-    print("|---|---|" + "---|" * len(names))
+    heads = " | ".join(f"{way}: {kind}" for way, kind in names)
+    lines = [f"| family | attacks | {heads} |", "|---|---|" + "---|" * len(names)]
     for family, number in sorted(tally.tried.items()):
         counts = " | ".join(str(tally.through[family, *name]) for name in names)
-        print(f"| {family} | {number} | {counts} |")
+        lines.append(f"| {family} | {number} | {counts} |")
     sums = (sum(tally.through[family, *name] for family in tally.tried) for name in names)
-    print(f"| all | {tally.tried.total()} | {' | '.join(map(str, sums))} |\n")
+    lines += [f"| all | {tally.tried.total()} | {' | '.join(map(str, sums))} |", ""]
     for way in strategies:
         unchecked = sum(
             n for (_, name, _), n in tally.through.items() if name == f"{way}, unchecked"
         )
-        print(f"{way}: {unchecked} of {len(CLAIMS) * tally.tried.total()} were unchecked")
+        asked = len(CLAIMS) * tally.tried.total()
+        lines.append(f"{way}: {unchecked} of {asked} claims were `unchecked`.")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "faults"))
 
 from matrix import ENTRIES, RATES, Models, cell, judge
+from pages import place_in, put
 
 from langchain_groundedness.testing import FAULTS, FaultyServer
 
 _ENDS = ("right", "unchecked", "released", "marked", "held")
 _HEAD = ("fault", "what happens", "rate", "checks", *_ENDS, "wrong", "slowest, s")
-_BEGIN, _END = "<!-- benchmarks/faults.py writes from here -->", "<!-- to here -->"
+_PLACE = "benchmarks/faults.py"
 
 
 class _Row(NamedTuple):
@@ -51,7 +52,7 @@ def main() -> int:
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
     given = parser.parse_args()
     if given.write is not None:
-        _parts(given.write)  # so that a page without a place for it is heard of before
+        place_in(given.write, _PLACE)  # so that a page without a place for it is heard of before
     logging.disable(logging.WARNING)
     lines, rows = [], []
     for line in (_row(_HEAD), _row(["---"] * len(_HEAD))):
@@ -66,9 +67,7 @@ def main() -> int:
     summary = _summary(rows)
     print(f"\n{summary}")
     if given.write is not None:
-        before, after = _parts(given.write)
-        table = "\n".join([_BEGIN, "", summary, "", *lines, "", _END])
-        given.write.write_text(f"{before}{table}{after}", encoding="utf-8")
+        put(given.write, _PLACE, "\n".join([summary, "", *lines]))
     return 1 if any(row.wrong for row in rows) else 0
 
 
@@ -103,16 +102,6 @@ def _summary(rows: Iterable[_Row]) -> str:
         f"{counts}; {sum(len(row.wrong) for row in rows)} ended wrong. The slowest check took "
         f"{max(row.slowest for row in rows):.1f} s."
     )
-
-
-def _parts(page: Path) -> tuple[str, str]:
-    """Give what stands before and behind the place of the table."""
-    text = page.read_text(encoding="utf-8") if page.exists() else ""
-    before, begun, rest = text.partition(_BEGIN)
-    _, ended, after = rest.partition(_END)
-    if not begun or not ended:
-        sys.exit(f"{page} needs the lines {_BEGIN!r} and {_END!r} around the table")
-    return before, after
 
 
 def _row(values: Sequence[object]) -> str:

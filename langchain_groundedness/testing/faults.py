@@ -203,7 +203,7 @@ def _trickle(connection: socket.socket, data: bytes) -> None:
 
 
 def _drip(connection: socket.socket, data: bytes) -> None:
-    for byte in data:
+    for byte in data[:-1]:
         connection.sendall(bytes([byte]))
         if select.select([connection], [], [], 0.02)[0]:
             return

@@ -56,10 +56,15 @@ def test_when_some_replies_are_spoiled_the_others_count(field: Field, fault: str
         assert not field.cell(entry, fault, 0.3).wrong, entry
 
 
+def impatient(field: Field, fault: str) -> GroundednessRunnable:
+    model, seconds = field.models.asked(fault)
+    return GroundednessRunnable(model=model, model_timeout=seconds, raise_on_failure=True)
+
+
 @pytest.mark.parametrize("fault", sorted(set(FAULTS) - HARMLESS - {"cut_off"}))
 def test_errors_reach_the_caller_who_asks_for_them(field: Field, fault: str) -> None:
     field.server.inject(fault)
-    checker = GroundednessRunnable(model=field.models.fresh(fault), raise_on_failure=True)
+    checker = impatient(field, fault)
     with pytest.raises(VerificationError) as caught:
         checker.invoke(SAMPLE)
     assert caught.value.claim_ids
@@ -67,10 +72,10 @@ def test_errors_reach_the_caller_who_asks_for_them(field: Field, fault: str) -> 
     assert not any(text.rstrip(".") in told for text in KNOWN)
 
 
-@pytest.mark.parametrize("fault", ["slow_first_byte", "http_429", "garbled"])
+@pytest.mark.parametrize("fault", ["slow_first_byte", "drip", "http_429", "garbled"])
 async def test_errors_reach_the_caller_who_awaits_them(field: Field, fault: str) -> None:
     field.server.inject(fault)
-    checker = GroundednessRunnable(model=field.models.fresh(fault), raise_on_failure=True)
+    checker = impatient(field, fault)
     with pytest.raises(VerificationError):
         await checker.ainvoke(SAMPLE)
 
