@@ -218,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=200, help="answers to check (200)")
     parser.add_argument("--wait", type=float, default=0.05, help="seconds of a call (0.05)")
-    parser.add_argument("--repeat", type=int, default=30, help="pairs by store (30)")
+    parser.add_argument("--repeat", type=int, default=15, help="pairs by store (15)")
     given = parser.parse_args()
     none_twice = calls_saved(given.answers, given.wait)
     cheaper = hits_beside_checks(given.repeat)

@@ -26,6 +26,7 @@ _AT_ONCE_ONE_BY_ONE = 8
 one by one."""
 _REST = 5.0
 """Seconds for which a store that failed is left alone: a check must not wait for it each time."""
+_WAYS = _READ, _WRITTEN = "read", "written to"
 _WORKERS = 8
 _IN_MEMORY = (InMemoryCache, InMemoryByteStore, InMemoryStore)
 
@@ -59,8 +60,8 @@ class VerdictStore:
         """
         self._store = store
         self._timeout = timeout
-        self._rests_until = 0.0
-        self._failing = False
+        self._rests_until = dict.fromkeys(_WAYS, 0.0)
+        self._failing: set[str] = set()
 
     def read(self, keys: Sequence[str]) -> list[object]:
         """Look entries up.
@@ -73,7 +74,7 @@ class VerdictStore:
         """
         found: list[object] = []
         for part in self._parts(keys):
-            found += self._tried("read", self._get, part) or [None] * len(part)
+            found += self._tried(_READ, self._get, part) or [None] * len(part)
         return found
 
     async def aread(self, keys: Sequence[str]) -> list[object]:
@@ -87,7 +88,7 @@ class VerdictStore:
         """
         found: list[object] = []
         for part in self._parts(keys):
-            found += await self._atried("read", self._aget, part) or [None] * len(part)
+            found += await self._atried(_READ, self._aget, part) or [None] * len(part)
         return found
 
     def write(self, entries: Entries) -> None:
@@ -97,7 +98,7 @@ class VerdictStore:
             entries: Keys, and what to keep.
         """
         for part in self._parts(entries):
-            self._tried("written to", self._put, part)
+            self._tried(_WRITTEN, self._put, part)
 
     async def awrite(self, entries: Entries) -> None:
         """Keep entries, without blocking the event loop.
@@ -106,7 +107,7 @@ class VerdictStore:
             entries: Keys, and what to keep.
         """
         for part in self._parts(entries):
-            await self._atried("written to", self._aput, part)
+            await self._atried(_WRITTEN, self._aput, part)
 
     def _parts(self, items: Sequence[_ItemT]) -> Iterator[list[_ItemT]]:
         most = _AT_ONCE if isinstance(self._store, BaseStore) else _AT_ONCE_ONE_BY_ONE
@@ -145,7 +146,7 @@ class VerdictStore:
     def _tried(
         self, what: str, work: Callable[[Sequence[_ItemT]], _ReplyT], part: Sequence[_ItemT]
     ) -> _ReplyT | None:
-        if monotonic() < self._rests_until:
+        if monotonic() < self._rests_until[what]:
             return None
         try:
             if type(self._store) in _IN_MEMORY:
@@ -155,7 +156,7 @@ class VerdictStore:
         except Exception as exc:  # noqa: BLE001  (a store may fail in any way)
             self._fail(what, exc)
             return None
-        self._failing = False
+        self._failing.discard(what)
         return reply
 
     async def _atried(
@@ -164,7 +165,7 @@ class VerdictStore:
         work: Callable[[Sequence[_ItemT]], Awaitable[_ReplyT]],
         part: Sequence[_ItemT],
     ) -> _ReplyT | None:
-        if monotonic() < self._rests_until:
+        if monotonic() < self._rests_until[what]:
             return None
         try:
             async with asyncio.timeout(self._timeout):
@@ -172,18 +173,20 @@ class VerdictStore:
         except Exception as exc:  # noqa: BLE001  (as above)
             self._fail(what, exc)
             return None
-        self._failing = False
+        self._failing.discard(what)
         return reply
 
     def _fail(self, what: str, error: Exception) -> None:
-        self._rests_until = monotonic() + _REST
-        if not self._failing:
+        # What cannot be read is down; what is slow to write may well be read.
+        for way in _WAYS if what == _READ else (what,):
+            self._rests_until[way] = monotonic() + _REST
+        if what not in self._failing:
             name = type(self._store).__name__
             _LOGGER.warning(
                 "verdict cache: %s cannot be %s (%s); claims are checked as if it was empty",
                 *(name, what, cause(error)),
             )
-        self._failing = True
+        self._failing.add(what)
 
 
 _POOL: list[ThreadPoolExecutor] = []

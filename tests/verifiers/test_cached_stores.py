@@ -225,6 +225,16 @@ async def test_a_store_that_fails_is_as_good_as_none(
     assert ROME not in str(told)
 
 
+def test_a_store_that_cannot_be_written_to_is_still_read() -> None:
+    judge, store = Reader(), Failing(None, None)
+    verifier = cached(judge, store)
+    verifier.invoke(task(CAPITAL))
+    store.writes = OSError()
+    for _ in range(2):
+        verifier.invoke(task(CAPITAL, SEA))
+    assert judge.asked == [CAPITAL, SEA, SEA]
+
+
 class Endless(InMemoryByteStore):
     """A store that does not answer until the test lets it."""
 
