@@ -113,6 +113,41 @@ def test_a_notebook_warns_of_nothing(script: Path) -> None:
     assert not [output for output in shown if output.get("name") == "stderr"]
 
 
+def test_a_warning_ends_the_making_of_a_notebook() -> None:
+    script = "# %%\nimport warnings\nwarnings.warn('old', DeprecationWarning, stacklevel=1)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"from cookbook.build import executed; executed({script!r})"],
+        cwd=FOLDER.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "DeprecationWarning" in done.stderr
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_notebook_says_what_to_expect_and_how_to_use_a_model_of_yours(script: Path) -> None:
+    text = script.read_text(encoding="utf-8")
+    assert text.count("*Expect*") > 3
+    lacking = {"| OpenAI |", "| Anthropic |", "| Ollama |", "| vLLM |"} - set(
+        re.findall(r"\| \w+ \|", text)
+    )
+    assert not lacking
+
+
+@pytest.mark.parametrize("page", [*SCRIPTS, FOLDER / "README.md"], ids=lambda path: path.stem)
+def test_links_between_notebooks_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!http)([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (FOLDER / link).exists()] == []
+
+
+def test_the_readme_of_the_cookbook_lists_each_notebook() -> None:
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"\(([0-9]\w+)\.ipynb\)", text)
+    assert listed == [script.stem for script in SCRIPTS]
+
+
 def test_the_model_of_the_shop_has_a_reply_and_a_person_a_label_for_each_question() -> None:
     questions, labels = lines_of("shop/questions.jsonl"), lines_of("shop/labels.jsonl")
     replies = json.loads((FOLDER / "shop" / "model.json").read_text(encoding="utf-8"))
