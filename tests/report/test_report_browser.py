@@ -416,3 +416,12 @@ def test_without_javascript_all_but_the_rows_can_be_read(reader: Reader) -> None
     page = reader.open(html("small"), java_script_enabled=False)
     expect(page.locator(".metric").first).to_be_visible()
     expect(page.get_by_text("The table of rows needs JavaScript")).to_be_visible()
+
+
+def test_on_a_phone_the_agreement_with_labels_is_read_without_scrolling_sideways(
+    reader: Reader,
+) -> None:
+    page = reader.open(html("middle"), **VIEWS["phone"])
+    table = page.get_by_role("region", name="Agreement with labels")
+    expect(table).to_contain_text("faithfulness")
+    assert table.evaluate("e => e.scrollWidth <= e.clientWidth")
