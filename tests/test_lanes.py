@@ -39,7 +39,8 @@ async def test_what_is_computed_sees_the_context_and_raises_as_it_would_here() -
 
 
 async def test_what_is_cancelled_before_its_turn_is_not_computed() -> None:
-    go_on, done = threading.Event(), []
+    go_on = threading.Event()
+    done: list[int] = []
     first = asyncio.create_task(computed(0, go_on.wait))
     second = asyncio.create_task(computed(0, done.append, 1))
     await asyncio.sleep(0)

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness import claims
+from langchain_groundedness._statements import sentence_claims
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.structured import Flow, ModelCall, adrive, drive
@@ -50,13 +50,13 @@ async def test_the_sentences_of_a_long_answer_are_found_off_the_event_loop(
     sentences: int, *, aside: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found_in = []
-    real = claims.sentence_claims
+    real = sentence_claims
 
     def noted(*given: Any, **options: Any) -> list[Claim]:
         found_in.append(threading.current_thread() is not threading.main_thread())
         return real(*given, **options)
 
-    monkeypatch.setattr(claims, "sentence_claims", noted)
+    monkeypatch.setattr("langchain_groundedness.claims.sentence_claims", noted)
     answer = " ".join(SENTENCE.format(n, n) for n in range(sentences))
     found = await LLMClaimExtractor(model=ScriptedChatModel(replies=["none"])).ainvoke(answer)
     assert len(found) == sentences
