@@ -66,9 +66,9 @@ class ReleaseRules:
 
         Returns:
             Those edits, and what its unchecked claims call for; instead of them, the removal of a
-            sentence that should have been corrected and was not.
+            sentence that should have been corrected or lost a claim, and was left as it is.
         """
-        if (claim := next(self.uncorrected(sentence.verdicts, made), None)) is not None:
+        if (claim := next(self.unmended(sentence.verdicts, made), None)) is not None:
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, claim, start, end, ""),)
         unchecked = [v.claim.id for v in sentence.verdicts if v.verdict == "unchecked"]
@@ -84,19 +84,29 @@ class ReleaseRules:
     @property
     def removes(self) -> bool:
         """Whether whole sentences may be taken out."""
-        return self.on_unchecked == "hold_back" or self.check.on_contradicted == "correct"
+        return self.on_unchecked == "hold_back" or bool(self._mended)
 
-    def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
-        """Name the claims that are known to be wrong, and stand uncorrected though none should.
+    @property
+    def _mended(self) -> frozenset[str]:
+        """The verdicts with which no claim is to stay as it is."""
+        done = {
+            "contradicted": self.check.on_contradicted in ("correct", "strip"),
+            "unverifiable": self.check.on_unverifiable == "strip",
+        }
+        return frozenset(verdict for verdict, mended in done.items() if mended)
+
+    def unmended(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
+        """Name the claims that should have been corrected or taken out, and stand as they were.
+
+        So stands a claim whose correction fell, or that shares its text with one that stays.
 
         Args:
             verdicts: What is known about the claims.
             made: The edits that the check made, less those that it undid.
         """
-        if self.check.on_contradicted == "correct":
-            corrected = {edit.claim_id for edit in made}
-            wrong = (v.claim.id for v in verdicts if v.verdict == "contradicted")
-            yield from (claim for claim in wrong if claim not in corrected)
+        mended = {edit.claim_id for edit in made}
+        wrong = (v.claim.id for v in verdicts if v.verdict in self._mended)
+        yield from (claim for claim in wrong if claim not in mended)
 
 
 class GuardedText(NamedTuple):
@@ -124,8 +134,8 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     unplaced = any(v.verdict == "unchecked" for v in lost)
     source = read_input(result).model_copy(update={"answer": answer})
     holds = rules.blocking(source, known := list(lost))
-    uncorrected = any(rules.uncorrected(lost, result.edits))
-    if holds is Holds.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
+    unmended = any(rules.unmended(lost, result.edits))
+    if holds is Holds.YES or unmended or (unplaced and rules.on_unchecked == "hold_back"):
         # It cannot be told which sentence it is.
         return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""

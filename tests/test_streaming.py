@@ -358,6 +358,52 @@ def test_nothing_in_gives_nothing_out() -> None:
     assert list(guard().transform(iter([]))) == []
 
 
+@pytest.mark.parametrize(
+    ("wrong", "options"),
+    [
+        ("contradicted", {"on_contradicted": "strip"}),
+        ("contradicted", {"on_contradicted": "correct"}),
+        ("unverifiable", {"on_unverifiable": "strip"}),
+    ],
+)
+@pytest.mark.parametrize("live", [True, False])
+def test_a_guard_leaves_out_a_sentence_of_which_one_of_two_claims_must_go(
+    wrong: str, options: dict[str, Any], *, live: bool
+) -> None:
+    # Both claims stand in the whole sentence, so no part of it can be taken out for one alone.
+    def both(task: ExtractionTask) -> list[Claim]:
+        start = task.answer.find("The fund, ")
+        place = {"start": start, "end": start + len("The fund, of Oslo, is large.")}
+        if start < 0:
+            return []
+        texts = ("The fund is of Oslo.", "The fund is large.")
+        return [Claim(id=f"c{n}", text=text, **place) for n, text in enumerate(texts)]
+
+    def judged(task: VerificationTask) -> list[ClaimVerdict]:
+        quote = Citation(document=0, start=0, end=8, quote="The fund", metadata={})
+        return [
+            ClaimVerdict(
+                claim=claim,
+                verdict="supported" if "large" in claim.text else wrong,
+                citations=() if wrong == "unverifiable" and "Oslo" in claim.text else (quote,),
+                verifier="scripted",
+            )
+            for claim in task.claims
+        ]
+
+    checking = GroundednessRunnable(
+        extractor=RunnableLambda(both), verifier=RunnableLambda(judged), **options
+    )
+    guarding = GroundednessGuard(checking, on_unchecked="release")
+    given = {"documents": ["The fund has its seat in Bergen."]}
+    answer = "Hello. The fund, of Oslo, is large."
+    if live:
+        text = "".join(guarding.transform(iter([given, {"answer": answer}])))
+    else:
+        text = guarding.invoke({**given, "answer": answer})
+    assert text.strip() == "Hello."
+
+
 def test_a_corrector_that_says_not_what_it_changed_changes_nothing() -> None:
     def rewrite(_: CorrectionTask) -> CorrectedAnswer:
         return CorrectedAnswer(text="Revenue was fine.")
