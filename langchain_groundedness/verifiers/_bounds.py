@@ -19,6 +19,7 @@ _WHO = re.compile(
     re.IGNORECASE,
 )
 """A noun of the plural with little before it: at the start of a clause, or behind a preposition."""
+_LIMIT = "most"
 _MEASURE = re.compile(r"^(?: (?:years?|old|of age|in (?:weight|length|height|value)|or more))*")
 _NEXT = re.compile(r"\s*([\w'\u2019-]+)")
 _LONGEST = 80
@@ -66,7 +67,11 @@ def gives(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
 
 
 def other_bound(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
-    """Tell whether a claim and a quote restrict whom they are about by different bounds.
+    """Tell whether a claim and a quote name different limits, or are about other people.
+
+    Of two limits ("at most", "up to"), one follows from the other, and still both are not true of
+    one thing: who reads "at most 1,000" does not expect 200. "Under 9,000" and "more than 100" only
+    tell what is known, and may be told less precisely.
 
     Args:
         claim: The claim.
@@ -75,11 +80,10 @@ def other_bound(claim: str, claimed: Quantity, quote: str, given: Quantity) -> b
         given: A quantity of it.
 
     Returns:
-        True for "children under 9" and "children under 8".
+        True for "children under 9" and "children under 8", and for "at most 9" and "at most 8".
     """
-    return (
-        claimed.bound == given.bound
-        and claimed.value != given.value
-        and restricts(claim, claimed)
-        and restricts(quote, given)
-    )
+    if claimed.bound != given.bound or claimed.value == given.value:
+        return False
+    if claimed.bound == _LIMIT and claimed.unit == given.unit:
+        return True
+    return restricts(claim, claimed) and restricts(quote, given)

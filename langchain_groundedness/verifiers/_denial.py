@@ -18,6 +18,7 @@ _AVOID = re.compile(
     r"(?:avoid|refrain from)\b",
     re.IGNORECASE,
 )
+_INSTEAD = re.compile(r"\b(?:instead of|in place of|rather than)\b", re.IGNORECASE)
 _PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
 _CLAUSE_END = re.compile(r"[;:.!?()\u2014]|,? but\b", re.IGNORECASE)
 _JOINED = re.compile(r",\s*(?:(?:or|nor|and)\s+)?|\b(?:or|nor)\s+", re.IGNORECASE)
@@ -34,9 +35,10 @@ def denials(text: str) -> tuple[Part, ...]:
         text: Any text.
 
     Returns:
-        Where "not", "never", "no longer", "avoid" and the like stand.
+        Where "not", "never", "no longer", "avoid", "instead of" and the like stand.
     """
-    return (*negations(text), *(Part(*found.span()) for found in _AVOID.finditer(text)))
+    found = (match for pattern in (_AVOID, _INSTEAD) for match in pattern.finditer(text))
+    return (*negations(text), *(Part(*match.span()) for match in found))
 
 
 def denial_differs(claim: str, evidence: str) -> bool:

@@ -181,3 +181,35 @@ def test_what_is_said_stays_supported(claim: str, document: str) -> None:
 )
 def test_the_same_in_other_words_is_not_contradicted(claim: str, document: str) -> None:
     assert judged(claim, document).verdict != "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("claim", "document"),
+    [
+        ("A page holds at most 1,000 items.", "A page holds at most 200 items. It was 1,000."),
+        ("A night costs up to 160 pounds.", "A night costs up to 140 pounds."),
+    ],
+)
+def test_of_two_upper_limits_only_one_is_the_limit(claim: str, document: str) -> None:
+    assert judged(claim, document).verdict == "contradicted"
+
+
+def test_what_a_looser_lower_bound_says_may_still_be_true() -> None:
+    verdict = judged("More than 100 people came.", "More than 150 people came.").verdict
+    assert verdict != "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("Passwords are hashed with bcrypt.", "contradicted"),
+        ("Passwords are hashed with Argon2id.", "supported"),
+        ("Passwords are hashed with Argon2id instead of bcrypt.", "supported"),
+    ],
+)
+@pytest.mark.parametrize("words", ["in place of", "instead of", "rather than"])
+def test_what_something_else_stands_in_place_of_is_denied(
+    claim: str, verdict: str, words: str
+) -> None:
+    document = f"Passwords are hashed with Argon2id {words} bcrypt."
+    assert judged(claim, document).verdict == verdict

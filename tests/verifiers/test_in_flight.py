@@ -33,9 +33,10 @@ class Gate:
         """How questions end, in their order; beyond, well."""
 
     def __call__(self, given: VerificationTask) -> None:
+        end = self.ends.pop(0) if self.ends else None
         self.asked.release()
         assert self.let.wait(SOON)
-        if self.ends and (end := self.ends.pop(0)) is not None:
+        if end is not None:
             raise end
 
     def until(self, *, asked: int = 0, waiting: int = 0) -> None:
