@@ -1,11 +1,10 @@
 """Reads a run file in the order of the data set, a row at a time."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from langchain_groundedness.evals.run_files import read_lines
+from langchain_groundedness.evals.run_files import read_line, read_lines
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, RunHeader
 from langchain_groundedness.exceptions import ConfigurationError
 
@@ -30,13 +29,12 @@ class RunIndex(NamedTuple):
         with self.path.open("rb") as file:
             for begin in self.rows:
                 file.seek(begin)
-                line = file.readline()
-                while not line.strip():
-                    line = file.readline()
-                found = json.loads(line)
-                yield EvaluatedRow.model_validate(
-                    {key: value for key, value in found.items() if key not in {"type", "place"}}
-                )
+                data = file.readline()
+                while data and not data.strip():
+                    data = file.readline()
+                line = read_line(data, file.tell(), f"{self.path}, at byte {begin}")
+                if line is not None and isinstance(line.value, EvaluatedRow):
+                    yield line.value
         yield from self.bad_rows
 
 

@@ -21,7 +21,16 @@ from langchain_groundedness.evals.values import BadRow, EvaluatedRow, Evaluation
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Usage
 
-__all__ = ["RunEnd", "RunLine", "as_json", "as_line", "load_run", "read_lines", "save_run"]
+__all__ = [
+    "RunEnd",
+    "RunLine",
+    "as_json",
+    "as_line",
+    "load_run",
+    "read_line",
+    "read_lines",
+    "save_run",
+]
 
 LONGEST_LINE = 256 << 20
 """Bytes of a line: a row with its documents and all that was found about it."""
@@ -128,7 +137,7 @@ def as_line(
     data = {"type": kind} | ({} if place is None else {"place": place}) | value.model_dump()
     for result in _results(data):
         if result.get("documents") == data["row"]["documents"]:
-            del result["documents"]  # they stand in the row; `_read` puts them back
+            del result["documents"]  # they stand in the row; `read_line` puts them back
     return f"{as_json(data)}\n".encode("ascii")
 
 
@@ -173,7 +182,7 @@ def read_lines(path: str | Path) -> Iterator[RunLine]:
         with Path(path).open("rb") as file:
             for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
                 position += len(data)
-                line = _read(data, position, f"{path}, line {number}", is_first=number == 1)
+                line = read_line(data, position, f"{path}, line {number}", is_first=number == 1)
                 if line is not None:
                     yield line
     except OSError as exc:
@@ -189,8 +198,21 @@ _KINDS: Mapping[str, type[RunHeader | EvaluatedRow | BadRow | RunEnd]] = {
 }
 
 
-def _read(data: bytes, end: int, where: str, *, is_first: bool) -> RunLine | None:
-    """Read a line; `None` for a blank one and for one that was cut off."""
+def read_line(data: bytes, end: int, where: str, *, is_first: bool = False) -> RunLine | None:
+    """Read a line.
+
+    Args:
+        data: The line, with its end.
+        end: Position in the file just after it, in bytes.
+        where: Its name in errors.
+        is_first: Whether it is the first of the file.
+
+    Returns:
+        What it says; `None` for a blank one and for one that was cut off.
+
+    Raises:
+        ConfigurationError: It is no line of a run.
+    """
     if not data.strip():
         return None
     is_whole = data.endswith(b"\n")
