@@ -31,7 +31,7 @@ __all__ = ["ANSWER", "ENTRIES", "KNOWN", "RATES", "SAMPLE", "Cell", "Models", "c
 
 MAY_LEAVE = (OPENED, PAID, "It carries [CORRECTED: two] lanes of traffic.")
 RATES = (1.0, 0.3)
-_HASTE = 0.15
+_HASTE = 0.25
 _SCORE = 0.5
 
 
