@@ -89,7 +89,7 @@ soak: $(VENV)/.test ## ten minutes of everything at once, with faults and cancel
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
 bench-page: $(VENV)/.test $(VENV)/.encoder ## write BENCHMARKS.md, or its sections ONLY=; VENVS= has the environments of other libraries
-	$(BIN)/python benchmarks/page.py --data $(DATA) $(if $(VENVS),--venvs $(VENVS)) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python benchmarks/benchmarks_page.py --data $(DATA) $(if $(VENVS),--venvs $(VENVS)) $(if $(ONLY),--only $(ONLY))
 
 bench-llm: $(VENV)/.llm ## run the LLM path on N= claims of the sets under DATA= with the GGUF model MODEL=
 	@test -s "$(MODEL)" || { echo "say which model: make bench-llm MODEL=path/to/model.gguf" >&2; exit 2; }

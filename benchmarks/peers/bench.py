@@ -214,9 +214,15 @@ def table(results):
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--venvs", required=True, type=Path)
-    ap.add_argument("peers", nargs="+")
+    ap.add_argument("--table", action="store_true", help="print the kept results, run nothing")
+    ap.add_argument("--venvs", type=Path)
+    ap.add_argument("peers", nargs="*")
     a = ap.parse_args()
+    if a.table:
+        print((HERE / "results" / "table.md").read_text().strip())
+        return
+    if not a.venvs or not a.peers:
+        ap.error("say which libraries to run, and --venvs")
     profiles = os.environ.get("PEERS_PROFILES", " ".join(PROFILES)).split()
     with tempfile.TemporaryDirectory() as tmp:
         files = {p: make_samples(Path(tmp), p) for p in ("short", "long")}

@@ -1,0 +1,54 @@
+"""The page of figures shows medians, and says how far the runs lie apart."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RUNS = (
+    "calls  12.5 ms  2 x 1,000 rows  .85",
+    "calls  10.5 ms  2 x 1,100 rows  .85",
+    "calls 110.5 ms  2 x 1,300 rows  .84",
+)
+
+
+@pytest.fixture(scope="module")
+def page() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "benchmarks_page", ROOT / "benchmarks" / "benchmarks_page.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_each_number_is_the_median_of_the_runs(page: ModuleType) -> None:
+    assert page.middle(RUNS) == "calls  12.5 ms  2 x 1,100 rows  .85"
+
+
+def test_the_spread_is_that_between_lowest_and_highest_run(page: ModuleType) -> None:
+    assert page.apart(RUNS).endswith("27% above the lowest at the median, 800% at most.")
+    assert page.apart(RUNS[:1] * 3) == "The same in 3 runs."
+
+
+def test_runs_that_printed_other_lines_are_not_mixed(page: ModuleType) -> None:
+    runs = (RUNS[0], "failed", RUNS[2])
+    assert page.middle(runs) == RUNS[0]
+    assert "did not print the same lines" in page.apart(runs)
+
+
+def test_every_script_that_is_named_is_there_and_sections_survive_writing(
+    page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for section in page.SECTIONS:
+        assert (ROOT / section.command.split()[0]).is_file(), section.name
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    kept = {"guard": "## Guard\n\n```text\n1 <!-- 2\n```", "overhead": "## Overhead"}
+    page._write(kept)
+    assert page._sections(page.PAGE.read_text(encoding="utf-8")) == kept
