@@ -1,4 +1,4 @@
-"""Write BENCHMARKS.md: `python benchmarks/benchmarks_page.py --data DIR [--venvs DIR] [--only NAME ...]`.
+"""Write BENCHMARKS.md: `benchmarks_page.py --data DIR [--venvs DIR] [--only NAME ...]`.
 
 Each section is what one script of this folder prints, with its command, the load of the machine
 and, for measures of time, the median of several runs and how far they lie apart. A section that
@@ -25,10 +25,10 @@ PAGE = ROOT / "BENCHMARKS.md"
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\w)|(?<![\w.])\.\d+")
 HEAD = """# Benchmarks
 
-Each table is what a script of `benchmarks/` printed, and stands here as it was printed:
-`python benchmarks/benchmarks_page.py --data DIR` makes the page anew, `--only NAME` one section. What a script
-measures, and how, is said at its top. Times depend on the machine and on what else it does: compare
-them within one table. DIR holds the labelled claims that the model card names.
+Each table is what a script of `benchmarks/` printed, and stands here as it was printed.
+`python benchmarks/benchmarks_page.py --data DIR` makes the page anew, `--only NAME` one section.
+What a script measures, and how, is said at its top. Times depend on the machine and on what else it
+does: compare them within one table. DIR holds the labelled claims that the model card names.
 """
 VERSIONS = ("langchain-core", "onnxruntime", "numpy")
 
