@@ -271,12 +271,12 @@ class _Layout(NamedTuple):
         """Give the claims of the answer, each with its line, or `None` where it has none."""
         known = known_stems(self.task.answer or "", self.task.question)
         for number, sentence in enumerate(self.sentences, 1):
-            said = judged.get(number, Judged())
-            parts = {text: line for text, line in said.parts if text != sentence.text}
-            whole = said.whole or dict(said.parts).get(sentence.text)
+            said = judged.get(number, Judged()).about(fold_space(sentence.text))
+            parts, whole = dict(said.parts), said.whole
             if parts:
                 claims = rewritings(sentence, parts, known)
-                if whole is not None and whole.label != "supported" and sentence not in claims:
+                denied = whole is not None and whole.label != "supported"
+                if (denied or said.undecided) and sentence not in claims:
                     claims.append(sentence)
                 for claim in claims:
                     yield claim, parts.get(claim.text, whole)
