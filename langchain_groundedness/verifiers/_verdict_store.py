@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from langchain_core.outputs import Generation
 from langchain_core.stores import BaseStore, InMemoryByteStore, InMemoryStore
 
 from langchain_groundedness._causes import cause
+from langchain_groundedness._patience import Abandoned
 
 __all__ = ["Entries", "VerdictStore", "is_store"]
 
@@ -27,7 +27,8 @@ one by one."""
 _REST = 5.0
 """Seconds for which a store that failed is left alone: a check must not wait for it each time."""
 _WAYS = _READ, _WRITTEN = "read", "written to"
-_WORKERS = 8
+_abandoned = Abandoned(8)
+"""Requests to stores that go on though their time is up; with more, no store is asked."""
 _IN_MEMORY = (InMemoryCache, InMemoryByteStore, InMemoryStore)
 
 Entries = Sequence[tuple[str, str]]
@@ -151,8 +152,11 @@ class VerdictStore:
         try:
             if type(self._store) in _IN_MEMORY:
                 reply = work(part)
+            elif _abandoned.is_full:
+                msg = "earlier requests still go on"
+                raise TimeoutError(msg)  # noqa: TRY301  (a failure as any)
             else:
-                reply = _workers().submit(work, part).result(self._timeout)
+                reply = _abandoned.call(self._timeout, partial(work, part), "groundedness-cache")
         except Exception as exc:  # noqa: BLE001  (a store may fail in any way)
             self._fail(what, exc)
             return None
@@ -187,18 +191,6 @@ class VerdictStore:
                 *(name, what, cause(error)),
             )
         self._failing.add(what)
-
-
-_POOL: list[ThreadPoolExecutor] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_POOL.clear)  # a forked child has none of these threads
-
-
-def _workers() -> ThreadPoolExecutor:
-    """Give the threads in which stores are asked, so that waiting for them can end."""
-    if not _POOL:
-        _POOL.append(ThreadPoolExecutor(_WORKERS, thread_name_prefix="groundedness-cache"))
-    return _POOL[0]
 
 
 def _name(key: str) -> str:
