@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -308,6 +309,21 @@ def test_what_is_too_much_for_one_call_takes_the_two_steps(options: dict[str, An
     assert "evidence" not in first[-1].text
     shown = "\n".join(str(request[-1].text) for request in model.requests[1:])
     assert all(d.page_content.partition(".")[0] in shown for d in DOCUMENTS)
+
+
+async def test_many_answers_at_once_are_laid_out_in_one_thread() -> None:
+    threads: list[str] = []
+
+    def count(text: str) -> int:
+        threads.append(threading.current_thread().name)
+        return len(text)
+
+    model = ScriptedChatModel(replies=lambda _: "S1: [1] supported")
+    judge = SinglePassJudge(model=model, packer=EvidencePacker(max_tokens=1000, count_tokens=count))
+    task = VerificationTask(claims=(), documents=DOCUMENTS, answer="Rome is in Italy.")
+    await asyncio.gather(*(judge.ainvoke(task) for _ in range(20)))
+    assert len(set(threads)) == 1
+    assert threading.current_thread().name not in threads
 
 
 def test_plain_lines_are_asked_for_without_a_schema_and_teach_others_nothing() -> None:
