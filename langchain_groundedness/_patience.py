@@ -5,8 +5,10 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import copy_context
-from typing import Annotated, TypeVar
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
@@ -102,31 +104,74 @@ class Abandoned:
         Raises:
             WaitedTooLongError: It takes longer.
         """
-        outcome: Future[_ResultT] = Future()
-        context = copy_context()
-
-        def work() -> None:
-            try:
-                outcome.set_result(context.run(call))
-            except BaseException as exc:  # noqa: BLE001  (raised again by whoever waits)
-                outcome.set_exception(exc)
-
-        threading.Thread(target=work, name=name, daemon=True).start()
+        outcome = _begun(call, name)
         try:
             outcome.exception(seconds)
         except TimeoutError:
             raise WaitedTooLongError from None
         finally:
-            if not outcome.done():
-                self._add(outcome)
+            self._add(outcome)
+        return outcome.result()
+
+    async def acall(self, seconds: float, call: Callable[[], _ResultT], name: str) -> _ResultT:
+        """Make a call as `call` does, and await it.
+
+        Args:
+            seconds: As for `call`.
+            call: As for `call`.
+            name: As for `call`.
+
+        Returns:
+            As `call`.
+
+        Raises:
+            WaitedTooLongError: As `call`.
+        """
+        outcome = _begun(call, name)
+        ended = asyncio.get_running_loop().create_future()
+        outcome.add_done_callback(partial(_tell, ended))
+        try:
+            async with asyncio.timeout(seconds):
+                await ended
+        except TimeoutError:
+            raise WaitedTooLongError from None
+        finally:
+            self._add(outcome)
         return outcome.result()
 
     def _add(self, outcome: Future[_ResultT]) -> None:
+        if outcome.done():
+            return
         kept: Future[object] = outcome  # type: ignore[assignment]  # only told apart from others
         calls = self._calls
         with self._lock:
             calls.add(kept)
         outcome.add_done_callback(lambda _: calls.discard(kept))
+
+
+def _begun(call: Callable[[], _ResultT], name: str) -> Future[_ResultT]:
+    outcome: Future[_ResultT] = Future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            outcome.set_result(context.run(call))
+        except BaseException as exc:  # noqa: BLE001  (raised again by whoever waits)
+            outcome.set_exception(exc)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return outcome
+
+
+def _tell(ended: asyncio.Future[None], _: Future[Any]) -> None:
+    """Wake whoever awaits a call; nobody may any more, and the event loop may be closed."""
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    with suppress(RuntimeError):
+        ended.get_loop().call_soon_threadsafe(end)
 
 
 class WaitedTooLongError(TimeoutError):

@@ -27,6 +27,7 @@ one by one."""
 _REST = 5.0
 """Seconds for which a store that failed is left alone: a check must not wait for it each time."""
 _WAYS = _READ, _WRITTEN = "read", "written to"
+_THREAD = "groundedness-cache"
 _abandoned = Abandoned(8)
 """Requests to stores that go on though their time is up; with more, no store is asked."""
 _IN_MEMORY = (InMemoryCache, InMemoryByteStore, InMemoryStore)
@@ -61,6 +62,7 @@ class VerdictStore:
         """
         self._store = store
         self._timeout = timeout
+        self._awaited = _can_be_awaited(store)
         self._rests_until = dict.fromkeys(_WAYS, 0.0)
         self._failing: set[str] = set()
 
@@ -89,7 +91,7 @@ class VerdictStore:
         """
         found: list[object] = []
         for part in self._parts(keys):
-            found += await self._atried(_READ, self._aget, part) or [None] * len(part)
+            found += await self._atried(_READ, self._aget, self._get, part) or [None] * len(part)
         return found
 
     def write(self, entries: Entries) -> None:
@@ -108,7 +110,7 @@ class VerdictStore:
             entries: Keys, and what to keep.
         """
         for part in self._parts(entries):
-            await self._atried(_WRITTEN, self._aput, part)
+            await self._atried(_WRITTEN, self._aput, self._put, part)
 
     def _parts(self, items: Sequence[_ItemT]) -> Iterator[list[_ItemT]]:
         most = _AT_ONCE if isinstance(self._store, BaseStore) else _AT_ONCE_ONE_BY_ONE
@@ -152,11 +154,9 @@ class VerdictStore:
         try:
             if type(self._store) in _IN_MEMORY:
                 reply = work(part)
-            elif _abandoned.is_full:
-                msg = "earlier requests still go on"
-                raise TimeoutError(msg)  # noqa: TRY301  (a failure as any)
             else:
-                reply = _abandoned.call(self._timeout, partial(work, part), "groundedness-cache")
+                _refuse_more()
+                reply = _abandoned.call(self._timeout, partial(work, part), _THREAD)
         except Exception as exc:  # noqa: BLE001  (a store may fail in any way)
             self._fail(what, exc)
             return None
@@ -167,13 +167,19 @@ class VerdictStore:
         self,
         what: str,
         work: Callable[[Sequence[_ItemT]], Awaitable[_ReplyT]],
+        blocking: Callable[[Sequence[_ItemT]], _ReplyT],
         part: Sequence[_ItemT],
     ) -> _ReplyT | None:
         if monotonic() < self._rests_until[what]:
             return None
         try:
-            async with asyncio.timeout(self._timeout):
-                reply = await work(part)
+            if what in self._awaited:
+                async with asyncio.timeout(self._timeout):
+                    reply = await work(part)
+            else:
+                _refuse_more()
+                call = partial(blocking, part)
+                reply = await _abandoned.acall(self._timeout, call, _THREAD)
         except Exception as exc:  # noqa: BLE001  (as above)
             self._fail(what, exc)
             return None
@@ -191,6 +197,26 @@ class VerdictStore:
                 *(name, what, cause(error)),
             )
         self._failing.add(what)
+
+
+def _can_be_awaited(store: BaseCache | BaseStore[str, Any]) -> frozenset[str]:
+    """Tell what a store does for itself when awaited.
+
+    For the rest, LangChain would use the threads of the event loop, which other work needs too, and
+    for which a process waits before it ends.
+    """
+    if isinstance(store, BaseStore):
+        own = (type(store).amget is not BaseStore.amget, type(store).amset is not BaseStore.amset)
+    else:
+        theirs = type(store)
+        own = (theirs.alookup is not BaseCache.alookup, theirs.aupdate is not BaseCache.aupdate)
+    return frozenset(way for way, is_own in zip(_WAYS, own, strict=True) if is_own)
+
+
+def _refuse_more() -> None:
+    if _abandoned.is_full:
+        msg = "earlier requests to stores still go on"
+        raise TimeoutError(msg)
 
 
 def _name(key: str) -> str:

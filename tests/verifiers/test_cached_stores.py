@@ -282,21 +282,24 @@ def test_a_store_that_answers_none_of_many_is_left_alone(monkeypatch: pytest.Mon
         store.let.set()
 
 
-def test_a_process_ends_though_a_store_never_answers() -> None:
+@pytest.mark.parametrize("call", ["verifier.invoke(task)", "asyncio.run(verifier.ainvoke(task))"])
+def test_a_process_ends_though_a_store_never_answers(call: str) -> None:
     code = """
+import asyncio
 import threading
 from langchain_core.documents import Document
-from langchain_core.stores import InMemoryByteStore
+from langchain_core.stores import BaseStore
 from langchain_groundedness import CachedVerifier, EmbeddedVerifier
 from langchain_groundedness.types import Claim, VerificationTask
-class Endless(InMemoryByteStore):
+class Endless(BaseStore):
     def mget(self, keys):
         threading.Event().wait()
+    mset = mdelete = yield_keys = mget
 verifier = CachedVerifier(verifier=EmbeddedVerifier(), store=Endless(), store_timeout=0.1)
 claims = (Claim(id="1", text="Rome is in Italy."),)
 task = VerificationTask(claims=claims, documents=(Document("Rome is in Italy."),))
-print(verifier.invoke(task)[0].verdict)
 """
+    code += f"print({call}[0].verdict)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=45
     )
@@ -330,6 +333,36 @@ class Confused(BaseStore[str, Any]):
     @override
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         yield from ()
+
+
+class Held(Confused):
+    """A store that can only be called, and does not answer until the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.let = threading.Event()
+        self.threads: list[str] = []
+
+    @override
+    def mget(self, keys: Sequence[str]) -> list[Any]:
+        self.threads.append(threading.current_thread().name)
+        assert self.let.wait(SOON)
+        return super().mget(keys)
+
+
+async def test_a_store_that_never_answers_takes_no_thread_of_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_verdict_store, "_REST", 0.0)
+    monkeypatch.setattr(_verdict_store, "_abandoned", Abandoned(2))
+    store = Held()
+    verifier = cached(Reader(), store, store_timeout=0.01)
+    try:
+        for _ in range(3):
+            assert (await verifier.ainvoke(task(CAPITAL)))[0].verdict == "supported"
+    finally:
+        store.let.set()
+    assert store.threads == ["groundedness-cache"] * 2
 
 
 RUBBISH = [
