@@ -1,17 +1,28 @@
 """How long a model is waited for, and how often it is asked again."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import copy_context
-from typing import Annotated, TypeVar
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
 from langchain_groundedness.exceptions import ModelTimeoutError
 
-__all__ = ["MOST_ABANDONED", "PATIENCE", "Budget", "Seconds", "awithin", "within"]
+__all__ = [
+    "MOST_ABANDONED",
+    "PATIENCE",
+    "Abandoned",
+    "Budget",
+    "Seconds",
+    "awithin",
+    "within",
+]
 
 PATIENCE = 300.0
 """Seconds for one call of a model, unless told otherwise: long enough for a model on the processor,
@@ -22,8 +33,6 @@ MOST_ABANDONED = 100
 Seconds = Annotated[float | None, Field(gt=0, allow_inf_nan=False)]
 
 _ResultT = TypeVar("_ResultT")
-_abandoned: set[Future[object]] = set()
-_lock = threading.Lock()
 
 
 class Budget:
@@ -49,12 +58,131 @@ class Budget:
             return self._left >= 0
 
 
-def within(seconds: float | None, call: Callable[[], _ResultT]) -> _ResultT:
-    """Make a blocking call that may only take so long.
+class Abandoned:
+    """Makes blocking calls that may only take so long; counts those that go on nevertheless.
 
-    It runs in a thread, under the context variables of the caller. A thread cannot be interrupted:
-    one whose time is up goes on until its client gives up, and its outcome is dropped. It ends with
-    the process, which does not wait for it.
+    A thread cannot be interrupted: one whose time is up goes on until its client gives up, and its
+    outcome is dropped. It ends with the process, which does not wait for it.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Begin.
+
+        Args:
+            most: How many may go on though nobody waits for them any more.
+        """
+        self._most = most
+        self._start_anew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._start_anew)
+
+    def _start_anew(self) -> None:
+        """A forked child has none of its parent's threads: none of their calls ever ends."""
+        self._calls: set[Future[object]] = set()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Count the calls that go on."""
+        return len(self._calls)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many go on that there should be no more."""
+        return len(self._calls) >= self._most
+
+    def call(self, seconds: float, call: Callable[[], _ResultT], name: str) -> _ResultT:
+        """Make a call in a thread, under the context variables of the caller.
+
+        Args:
+            seconds: How long to wait.
+            call: The call.
+            name: Name of the thread.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            WaitedTooLongError: It takes longer.
+        """
+        outcome = _begun(call, name)
+        try:
+            outcome.exception(seconds)
+        except TimeoutError:
+            raise WaitedTooLongError from None
+        finally:
+            self._add(outcome)
+        return outcome.result()
+
+    async def acall(self, seconds: float, call: Callable[[], _ResultT], name: str) -> _ResultT:
+        """Make a call as `call` does, and await it.
+
+        Args:
+            seconds: As for `call`.
+            call: As for `call`.
+            name: As for `call`.
+
+        Returns:
+            As `call`.
+
+        Raises:
+            WaitedTooLongError: As `call`.
+        """
+        outcome = _begun(call, name)
+        ended = asyncio.get_running_loop().create_future()
+        outcome.add_done_callback(partial(_tell, ended))
+        try:
+            async with asyncio.timeout(seconds):
+                await ended
+        except TimeoutError:
+            raise WaitedTooLongError from None
+        finally:
+            self._add(outcome)
+        return outcome.result()
+
+    def _add(self, outcome: Future[_ResultT]) -> None:
+        if outcome.done():
+            return
+        kept: Future[object] = outcome  # type: ignore[assignment]  # only told apart from others
+        calls = self._calls
+        with self._lock:
+            calls.add(kept)
+        outcome.add_done_callback(lambda _: calls.discard(kept))
+
+
+def _begun(call: Callable[[], _ResultT], name: str) -> Future[_ResultT]:
+    outcome: Future[_ResultT] = Future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            outcome.set_result(context.run(call))
+        except BaseException as exc:  # noqa: BLE001  (raised again by whoever waits)
+            outcome.set_exception(exc)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return outcome
+
+
+def _tell(ended: asyncio.Future[None], _: Future[Any]) -> None:
+    """Wake whoever awaits a call; nobody may any more, and the event loop may be closed."""
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    with suppress(RuntimeError):
+        ended.get_loop().call_soon_threadsafe(end)
+
+
+class WaitedTooLongError(TimeoutError):
+    """A call has taken longer than it may."""
+
+
+_models = Abandoned(MOST_ABANDONED)
+
+
+def within(seconds: float | None, call: Callable[[], _ResultT]) -> _ResultT:
+    """Make a blocking call of a model that may only take so long, as `Abandoned.call` does.
 
     Args:
         seconds: How long to wait; `None` for as long as it takes, in this thread.
@@ -68,26 +196,12 @@ def within(seconds: float | None, call: Callable[[], _ResultT]) -> _ResultT:
     """
     if seconds is None:
         return call()
-    if len(_abandoned) >= MOST_ABANDONED:
-        raise ModelTimeoutError(seconds, abandoned=len(_abandoned))
-    outcome: Future[_ResultT] = Future()
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            outcome.set_result(context.run(call))
-        except BaseException as exc:  # noqa: BLE001  (raised again by whoever waits)
-            outcome.set_exception(exc)
-
-    threading.Thread(target=work, name="model call", daemon=True).start()
+    if _models.is_full:
+        raise ModelTimeoutError(seconds, abandoned=len(_models))
     try:
-        outcome.exception(seconds)
-    except TimeoutError:
+        return _models.call(seconds, call, "model call")
+    except WaitedTooLongError:
         raise ModelTimeoutError(seconds) from None
-    finally:
-        if not outcome.done():
-            _abandon(outcome)
-    return outcome.result()
 
 
 async def awithin(seconds: float | None, call: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
@@ -110,10 +224,3 @@ async def awithin(seconds: float | None, call: Callable[[], Awaitable[_ResultT]]
         if seconds is None or not limit.expired():
             raise
         raise ModelTimeoutError(seconds) from None
-
-
-def _abandon(outcome: Future[_ResultT]) -> None:
-    kept: Future[object] = outcome  # type: ignore[assignment]  # only told apart from others
-    with _lock:
-        _abandoned.add(kept)
-    outcome.add_done_callback(lambda _: _abandoned.discard(kept))

@@ -6,12 +6,12 @@ from typing import Any, Literal, NamedTuple, Self
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._checkable import may_be_skipped
 from langchain_groundedness._flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._lanes import computed, size_of
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._patience import PATIENCE, Seconds
@@ -82,7 +82,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
     timeout: Seconds = PATIENCE
     """Seconds to wait for one reply of the model, as for `LLMVerifier`."""
     retry_budget: int | None = Field(default=None, ge=0)
-    """Most calls to ask again about what the first one left open, as for `LLMVerifier`."""
+    """As for `LLMVerifier`, which is asked about what the first call left open."""
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
@@ -150,8 +150,9 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
         config: RunnableConfig,
     ) -> list[ClaimVerdict]:
         child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        layout = await run_in_executor(config, self._laid_out, task)
-        return await adrive(self._flow(layout), child)
+        size = size_of(task.documents) + len(task.answer or "")
+        layout = await computed(size, self._laid_out, task)
+        return await adrive(self._flow(layout), child, size=size)
 
     def _laid_out(self, task: VerificationTask) -> "_Layout":
         sentences = tuple(sentence_claims(task.answer or "", only_checkable=False))
@@ -271,12 +272,12 @@ class _Layout(NamedTuple):
         """Give the claims of the answer, each with its line, or `None` where it has none."""
         known = known_stems(self.task.answer or "", self.task.question)
         for number, sentence in enumerate(self.sentences, 1):
-            said = judged.get(number, Judged())
-            parts = {text: line for text, line in said.parts if text != sentence.text}
-            whole = said.whole or dict(said.parts).get(sentence.text)
+            said = judged.get(number, Judged()).about(fold_space(sentence.text))
+            parts, whole = dict(said.parts), said.whole
             if parts:
                 claims = rewritings(sentence, parts, known)
-                if whole is not None and whole.label != "supported" and sentence not in claims:
+                denied = whole is not None and whole.label != "supported"
+                if (denied or said.undecided) and sentence not in claims:
                     claims.append(sentence)
                 for claim in claims:
                     yield claim, parts.get(claim.text, whole)

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -205,11 +206,40 @@ def test_a_contradicted_sentence_stays_so_beside_statements_that_are_supported()
     [
         "S1: [1] supported\nS1: [3] contradicted",
         "S1 (Rome is Italian in Italy): [1] supported\nS1 (Rome is Italian in Italy): unverifiable",
+        "S1: [1] supported\nS1 (Rome is in Italy.): [1] contradicted",
+        "S1: [1] contradicted\nS1 (Rome is in Italy.): [1] supported",
+        "S1: [1] supported\nS1 (Rome is in Italy.): ?",
+        "S1 (Rome is in Italy): [3] contradicted | two | see the list (no. 1): [1] supported",
+        "S1 (Rome is in Italy): [3] contradicted. (But see): [1] supported",
+        'S1 "Rome is in Italy": [3] contradicted | "Rome is in Italy": [1] supported',
     ],
 )
 def test_two_verdicts_on_one_claim_decide_nothing(reply: str) -> None:
     result = check(reply, "hm", "hm", "hm", "hm", answer="Rome is in Italy.")
     assert {verdict for _, verdict in told(result)} == {"unchecked"}
+
+
+def test_brackets_within_a_statement_or_a_reason_do_not_change_the_verdict() -> None:
+    reply = (
+        "S1 (Rome (it): is in Italy): [1] supported\n"
+        "S2 (Rome has 3 lines): [3] contradicted | two | as they say (no. 3): two"
+    )
+    result = check(reply, answer="Rome (it): is in Italy. Rome has 3 lines.")
+    assert told(result) == [
+        ("Rome (it): is in Italy", "supported"),
+        ("Rome has 3 lines", "contradicted"),
+    ]
+    assert result.claims[1].correction == "two"
+
+
+def test_a_statement_whose_verdict_cannot_be_read_is_asked_about_again() -> None:
+    reply = "S1 (Rome lies quietly on the Tiber): [2] supported\nS1 (Rome lies polluted): partly"
+    answer = "Rome lies quietly on the Tiber polluted."
+    result = check(reply, "C1: unverifiable", answer=answer)
+    assert told(result) == [
+        ("Rome lies quietly on the Tiber", "supported"),
+        ("Rome lies polluted", "unverifiable"),
+    ]
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_in_the_two_step_form() -> None:
@@ -279,6 +309,21 @@ def test_what_is_too_much_for_one_call_takes_the_two_steps(options: dict[str, An
     assert "evidence" not in first[-1].text
     shown = "\n".join(str(request[-1].text) for request in model.requests[1:])
     assert all(d.page_content.partition(".")[0] in shown for d in DOCUMENTS)
+
+
+async def test_many_answers_at_once_are_laid_out_in_one_thread() -> None:
+    threads: list[str] = []
+
+    def count(text: str) -> int:
+        threads.append(threading.current_thread().name)
+        return len(text)
+
+    model = ScriptedChatModel(replies=lambda _: "S1: [1] supported")
+    judge = SinglePassJudge(model=model, packer=EvidencePacker(max_tokens=1000, count_tokens=count))
+    task = VerificationTask(claims=(), documents=DOCUMENTS, answer="Rome is in Italy.")
+    await asyncio.gather(*(judge.ainvoke(task) for _ in range(20)))
+    assert len(set(threads)) == 1
+    assert threading.current_thread().name not in threads
 
 
 def test_plain_lines_are_asked_for_without_a_schema_and_teach_others_nothing() -> None:

@@ -46,6 +46,25 @@ class Question:
         self.loop = loop
         self.outcome: Future[Outcome] = Future()
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether its leader cannot go on: an event loop was closed in the middle of its work."""
+        return self.loop is not None and self.loop.is_closed()
+
+    def ping(self) -> threading.Event | None:
+        """Ask the event loop of the leader for a sign of life.
+
+        Returns:
+            What is set when it turns; `None` if it never will.
+        """
+        turned = threading.Event()
+        try:
+            if self.loop is not None:
+                self.loop.call_soon_threadsafe(turned.set)
+        except RuntimeError:  # it is closed
+            return None
+        return turned
+
 
 class _Open:
     """All questions that are being asked in this process."""
@@ -118,7 +137,7 @@ class Leading:
                 raise RuntimeError(msg)
             for key in keys:
                 known = _OPEN.questions.get((self._circle, key))
-                if known is None:
+                if known is None or known.is_dead:
                     known = self._led[key] = Question(self._loop)
                     _OPEN.questions[self._circle, key] = known
                     led.add(key)
@@ -137,7 +156,8 @@ class Leading:
             question = self._led.pop(key, None)
             if question is None:
                 return
-            _OPEN.questions.pop((self._circle, key), None)
+            if _OPEN.questions.get((self._circle, key)) is question:
+                del _OPEN.questions[self._circle, key]
             _OPEN.settled += 1
         question.outcome.set_result(outcome)
 
@@ -163,12 +183,9 @@ def _follow(question: Question) -> Outcome:
         except TimeoutError:
             if turned is not None and not turned.is_set():
                 return STUCK
-            turned = threading.Event()
-        try:
-            if question.loop is not None:
-                question.loop.call_soon_threadsafe(turned.set)
-        except RuntimeError:  # it is closed
-            return question.outcome.result(0) if question.outcome.done() else STUCK
+        turned = question.ping()
+        if turned is None:
+            return question.outcome.result() if question.outcome.done() else STUCK
 
 
 async def afollow(questions: Mapping[str, Question]) -> dict[str, Outcome]:
@@ -178,10 +195,22 @@ async def afollow(questions: Mapping[str, Question]) -> dict[str, Outcome]:
         questions: What they lead.
 
     Returns:
-        The outcome of each.
+        The outcome of each; `STUCK` if a leader works in another event loop, and that does not turn
+        any more.
     """
-    # Shielded: whoever stops waiting must not take the outcome from the others.
-    return {
-        key: await asyncio.shield(asyncio.wrap_future(question.outcome))
-        for key, question in questions.items()
-    }
+    return {key: await _afollow(question) for key, question in questions.items()}
+
+
+async def _afollow(question: Question) -> Outcome:
+    # Nothing here cancels it: whoever stops waiting must not take the outcome from the others.
+    outcome = asyncio.wrap_future(question.outcome)
+    if question.loop in (None, asyncio.get_running_loop()):
+        return await asyncio.shield(outcome)
+    turned: threading.Event | None = None
+    while not (await asyncio.wait([outcome], timeout=_PATIENCE))[0]:
+        if turned is not None and not turned.is_set():
+            return STUCK
+        turned = question.ping()
+        if turned is None:
+            return await outcome if question.outcome.done() else STUCK
+    return outcome.result()

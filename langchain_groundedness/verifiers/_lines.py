@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.prompts import VerdictLines
 
-__all__ = ["Label", "VerdictLine", "read_lines", "read_text"]
+__all__ = ["Label", "VerdictLine", "labels_in", "read_lines", "read_text"]
 
 Label: TypeAlias = Literal["supported", "contradicted", "unverifiable"]
 
@@ -80,13 +80,25 @@ def read_lines(lines: Iterable[str]) -> dict[int, VerdictLine]:
     return {number: line for number, line in found.items() if number not in undecided}
 
 
+def labels_in(text: str) -> set[Label]:
+    """Find the labels that a text names.
+
+    Args:
+        text: Part of a reply.
+
+    Returns:
+        The labels.
+    """
+    return {_LABELS[each.lower()] for each in _ANY_LABEL.findall(text)}
+
+
 def _read(line: str) -> VerdictLine | None:
     numbered = _LINE.fullmatch(line.strip())
     if numbered is None:
         return None
     head, *notes = (part.strip() for part in numbered[2].split("|"))
     found = _HEAD.match(head)
-    if found is None or len({_LABELS[each.lower()] for each in _ANY_LABEL.findall(head)}) != 1:
+    if found is None or len(labels_in(head)) != 1:
         return None
     label = _LABELS[found[2].lower()]
     if rest := head[found.end() :]:

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from langchain_core.outputs import Generation
 from langchain_core.stores import BaseStore, InMemoryByteStore, InMemoryStore
 
 from langchain_groundedness._causes import cause
+from langchain_groundedness._patience import Abandoned
 
 __all__ = ["Entries", "VerdictStore", "is_store"]
 
@@ -27,7 +27,9 @@ one by one."""
 _REST = 5.0
 """Seconds for which a store that failed is left alone: a check must not wait for it each time."""
 _WAYS = _READ, _WRITTEN = "read", "written to"
-_WORKERS = 8
+_THREAD = "groundedness-cache"
+_abandoned = Abandoned(8)
+"""Requests to stores that go on though their time is up; with more, no store is asked."""
 _IN_MEMORY = (InMemoryCache, InMemoryByteStore, InMemoryStore)
 
 Entries = Sequence[tuple[str, str]]
@@ -60,6 +62,7 @@ class VerdictStore:
         """
         self._store = store
         self._timeout = timeout
+        self._awaited = _can_be_awaited(store)
         self._rests_until = dict.fromkeys(_WAYS, 0.0)
         self._failing: set[str] = set()
 
@@ -88,7 +91,7 @@ class VerdictStore:
         """
         found: list[object] = []
         for part in self._parts(keys):
-            found += await self._atried(_READ, self._aget, part) or [None] * len(part)
+            found += await self._atried(_READ, self._aget, self._get, part) or [None] * len(part)
         return found
 
     def write(self, entries: Entries) -> None:
@@ -107,7 +110,7 @@ class VerdictStore:
             entries: Keys, and what to keep.
         """
         for part in self._parts(entries):
-            await self._atried(_WRITTEN, self._aput, part)
+            await self._atried(_WRITTEN, self._aput, self._put, part)
 
     def _parts(self, items: Sequence[_ItemT]) -> Iterator[list[_ItemT]]:
         most = _AT_ONCE if isinstance(self._store, BaseStore) else _AT_ONCE_ONE_BY_ONE
@@ -152,7 +155,8 @@ class VerdictStore:
             if type(self._store) in _IN_MEMORY:
                 reply = work(part)
             else:
-                reply = _workers().submit(work, part).result(self._timeout)
+                _refuse_more()
+                reply = _abandoned.call(self._timeout, partial(work, part), _THREAD)
         except Exception as exc:  # noqa: BLE001  (a store may fail in any way)
             self._fail(what, exc)
             return None
@@ -163,13 +167,19 @@ class VerdictStore:
         self,
         what: str,
         work: Callable[[Sequence[_ItemT]], Awaitable[_ReplyT]],
+        blocking: Callable[[Sequence[_ItemT]], _ReplyT],
         part: Sequence[_ItemT],
     ) -> _ReplyT | None:
         if monotonic() < self._rests_until[what]:
             return None
         try:
-            async with asyncio.timeout(self._timeout):
-                reply = await work(part)
+            if what in self._awaited:
+                async with asyncio.timeout(self._timeout):
+                    reply = await work(part)
+            else:
+                _refuse_more()
+                call = partial(blocking, part)
+                reply = await _abandoned.acall(self._timeout, call, _THREAD)
         except Exception as exc:  # noqa: BLE001  (as above)
             self._fail(what, exc)
             return None
@@ -189,16 +199,24 @@ class VerdictStore:
         self._failing.add(what)
 
 
-_POOL: list[ThreadPoolExecutor] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_POOL.clear)  # a forked child has none of these threads
+def _can_be_awaited(store: BaseCache | BaseStore[str, Any]) -> frozenset[str]:
+    """Tell what a store does for itself when awaited.
+
+    For the rest, LangChain would use the threads of the event loop, which other work needs too, and
+    for which a process waits before it ends.
+    """
+    if isinstance(store, BaseStore):
+        own = (type(store).amget is not BaseStore.amget, type(store).amset is not BaseStore.amset)
+    else:
+        theirs = type(store)
+        own = (theirs.alookup is not BaseCache.alookup, theirs.aupdate is not BaseCache.aupdate)
+    return frozenset(way for way, is_own in zip(_WAYS, own, strict=True) if is_own)
 
 
-def _workers() -> ThreadPoolExecutor:
-    """Give the threads in which stores are asked, so that waiting for them can end."""
-    if not _POOL:
-        _POOL.append(ThreadPoolExecutor(_WORKERS, thread_name_prefix="groundedness-cache"))
-    return _POOL[0]
+def _refuse_more() -> None:
+    if _abandoned.is_full:
+        msg = "earlier requests to stores still go on"
+        raise TimeoutError(msg)
 
 
 def _name(key: str) -> str:

@@ -91,7 +91,7 @@ class CachedVerifier(OptionsAlone, PooledVerifier):
     secret: SecretStr | None = None
     """Signs the entries, so that only who knows it can write verdicts into the store, or tell from
     a key which claim was checked."""
-    store_timeout: float = Field(default=2.0, gt=0.0)
+    store_timeout: float = Field(default=2.0, gt=0.0, allow_inf_nan=False)
     """Seconds that one request to the store may take. After a failure it is left alone for some
     seconds."""
 

@@ -1,6 +1,8 @@
 """How long a check waits for a model, and how often it asks."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -225,8 +227,7 @@ def test_a_model_is_called_under_the_context_and_the_callbacks_of_the_check() ->
 def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
     silence: Silence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_patience, "MOST_ABANDONED", 2)
-    monkeypatch.setattr(_patience, "_abandoned", set())
+    monkeypatch.setattr(_patience, "_models", _patience.Abandoned(2))
     verifier = LLMVerifier(model=hanging(silence), timeout=SHORT)
     verdicts = [verifier.invoke(one_claim())[0] for _ in range(3)]
     assert silence.held == 2
@@ -235,6 +236,24 @@ def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
     assert healthy.invoke(one_claim())[0].verdict == "unchecked"
     silence.break_()
     assert healthy.invoke(one_claim())[0].verdict == "supported"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_calls_that_go_on_in_a_process_count_for_nothing_in_a_forked_child(
+    silence: Silence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_patience, "_models", _patience.Abandoned(1))
+    LLMVerifier(model=hanging(silence), timeout=SHORT).invoke(one_claim())
+    healthy = LLMVerifier(model=ScriptedChatModel(replies=["C1: [1] supported"] * 2))
+    assert healthy.invoke(one_claim())[0].verdict == "unchecked"
+    with _patience._models._lock:  # as if another thread was about to abandon a call
+        child = os.fork()
+        if not child:
+            signal.alarm(LONG)
+            LLMVerifier(model=hanging(silence), timeout=SHORT).invoke(one_claim())
+            os._exit(0 if silence.held == 2 and len(_patience._models) == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_without_a_timeout_a_model_is_called_in_the_thread_of_the_caller() -> None:

@@ -24,7 +24,8 @@ from redis_server import RedisServer, redis_server
 from typing_extensions import override
 from verdict_caching import BARI, ROME, SOON, Reader, cached, task
 
-from langchain_groundedness import Citation, ClaimVerdict, VerificationTask
+from langchain_groundedness import Citation, ClaimVerdict, ConfigurationError, VerificationTask
+from langchain_groundedness._patience import Abandoned
 from langchain_groundedness.verifiers import _verdict_store
 from langchain_groundedness.verifiers._verdict_entries import (
     Evidence,
@@ -241,9 +242,11 @@ class Endless(InMemoryByteStore):
     def __init__(self) -> None:
         super().__init__()
         self.let = threading.Event()
+        self.asked = 0
 
     @override
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
+        self.asked += 1
         assert self.let.wait(SOON)
         return super().mget(keys)
 
@@ -264,6 +267,49 @@ async def test_a_store_that_never_answers_is_waited_for_only_so_long() -> None:
             assert found.verdict == "supported"
     finally:
         store.let.set()
+
+
+def test_a_store_that_answers_none_of_many_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_verdict_store, "_REST", 0.0)
+    monkeypatch.setattr(_verdict_store, "_abandoned", Abandoned(2))
+    store = Endless()
+    verifier = cached(Reader(), store, store_timeout=0.01)
+    try:
+        for _ in range(3):
+            assert verifier.invoke(task(CAPITAL))[0].verdict == "supported"
+        assert store.asked == 2
+    finally:
+        store.let.set()
+
+
+@pytest.mark.parametrize("call", ["verifier.invoke(task)", "asyncio.run(verifier.ainvoke(task))"])
+def test_a_process_ends_though_a_store_never_answers(call: str) -> None:
+    code = """
+import asyncio
+import threading
+from langchain_core.documents import Document
+from langchain_core.stores import BaseStore
+from langchain_groundedness import CachedVerifier, EmbeddedVerifier
+from langchain_groundedness.types import Claim, VerificationTask
+class Endless(BaseStore):
+    def mget(self, keys):
+        threading.Event().wait()
+    mset = mdelete = yield_keys = mget
+verifier = CachedVerifier(verifier=EmbeddedVerifier(), store=Endless(), store_timeout=0.1)
+claims = (Claim(id="1", text="Rome is in Italy."),)
+task = VerificationTask(claims=claims, documents=(Document("Rome is in Italy."),))
+"""
+    code += f"print({call}[0].verdict)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=45
+    )
+    assert done.stdout == "supported\n"
+
+
+@pytest.mark.parametrize("seconds", [0, float("inf"), float("nan")])
+def test_the_time_for_a_store_must_be_a_number_of_seconds(seconds: float) -> None:
+    with pytest.raises(ConfigurationError, match="store_timeout"):
+        cached(Reader(), InMemoryByteStore(), store_timeout=seconds)
 
 
 class Confused(BaseStore[str, Any]):
@@ -287,6 +333,36 @@ class Confused(BaseStore[str, Any]):
     @override
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         yield from ()
+
+
+class Held(Confused):
+    """A store that can only be called, and does not answer until the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.let = threading.Event()
+        self.threads: list[str] = []
+
+    @override
+    def mget(self, keys: Sequence[str]) -> list[Any]:
+        self.threads.append(threading.current_thread().name)
+        assert self.let.wait(SOON)
+        return super().mget(keys)
+
+
+async def test_a_store_that_never_answers_takes_no_thread_of_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_verdict_store, "_REST", 0.0)
+    monkeypatch.setattr(_verdict_store, "_abandoned", Abandoned(2))
+    store = Held()
+    verifier = cached(Reader(), store, store_timeout=0.01)
+    try:
+        for _ in range(3):
+            assert (await verifier.ainvoke(task(CAPITAL)))[0].verdict == "supported"
+    finally:
+        store.let.set()
+    assert store.threads == ["groundedness-cache"] * 2
 
 
 RUBBISH = [

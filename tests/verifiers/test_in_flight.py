@@ -303,3 +303,40 @@ def test_a_forked_child_waits_for_nobody() -> None:
             os._exit(0 if free else 1)
         _, status = os.waitpid(pid, 0)
     assert status == 0
+
+
+def closed_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    return loop
+
+
+async def test_who_waits_for_an_event_loop_that_was_closed_asks_by_itself() -> None:
+    circle, loop = object(), asyncio.new_event_loop()
+    with Leading(circle, loop) as left_behind, Leading(circle) as leading:
+        left_behind.claim(["key"])
+        _, others = leading.claim(["key"])
+        loop.close()
+        async with asyncio.timeout(SOON):
+            assert (await _in_flight.afollow(others))["key"] is _in_flight.STUCK
+
+
+async def test_who_waits_for_an_event_loop_that_stands_still_asks_by_itself() -> None:
+    circle, loop = object(), asyncio.new_event_loop()
+    with Leading(circle, loop) as left_behind, Leading(circle) as leading:
+        left_behind.claim(["key"])
+        _, others = leading.claim(["key"])
+        async with asyncio.timeout(SOON):
+            assert (await _in_flight.afollow(others))["key"] is _in_flight.STUCK
+    loop.close()
+
+
+def test_what_was_left_behind_in_a_closed_event_loop_is_led_anew() -> None:
+    circle = object()
+    with Leading(circle, closed_loop()) as left_behind, Leading(circle) as leading:
+        left_behind.claim(["key"])
+        assert leading.claim(["key"]) == ({"key"}, {})
+        left_behind.settle("key", _in_flight.ABANDONED)
+        with Leading(circle) as third:
+            assert list(third.claim(["key"])[1]) == ["key"]
+    assert not _in_flight._OPEN.questions
