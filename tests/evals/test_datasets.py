@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -241,8 +242,11 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(
 def test_a_path_or_value_that_is_no_data_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputFormatError, match=r"gone\.jsonl: no such file or folder"):
         read(tmp_path / "gone.jsonl")
-    with pytest.raises(InputFormatError, match="no file to read there"):
-        read(tmp_path)
+    for source in (tmp_path, [tmp_path]):
+        with pytest.raises(
+            InputFormatError, match=rf"^{re.escape(str(tmp_path))}: no file to read"
+        ):
+            read(source)
     with pytest.raises(InputFormatError, match="a value of type int"):
         read(7)
     with pytest.raises(ConfigurationError, match="limit must be 1 or more"):
