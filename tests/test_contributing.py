@@ -1,14 +1,20 @@
 """CONTRIBUTING: its worked changes can be applied as they stand, and do what they say."""
 
+import inspect
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.runnables import Runnable
 from snippets import ROOT
+
+from langchain_groundedness.testing import RunnableContract
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 CHANGES = re.findall(r"^```diff\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -19,6 +25,17 @@ def test_there_is_a_worked_change_for_each_thing_that_is_often_added() -> None:
     section = TEXT.split("## Where something new goes")[1].split("\n## ")[0]
     assert section.count("\n### ") == len(CHANGES) == 4
     assert all(len(change.splitlines()) < 40 for change in CHANGES)
+
+
+def test_the_class_shown_for_a_verifier_is_one_whose_tests_pytest_collects() -> None:
+    class VerifierContract(RunnableContract):
+        def inputs(self) -> Sequence[Any]:
+            return []
+
+    names = {"VerifierContract": VerifierContract, "Runnable": Runnable, "Any": Any}
+    [shown] = re.findall(r"^```python\n(class Test.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    exec(shown, names)  # noqa: S102  (the page is ours)
+    assert not inspect.isabstract(names["TestExactVerifier"])
 
 
 @pytest.mark.timeout(180)

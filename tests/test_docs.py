@@ -87,6 +87,14 @@ def test_the_command_lines_of_a_page_have_only_commands_and_options_that_there_a
         assert missing == []
 
 
+@pytest.mark.parametrize("path", [*PAGES, *OTHERS], ids=named)
+def test_the_shell_leaves_the_command_lines_of_a_page_as_they_are(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for block in re.findall(r"^```(?:console|sh|bash)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        unquoted = re.sub(r"'[^']*'", "", block)
+        assert re.findall(r"\$\d", unquoted) == [], "the shell replaces $2: use single quotes"
+
+
 def test_every_page_stands_in_the_navigation_and_the_other_way_round() -> None:
     navigation = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
     there = {str(path.relative_to(DOCS)) for path in PAGES}

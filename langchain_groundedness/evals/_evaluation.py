@@ -24,7 +24,7 @@ from langchain_groundedness.evals.values import (
     RowScore,
     RunHeader,
 )
-from langchain_groundedness.exceptions import ConfigurationError, EvaluationError, InputFormatError
+from langchain_groundedness.exceptions import ConfigurationError, EvaluationError
 from langchain_groundedness.types import Usage
 
 __all__ = ["Done", "Evaluation", "Job"]
@@ -204,8 +204,7 @@ class Evaluation:
         """Read the data set once, and the journal; nothing is evaluated yet."""
         self.dataset.require(_needs(self.evaluators))
         self.outline = self.dataset.outline()
-        if not self.outline.rows:
-            raise InputFormatError(_no_rows(self.dataset.name, self.outline.bad_rows))
+        self.outline.require_rows(self.dataset.name)
         header = self._header()
         if self.open_journal is not None:
             self.journal = self.open_journal()
@@ -304,14 +303,6 @@ def _needs(evaluators: Sequence[Evaluator]) -> dict[str, list[str]]:
         for name in evaluator.needs:
             found.setdefault(name, []).append(evaluator.key)
     return found
-
-
-def _no_rows(name: str, bad_rows: Sequence[BadRow]) -> str:
-    if not bad_rows:
-        return f"{name}: there are no rows in it"
-    first = bad_rows[0]
-    where = "" if first.line is None else f"line {first.line}: "
-    return f"{name}: none of its {len(bad_rows)} rows can be read; the first: {where}{first.reason}"
 
 
 def _failed(row: EvaluatedRow) -> bool:

@@ -150,6 +150,9 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[tuple[str, ...], str, int
     except csv.Error as exc:
         msg = f"{path}, line 1: the header cannot be read: {_csv_fault(exc)}"
         raise InputFormatError(msg) from None
+    if any("\udc80" <= character <= "\udcff" for name in names for character in name):
+        msg = f"{path}, line 1: not UTF-8 text; convert it first"
+        raise InputFormatError(msg)
     if not any(names):
         msg = f"{path}: no header in line 1; a CSV file begins with the names of its columns"
         raise InputFormatError(msg)

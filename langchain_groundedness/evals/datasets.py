@@ -60,6 +60,26 @@ class Outline(NamedTuple):
     digest: str
     """SHA-256 of all rows in order, whatever kind of file they came from."""
 
+    def require_rows(self, name: str) -> None:
+        """Refuse a data set of which nothing can be read.
+
+        Args:
+            name: What the data set is called in the message.
+
+        Raises:
+            InputFormatError: There are no rows, or none that can be read; the message says why
+                the first of them cannot.
+        """
+        if self.rows:
+            return
+        if not self.bad_rows:
+            msg = f"{name}: there are no rows in it"
+            raise InputFormatError(msg)
+        first = self.bad_rows[0]
+        where = "" if first.line is None else f"line {first.line}: "
+        msg = f"{name}: none of its {len(self.bad_rows)} rows can be read; the first: {where}"
+        raise InputFormatError(msg + first.reason)
+
 
 def open_dataset(
     source: Any,
@@ -113,7 +133,9 @@ def open_dataset(
         raise ConfigurationError(msg)
     parts = tuple(_parts(source))
     if not parts:
-        msg = f"{source}: no file to read there; accepted are {', '.join(_ENDINGS)}"
+        places = source if isinstance(source, list | tuple) else [source]
+        where = ", ".join(str(place) for place in places)
+        msg = f"{where}: no file to read there; accepted are {', '.join(_ENDINGS)}"
         raise InputFormatError(msg)
     return DataSet(
         parts=parts,

@@ -102,7 +102,8 @@ def located_json(text: str) -> Located:
         data = json.loads(text)
         places = dict(_JsonPlaces(text).walk(()))
     except json.JSONDecodeError as exc:
-        raise LocatedError(exc.msg, (exc.lineno, exc.colno)) from None
+        msg = f"no JSON ({exc.msg})"
+        raise LocatedError(msg, (exc.lineno, exc.colno)) from None
     except RecursionError:
         raise LocatedError(_TOO_DEEP) from None
     except LocatedError:

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,7 @@ def test_json_files_hold_a_list(tmp_path: Path, wrapped: Callable[[Any], Any]) -
         ("d.jsonl.gz", b"no gzip", "Not a gzipped file"),
         ("d.jsonl.gz", gzip.compress(b"{}\n" * 9999)[:-12], "ended before the end-of-stream"),
         ("d.csv", b"", "no header in line 1"),
+        ("d.csv", b"\xff\xfe\x00,a\n1,2\n", r"d\.csv, line 1: not UTF-8 text; convert it first"),
         ("d.csv", b"a,a\n1,2\n", "two columns have the same name: 'a'"),
         ("d.csv", b'"a\n', "line 1: the header cannot be read: a quote that opens"),
         ("d.txt", b"", "what kind of file is it"),
@@ -241,8 +243,11 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(
 def test_a_path_or_value_that_is_no_data_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputFormatError, match=r"gone\.jsonl: no such file or folder"):
         read(tmp_path / "gone.jsonl")
-    with pytest.raises(InputFormatError, match="no file to read there"):
-        read(tmp_path)
+    for source in (tmp_path, [tmp_path]):
+        with pytest.raises(
+            InputFormatError, match=rf"^{re.escape(str(tmp_path))}: no file to read"
+        ):
+            read(source)
     with pytest.raises(InputFormatError, match="a value of type int"):
         read(7)
     with pytest.raises(ConfigurationError, match="limit must be 1 or more"):

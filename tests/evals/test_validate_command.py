@@ -130,6 +130,23 @@ def test_what_cannot_work_is_said_in_one_line(
     assert not Path("p.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "in.jsonl: there are no rows in it"),
+        ("nonsense\n", "in.jsonl: none of its 1 rows can be read; the first: line 1: no JSON"),
+    ],
+)
+def test_a_data_set_of_which_nothing_can_be_read_is_refused_and_leaves_no_files(
+    run: Run, text: str, said: str
+) -> None:
+    Path("in.jsonl").write_text(text, "utf-8")
+    found = run()
+    assert (found.code, found.out) == (2, "")
+    assert said in found.err
+    assert {path.name for path in Path().iterdir()} == {"in.jsonl"}
+
+
 def test_other_options_need_fresh(run: Run) -> None:
     run()
     found = run("--pass-score", "0.9")

@@ -234,7 +234,7 @@ def test_errors_in_yaml_name_line_column_what_came_and_what_is_accepted(
         ),
         ('{"reason": null}', "policy, line 1, column 2: reason: has no value"),
         ('["pass"]', "policy, line 1, column 1: a mapping of options is needed, got a list"),
-        ("", "policy, line 1, column 1: Expecting value"),
+        ("", "policy, line 1, column 1: no JSON (Expecting value)"),
         ('{"at_most": ' + "9" * 5000 + "}", "policy, line 1, column 1: a number has too many"),
         ("[" * 100_000, "policy, line 1, column 1: too many mappings and lists"),
     ],
@@ -242,7 +242,9 @@ def test_errors_in_yaml_name_line_column_what_came_and_what_is_accepted(
 def test_errors_in_json_name_line_and_column_too(text: str, error: str) -> None:
     said = error_of(DecisionPolicy.from_json, text)
     if "trailing comma" in error and "Illegal" not in said:  # as Python before 3.13 says it
-        error = "policy, line 1, column 22: Expecting property name enclosed in double quotes"
+        error = (
+            "policy, line 1, column 22: no JSON (Expecting property name enclosed in double quotes)"
+        )
     assert said.startswith(error)
 
 

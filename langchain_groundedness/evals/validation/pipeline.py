@@ -153,6 +153,7 @@ class _Run:
         self.data.require({"answer": ["validation"], "documents": ["validation"]})
         started = monotonic()
         outline = self.data.outline()
+        outline.require_rows(self.data.name)
         with OutcomeFiles(self.paths) as files:
             files.begin(self._options(), fresh=fresh, retry_unchecked=retry_unchecked)
             before = frozenset(files.done)
