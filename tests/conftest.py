@@ -5,6 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import settings
+
+# A property holds or not however busy the machine is; how long a whole test may take is bounded.
+settings.register_profile("shared", deadline=None)
+settings.load_profile("shared")
 
 
 @pytest.fixture(autouse=True, scope="session")

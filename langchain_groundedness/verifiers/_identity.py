@@ -81,7 +81,7 @@ def identify(verifier: Runnable[Any, Any], *, given: str | None) -> Identity:
     """
     walk = _Walk()
     told = walk.of(verifier, "verifier")
-    plain = json.dumps([_version(), given, told], sort_keys=True, default=repr)
+    plain = json.dumps([_VERSION, given, told], sort_keys=True, default=repr)
     digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
     return Identity(digest, tuple(walk.untold), tuple(walk.dynamic), reads_of(verifier))
 
@@ -225,12 +225,15 @@ def _class_name(value: object) -> str:
     return type(value).__qualname__
 
 
-@cache
 def _version() -> str:
     try:
         return version("langchain-groundedness")
     except PackageNotFoundError:
         return ""
+
+
+_VERSION = _version()
+"""Read here and not when a verifier is made, which may be on an event loop."""
 
 
 @cache

@@ -60,10 +60,11 @@ EVERYTHING_SO_FAR = InMemoryByteStore()
 @given(tasks)
 def test_a_cached_verdict_is_the_verdict(asked: VerificationTask) -> None:
     verifier = cached(Reader(), EVERYTHING_SO_FAR)
-    plain = Reader().invoke(asked)
-    assert verifier.invoke(asked) == plain
+    # An earlier example may have had the same documents in another order, and so have cited them.
+    plain = sorted_citations(Reader().invoke(asked))
+    assert sorted_citations(verifier.invoke(asked)) == plain
     again = Reader()
-    assert cached(again, EVERYTHING_SO_FAR).invoke(asked) == plain
+    assert sorted_citations(cached(again, EVERYTHING_SO_FAR).invoke(asked)) == plain
     assert again.asked == []
 
 
