@@ -67,14 +67,7 @@ def main() -> int:
     parser.add_argument("--model", default="local")
     parser.add_argument("--seed", type=int, default=7)
     args = parser.parse_args()
-    model = ChatOpenAI(
-        model=args.model,
-        base_url=args.base_url,
-        api_key="none",
-        use_responses_api=False,
-        temperature=0,
-        timeout=1200,
-    )
+    model = local_model(args.model, args.base_url)
     for name in args.sets.split(","):
         found = sorted(args.data.rglob(f"claims_{name}.jsonl.gz"))
         if not found:
@@ -84,6 +77,18 @@ def main() -> int:
         for strategy in args.strategies.split(","):
             report(f"{name} {strategy}", samples, LLMVerifier(model=model, strategy=strategy))
     return 0
+
+
+def local_model(name: str, base_url: str) -> ChatOpenAI:
+    """Give the model of a local server, which may take minutes for a reply."""
+    return ChatOpenAI(
+        model=name,
+        base_url=base_url,
+        api_key="none",
+        use_responses_api=False,
+        temperature=0,
+        timeout=1200,
+    )
 
 
 def sampled(path: Path, args: argparse.Namespace) -> Iterator[Sample]:

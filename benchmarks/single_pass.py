@@ -13,8 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from langchain_openai import ChatOpenAI
-from llm import Counter, Sample, balanced_accuracy, sampled
+from llm import Counter, Sample, balanced_accuracy, local_model, sampled
 
 from langchain_groundedness import (
     ClaimVerdict,
@@ -48,14 +47,7 @@ def main() -> int:
     parser.add_argument("--model", default="local")
     parser.add_argument("--seed", type=int, default=7)
     args = parser.parse_args()
-    model = ChatOpenAI(
-        model=args.model,
-        base_url=args.base_url,
-        api_key="none",
-        use_responses_api=False,
-        temperature=0,
-        timeout=1200,
-    )
+    model = local_model(args.model, args.base_url)
     found = sorted(args.data.rglob(f"claims_{args.set}.jsonl.gz"))
     if not found:
         print(f"{args.set}: no claims_{args.set}.jsonl.gz under --data")
