@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter
 from typing import Any, TypeVar
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig, run_in_executor
 
+from langchain_groundedness._package import PACKAGE_VERSION
 from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
 from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verifiers import CachedVerifier, EmbeddedVerifier
@@ -109,7 +109,7 @@ class Recorder:
         embedded = any(isinstance(part, EmbeddedVerifier | EmbeddedCrossEncoder) for part in parts)
         models = (_model_name(part) for part in (*parts, self.checker))
         return Versions(
-            package=_package_version(),
+            package=PACKAGE_VERSION or None,
             verifier=None if verifier is None else type(verifier).__name__,
             encoder=encoder_checksum() if embedded else None,
             model=next((name for name in models if name), None),
@@ -205,8 +205,8 @@ class Pending:
         """
         if result is None or self._recorder.log is None:
             return
-        if not _known():
-            await run_in_executor(None, _learn)
+        if not encoder_checksum.cache_info().currsize:  # a file, read before the loop asks for it
+            await run_in_executor(None, encoder_checksum)
         await self._recorder.log.arecord(self._record(result, timings, fields))
 
     def _record(
@@ -323,26 +323,8 @@ def _model_name(part: object) -> str | None:
 
 
 @cache
-def _package_version() -> str | None:
-    try:
-        return version("langchain-groundedness")
-    except PackageNotFoundError:
-        return None
-
-
-@cache
 def encoder_checksum() -> str | None:
     """Give the SHA-256 of the encoder that the embedded verifier reads with, as its files say."""
     sums = read_model_json(model_folder(), "encoder.json").get("sha256") or {}
     found = sums.get("encoder.onnx")
     return None if found is None else str(found)
-
-
-def _known() -> bool:
-    """Tell whether what stands in files was read already."""
-    return bool(_package_version.cache_info().currsize and encoder_checksum.cache_info().currsize)
-
-
-def _learn() -> None:
-    _package_version()
-    encoder_checksum()

@@ -1,11 +1,11 @@
 """The command line, `langchain-groundedness`. Needs the extra `cli`."""
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, NoReturn
 
 import typer
 
+from langchain_groundedness._package import PACKAGE_VERSION
 from langchain_groundedness.cli._calibrate import HELP as CALIBRATE_HELP
 from langchain_groundedness.cli._calibrate import calibrate_command
 from langchain_groundedness.cli._check import HELP as CHECK_HELP
@@ -81,11 +81,7 @@ def _is_option(argument: str) -> bool:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (as typer calls it)
     if wanted:
-        try:
-            number = version("langchain-groundedness")
-        except PackageNotFoundError:  # run from a copy of the source
-            number = "(not installed)"
-        typer.echo(f"langchain-groundedness {number}")
+        typer.echo(f"langchain-groundedness {PACKAGE_VERSION or '(not installed)'}")
         raise typer.Exit(_DONE)
 
 

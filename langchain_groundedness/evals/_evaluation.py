@@ -9,11 +9,12 @@ from typing import NamedTuple
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._flow import Flow, ModelCall, adrive, drive
+from langchain_groundedness._package import PACKAGE_VERSION
 from langchain_groundedness.evals._run_progress import RunProgress
 from langchain_groundedness.evals._schedule import Broken, Do, Schedule, schedule
 from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, Outline
-from langchain_groundedness.evals.evaluator import Evaluator, package_version
+from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.journal import Journal
 from langchain_groundedness.evals.run_files import RunEnd
 from langchain_groundedness.evals.tally import Tally
@@ -246,7 +247,7 @@ class Evaluation:
             dataset=self.dataset.name,
             digest=self.outline.digest,
             evaluators=self._fingerprints,
-            version=package_version(),
+            version=PACKAGE_VERSION,
         )
 
     def _jobs(self) -> Iterator[Job]:

@@ -4,12 +4,11 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
+from langchain_groundedness._package import PACKAGE_VERSION
 from langchain_groundedness.evals._fingerprint import describe
 from langchain_groundedness.evals._gate import Gate
 from langchain_groundedness.evals._progress import progress
@@ -180,7 +179,7 @@ class Evaluator(RowEvaluator):
             without keys and without texts.
         """
         told = describe(self)
-        return {**told, **describe(self._defaults()), "version": package_version()}
+        return {**told, **describe(self._defaults()), "version": PACKAGE_VERSION}
 
     def _defaults(self) -> Mapping[str, Any]:
         """Give what stands in for options that are `None`, as far as the scores depend on it."""
@@ -230,16 +229,3 @@ def _kept_local() -> Iterator[None]:
         return
     with tracing_context(enabled=False):
         yield
-
-
-@cache
-def package_version() -> str:
-    """Give the version of this package.
-
-    Returns:
-        The version, empty if the package is not installed.
-    """
-    try:
-        return version("langchain-groundedness")
-    except PackageNotFoundError:
-        return ""

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, TypeGuard
 
 from langchain_core.cross_encoders import BaseCrossEncoder
@@ -20,6 +19,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
 from pydantic import BaseModel, SecretBytes, SecretStr
 
+from langchain_groundedness._package import PACKAGE_VERSION
 from langchain_groundedness.verifiers._model_files import model_folder, read_model_file
 from langchain_groundedness.verifiers._verdict_entries import ALL_READ, Reads
 from langchain_groundedness.verifiers.cascade import CascadeVerifier
@@ -81,7 +81,7 @@ def identify(verifier: Runnable[Any, Any], *, given: str | None) -> Identity:
     """
     walk = _Walk()
     told = walk.of(verifier, "verifier")
-    plain = json.dumps([_VERSION, given, told], sort_keys=True, default=repr)
+    plain = json.dumps([PACKAGE_VERSION, given, told], sort_keys=True, default=repr)
     digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
     return Identity(digest, tuple(walk.untold), tuple(walk.dynamic), reads_of(verifier))
 
@@ -223,17 +223,6 @@ def _as_json(params: Mapping[str, Any]) -> str:
 
 def _class_name(value: object) -> str:
     return type(value).__qualname__
-
-
-def _version() -> str:
-    try:
-        return version("langchain-groundedness")
-    except PackageNotFoundError:
-        return ""
-
-
-_VERSION = _version()
-"""Read here and not when a verifier is made, which may be on an event loop."""
 
 
 @cache

@@ -27,6 +27,7 @@ _NEIGHBOURS = 100
 has fewer derivations of a word; made-up words could be alike without end."""
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class Unit(NamedTuple):
@@ -144,10 +145,13 @@ class EvidenceIndex:
         ]
 
     @cached_property
-    def _quantity_keys(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        years = [q.date[0] or -1 for _, q in self._quantities]
-        numbers = [q.value if q.kind != "date" else float("nan") for _, q in self._quantities]
-        return np.array(numbers, dtype=np.float64), np.array(years, dtype=np.float64)
+    def _quantity_keys(self) -> tuple[Floats, Floats, Floats]:
+        """Numbers in base units, numbers as written, and years."""
+        found = [q for _, q in self._quantities]
+        numbers = [math.nan if q.kind == "date" else q.value for q in found]
+        written = [math.nan if q.kind == "date" else q.as_written.value for q in found]
+        years = [q.date[0] or -1 for q in found]
+        return np.array(numbers), np.array(written), np.array(years, dtype=np.float64)
 
     def units_giving(self, claimed: Quantity) -> Ints:
         """Give the units that state a quantity.
@@ -158,17 +162,15 @@ class EvidenceIndex:
         Returns:
             Indices in `units`, in order, without repetition.
         """
-        numbers, years = self._quantity_keys
+        numbers, written, years = self._quantity_keys
         if claimed.kind == "date":
             year, month, day = claimed.date
             near = np.ones(len(years), dtype=bool) if year is None else abs(years - year) < 10  # noqa: PLR2004
             if year is not None and month is None and day is None:
                 near |= numbers == year
         else:
-            low, high = claimed.range
-            slack = abs(claimed.value) * 1e-9
-            near = (numbers >= low - slack) & (numbers <= high + slack)
-            near |= years == claimed.value
+            plain = claimed.as_written
+            near = _within(claimed, numbers) | _within(plain, written) | (years == plain.value)
         hits = {
             unit
             for unit, given in (self._quantities[i] for i in np.flatnonzero(near).tolist())
@@ -219,6 +221,13 @@ def _units(number: int, text: str) -> list[tuple[Unit, list[Word]]]:
             stripped = start + len(text[start:end].rstrip())
             found.append((Unit(number, start, stripped), words[first:last]))
     return found
+
+
+def _within(claimed: Quantity, numbers: Floats) -> NDArray[np.bool_]:
+    """Tell which numbers may be what is claimed."""
+    low, high = claimed.range
+    slack = abs(claimed.value) * 1e-9
+    return (numbers >= low - slack) & (numbers <= high + slack)
 
 
 def _distinct(keys: Ints) -> Ints:

@@ -3,7 +3,17 @@
 import math
 import re
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, Self, cast
+
+from langchain_groundedness.verifiers._measures import (
+    CURRENCIES,
+    MAGNITUDES,
+    MONTHS,
+    NUMBER_WORDS,
+    ONES,
+    ORDINAL_WORDS,
+    UNITS,
+)
 
 __all__ = ["Quantity", "comparable", "compatible", "find_quantities", "same_quantity"]
 
@@ -29,6 +39,17 @@ class Quantity(NamedTuple):
     """The literal, for clock times and version numbers; `"decade"` for decades."""
     bound: Bound = ""
     """What the text says of the number, if not that it is exact: "more than", "at least", …"""
+    scale: float = 1.0
+    """Base units in the unit that was written (0.001 for mm): 1 for a number without one."""
+
+    @property
+    def as_written(self) -> Self:
+        """The number as it stands before its unit, to compare with one that names no unit."""
+        if self.scale == 1:
+            return self
+        return self._replace(
+            value=self.value / self.scale, precision=self.precision / self.scale, scale=1.0
+        )
 
     @property
     def range(self) -> tuple[float, float]:
@@ -42,108 +63,6 @@ class Quantity(NamedTuple):
         high = math.nextafter(self.value, -math.inf) if self.bound == "under" else above
         return low, high
 
-
-_ONES = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen
-    """.split()  # noqa: SIM905  (a word list reads better as words)
-_TENS = """
-    twenty thirty forty fifty sixty seventy eighty ninety
-    """.split()  # noqa: SIM905  (a word list reads better as words)
-_NUMBER_WORDS = (
-    {word: float(n) for n, word in enumerate(_ONES)}
-    | {word: 20.0 + 10 * n for n, word in enumerate(_TENS)}
-    | {"dozen": 12.0}
-)
-_ORDINAL_WORDS = {
-    word: n
-    for n, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),  # noqa: SIM905  (words)
-        start=1,
-    )
-}
-_MAGNITUDES = {
-    "hundred": 1e2,
-    "k": 1e3,
-    "thousand": 1e3,
-    "m": 1e6,
-    "mn": 1e6,
-    "mio": 1e6,
-    "million": 1e6,
-    "millions": 1e6,
-    "b": 1e9,
-    "bn": 1e9,
-    "billion": 1e9,
-    "billions": 1e9,
-    "t": 1e12,
-    "tn": 1e12,
-    "trillion": 1e12,
-}
-_CURRENCIES = {
-    "$": "$",
-    "us$": "$",
-    "usd": "$",
-    "dollar": "$",
-    "dollars": "$",
-    "€": "€",
-    "eur": "€",
-    "euro": "€",
-    "euros": "€",
-    "£": "£",
-    "gbp": "£",
-    "pound": "£",
-    "pounds": "£",
-    "¥": "¥",
-    "yen": "¥",
-    "₹": "₹",
-    "rupees": "₹",
-}
-_UNITS: dict[str, tuple[str, float]] = {
-    form: (base, factor)
-    for forms, base, factor in (
-        ("mm millimeter millimeters millimetre millimetres", "m", 0.001),
-        ("cm centimeter centimeters centimetre centimetres", "m", 0.01),
-        ("meter meters metre metres", "m", 1.0),
-        ("km kilometer kilometers kilometre kilometres", "m", 1000.0),
-        ("inch inches", "m", 0.0254),
-        ("ft foot feet", "m", 0.3048),
-        ("mile miles mi", "m", 1609.344),
-        ("mg milligram milligrams", "g", 0.001),
-        ("g gram grams", "g", 1.0),
-        ("kg kilogram kilograms", "g", 1000.0),
-        ("tonne tonnes", "g", 1e6),
-        ("second seconds", "s", 1.0),
-        ("minute minutes min mins", "s", 60.0),
-        ("hour hours", "s", 3600.0),
-        ("day days", "day", 1.0),
-        ("week weeks", "day", 7.0),
-        ("month months", "month", 1.0),
-        ("year years", "month", 12.0),
-        ("% percent pct", "%", 1.0),
-    )
-    for form in forms.split()
-}
-_MONTHS = {
-    form: n
-    for n, name in enumerate(
-        [
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-            "december",
-        ],
-        start=1,
-    )
-    for form in (name, name[:3])
-} | {"sept": 9}
 
 _ABOUT = 0.05
 """How far, as a share of it, a number may be from what is "about" as much."""
@@ -170,10 +89,10 @@ _MONTH = (
 _DAY = r"(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?:1\d|20)\d\d"
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?"
-_WORDED = "|".join(sorted((*_NUMBER_WORDS, "a hundred", "hundred"), key=len, reverse=True))
+_WORDED = "|".join(sorted((*NUMBER_WORDS, "a hundred", "hundred"), key=len, reverse=True))
 _CURRENCY = r"us\$|[$€£¥₹]|(?:usd|eur|gbp)\b"
 _MAGNITUDE = r"hundred|thousand|millions?|billions?|trillion|mio|mn|bn|tn|[kmbt]"
-_AFTER = "|".join(sorted((*_UNITS, *_CURRENCIES), key=len, reverse=True)).replace("$", r"\$")
+_AFTER = "|".join(sorted((*UNITS, *CURRENCIES), key=len, reverse=True)).replace("$", r"\$")
 
 _QUANTITY = rf"""(?<![\w.,])(?:
       (?P<iso>(?P<y1>{_YEAR})[-/](?P<m1>0?[1-9]|1[0-2])[-/](?P<d1>3[01]|[12]\d|0?[1-9]))(?!\w)
@@ -183,10 +102,10 @@ _QUANTITY = rf"""(?<![\w.,])(?:
     | (?P<my>(?P<m5>{_MONTH}),?\ (?:of\ )?(?P<y5>{_YEAR}))\b
     | (?P<decade>(?P<y6>{_YEAR[:-2]})0['\u2019]?s)\b
     | (?P<literal>\d{{1,2}}:\d\d(?::\d\d)?|\d+(?:\.\d+){{2,}})(?!\w)
-    | (?P<ordinal>(?P<on>\d+)(?:st|nd|rd|th)|(?P<ow>{"|".join(_ORDINAL_WORDS)}))\b
+    | (?P<ordinal>(?P<on>\d+)(?:st|nd|rd|th)|(?P<ow>{"|".join(ORDINAL_WORDS)}))\b
     | (?P<number>
         (?P<cur>{_CURRENCY})?\s?(?P<sign>[-\u2212](?=\d))?
-        (?:(?P<digits>{_NUMBER})|(?P<worded>(?:{_WORDED})(?:[-\ ](?:{"|".join(_ONES[1:10])}))?)\b)
+        (?:(?P<digits>{_NUMBER})|(?P<worded>(?:{_WORDED})(?:[-\ ](?:{"|".join(ONES[1:10])}))?)\b)
         (?:[-\ \u00a0]?(?P<mag>{_MAGNITUDE})(?!\w))?
         (?:[-\ \u00a0]?(?P<unit>%|per\ cent\b|(?:{_AFTER})(?!\w)))?
       )(?!\w)
@@ -243,7 +162,7 @@ def _read(match: re.Match[str]) -> Quantity | None:
         return _read_number(match)
     if group["ordinal"]:
         place = group["on"]
-        n = min(float(place), _LARGEST) if place else float(_ORDINAL_WORDS[group["ow"].lower()])
+        n = min(float(place), _LARGEST) if place else float(ORDINAL_WORDS[group["ow"].lower()])
         return Quantity(start, end, "ordinal", n)
     if group["literal"]:
         return Quantity(start, end, "literal", 0.0, text=group["literal"])
@@ -264,7 +183,7 @@ def _date(group: dict[str, str | None]) -> tuple[int | None, int | None, int | N
     month_text = next((group[k] for k in ("m1", "m3", "m4", "m5") if group[k]), "")
     day_text = next((group[k] for k in ("d1", "d3", "d4") if group[k]), None)
     named = (month_text or "").lower().rstrip(".")
-    month = _MONTHS.get(named) or _MONTHS.get(named[:3]) or int(named)
+    month = MONTHS.get(named) or MONTHS.get(named[:3]) or int(named)
     digits = re.match(r"\d+", day_text or "")
     return (int(year) if year else None, month, int(digits.group()) if digits else None)
 
@@ -277,14 +196,14 @@ def _read_number(match: re.Match[str]) -> Quantity | None:
     after = (group["unit"] or "").lower()
     if group["worded"] and group["worded"].lower() == "one" and not (group["mag"] or after):
         return None  # far more often a pronoun than a number
-    factor = _MAGNITUDES[group["mag"].lower()] if group["mag"] else 1.0
+    factor = MAGNITUDES[group["mag"].lower()] if group["mag"] else 1.0
     if after == "per cent":
         after = "%"
-    currency = _CURRENCIES.get((group["cur"] or "").lower()) or _CURRENCIES.get(after, "")
+    currency = CURRENCIES.get((group["cur"] or "").lower()) or CURRENCIES.get(after, "")
     bare = not (currency or after or group["mag"] or group["sign"] or group["worded"])
     if bare and re.fullmatch(_YEAR, group["digits"] or ""):
         return Quantity(start, end, "date", 0.0, date=(int(value), None, None))
-    unit, scale = _UNITS.get(after, ("", 1.0))
+    unit, scale = UNITS.get(after, ("", 1.0))
     if group["sign"]:
         value = -value
     return Quantity(
@@ -294,6 +213,7 @@ def _read_number(match: re.Match[str]) -> Quantity | None:
         value * factor * scale,
         currency or unit,
         step * factor * scale / 2 if factor != 1 or step < 1 else 0.0,
+        scale=scale,
     )
 
 
@@ -305,7 +225,7 @@ def _value(digits: str | None, worded: str | None) -> tuple[float, float]:
         _, _, decimals = digits.partition(".")
         return min(float(digits), _LARGEST), 10.0 ** -min(len(decimals), _DIGITS)
     parts = re.split(r"[-\s]+", (worded or "").lower())
-    total = sum(_NUMBER_WORDS.get(part, 0.0) for part in parts)
+    total = sum(NUMBER_WORDS.get(part, 0.0) for part in parts)
     return (total * 100 or 100.0) if "hundred" in parts else total, 1.0
 
 
@@ -325,7 +245,7 @@ def comparable(one: Quantity, other: Quantity) -> bool:
     if one.kind == "date":
         both = [a is not None and b is not None for a, b in zip(one.date, other.date, strict=True)]
         return any(both)
-    money = set(_CURRENCIES.values())
+    money = set(CURRENCIES.values())
     return one.unit == other.unit or (one.unit in money and other.unit in money)
 
 
@@ -349,7 +269,8 @@ def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911 
     """Tell whether a claimed quantity is what the evidence gives.
 
     A date may be claimed less exactly than it is given (2021 for 3 March 2021), and so may a
-    number that was written in rounded form (2.1B for 2,134 million).
+    number that was written in rounded form (2.1B for 2,134 million). A number without a unit, as
+    in a table, is compared with the number that the other side writes before its unit.
 
     Args:
         claimed: The quantity of the claim.
@@ -371,8 +292,10 @@ def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911 
         return _year_as_number(claimed) == _year_as_number(given)
     if claimed.kind == "literal" or given.kind == "literal":
         return claimed.kind == given.kind and claimed.text == given.text
-    if claimed.unit != given.unit and claimed.unit and given.unit:
-        return False
+    if claimed.unit != given.unit:
+        if claimed.unit and given.unit:
+            return False
+        claimed, given = claimed.as_written, given.as_written
     if claimed.bound:
         return _meets(claimed, given)
     close = max(claimed.precision, abs(claimed.value) * 1e-9)
@@ -390,6 +313,6 @@ def _meets(claimed: Quantity, given: Quantity) -> bool:
 
 def _year_as_number(quantity: Quantity) -> float:
     if quantity.kind != "date":
-        return quantity.value
+        return quantity.as_written.value
     year, month, day = quantity.date
     return float(year) if year is not None and month is None and day is None else math.nan

@@ -127,7 +127,7 @@ def test_a_model_that_is_changed_later_is_another_one() -> None:
 
 def test_another_version_of_the_package_asks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     before = identify(EmbeddedVerifier(), given=None).digest
-    monkeypatch.setattr(_identity, "_version", lambda: "9.9")
+    monkeypatch.setattr(_identity, "PACKAGE_VERSION", "9.9")
     assert identify(EmbeddedVerifier(), given=None).digest != before
 
 

@@ -6,7 +6,9 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
 
+from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._quantities import (
     comparable,
     find_quantities,
@@ -42,6 +44,9 @@ def test_thousands_of_digits_are_no_error(form: str, digits: int) -> None:
         ("5 km", "5,000 metres"),
         ("2 hours", "120 minutes"),
         ("second", "2nd"),
+        ("6000 millimetres", "6000"),
+        ("6000", "6000 millimetres"),
+        ("2.5 kg", "2.5"),
         ("10:30", "10:30"),
     ],
 )
@@ -64,6 +69,12 @@ def test_the_same_quantity_written_differently_is_the_same(claimed: str, given_a
         ("10:30", "10:31"),
         ("3.11.2", "3.11.3"),
         ("5 km", "5 miles"),
+        ("6000 millimetres", "6"),
+        ("6", "6000 millimetres"),
+        ("at least 6000 millimetres", "at least 6"),
+        ("3 hours", "10,800"),
+        ("2021 kg", "2021000"),
+        ("2,021,000 mm", "2021"),
     ],
 )
 def test_different_quantities_are_different(claimed: str, given_as: str) -> None:
@@ -99,3 +110,26 @@ def test_a_date_equals_itself_in_other_formats(day: date) -> None:
     (worded,) = find_quantities(f"{day:%d %B %Y}")
     (american,) = find_quantities(f"{day:%B %d, %Y}")
     assert numeric.date == worded.date == american.date
+
+
+_WRITTEN = st.builds(
+    "{}{} {}".format,
+    st.sampled_from(["", "at least ", "about ", "more than "]),
+    st.sampled_from(["6", "6000", "6,000", "0.006", "2021", "1995", "twelve", "2.5", "$6000"]),
+    st.sampled_from(["", "mm", "m", "km", "hours", "minutes", "kg", "%", "million"]),
+)
+
+
+@given(_WRITTEN, st.lists(_WRITTEN, min_size=1, max_size=6))
+def test_the_index_finds_the_quantity_in_every_sentence_that_gives_it(
+    claimed: str, given_as: list[str]
+) -> None:
+    sentences = [f"It measures {each} here." for each in given_as]
+    index = EvidenceIndex([Document(page_content=" ".join(sentences))])
+    (wanted,) = find_quantities(claimed)
+    giving = [
+        unit
+        for unit, sentence in enumerate(sentences)
+        if any(same_quantity(wanted, found) for found in find_quantities(sentence))
+    ]
+    assert index.units_giving(wanted).tolist() == giving

@@ -11,10 +11,10 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
+from langchain_groundedness._package import PACKAGE_VERSION
 from langchain_groundedness.calibration._samples import group_of
 from langchain_groundedness.evals._fingerprint import describe
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, open_dataset
-from langchain_groundedness.evals.evaluator import package_version
 from langchain_groundedness.evals.validation._files import OutcomeFiles, Paths, read_outcomes
 from langchain_groundedness.evals.validation._replay import Setting
 from langchain_groundedness.evals.validation._window import Window
@@ -234,7 +234,7 @@ class _Run:
         return Setting(given.bands, given.criteria, given.has_judge, given.has_quality)
 
     def _options(self) -> dict[str, Any]:
-        told = {**describe(self.validator), "version": package_version()}
+        told = {**describe(self.validator), "version": PACKAGE_VERSION}
         if self.validator.calibration is not None:
             told["calibration"] = list(self.validator.bands)
         return told
