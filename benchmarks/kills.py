@@ -1,4 +1,4 @@
-"""What is kept by audit logs, journal and cache if their process is killed (-9), again and again.
+"""What is kept by audit logs, journal and caches if their process is killed (-9), again and again.
 
 `python benchmarks/kills.py [--kills 200] [--seed 0]` prints a Markdown table; exits with 1 if
 anything that was acknowledged is lost, or is there twice.
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "faults"))
 
 from killing import STORES, kill_often

@@ -7,12 +7,16 @@ import multiprocessing
 import random
 import signal
 import time
+import warnings
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from langchain_classic.storage import LocalFileStore
+from verdict_caching import Reader, cached, task
 
 from langchain_groundedness import AuditRecord, Decision, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.evals import (
@@ -27,13 +31,19 @@ from langchain_groundedness.evals.journal import Journal
 
 __all__ = ["STORES", "Kills", "kill_often"]
 
-STORES = ("jsonl", "sqlite", "journal", "cache")
+_BY_KEY = ("verdicts (SQLite)", "verdicts (files)")
+"""Stores that do not tell what is in them, and take long to ask for all of it."""
+STORES = ("jsonl", "sqlite", "journal", "cache", *_BY_KEY)
 _EVERY_STORE = len(STORES)
 _FINGERPRINT = {"class": "Killed"}
 _HEADER = RunHeader(
     name="killed", made=datetime(2026, 1, 1, tzinfo=UTC), dataset="rows", evaluators={"killed": {}}
 )
-_SLOW_TO_LOAD = ("langchain_groundedness.audit._sql_store", "sqlalchemy.dialects.sqlite")
+_SLOW_TO_LOAD = (
+    "langchain_groundedness.audit._sql_store",
+    "langchain_community.cache",
+    "sqlalchemy.dialects.sqlite",
+)
 """What the stores load when they are opened, which would be most of what a process does."""
 _LONGEST = 0.15
 """Seconds from its first acknowledgement to the death of a process."""
@@ -59,7 +69,6 @@ def kill_often(folder: Path, *, kills: int, seed: int = 0) -> Kills:
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["killing", *_SLOW_TO_LOAD])
     told: dict[str, set[str]] = {store: set() for store in STORES}
-    kept: dict[str, list[str]] = {}
     for number in range(kills):
         ours, theirs = processes.Pipe()
         process = processes.Process(target=_write, args=(str(folder), number, theirs))
@@ -75,9 +84,11 @@ def kill_often(folder: Path, *, kills: int, seed: int = 0) -> Kills:
                 _note(told, ours)
         ours.close()
         assert process.exitcode == -signal.SIGKILL
-        kept = _kept(folder)
-        if any(told[store] - set(kept[store]) for store in STORES):
+        kept = _kept(folder, begun_by=number)
+        mine = {store: {name for name in told[store] if _by(number, name)} for store in _BY_KEY}
+        if any((mine.get(store) or told[store]) - set(kept[store]) for store in STORES):
             break
+    kept = _kept(folder)
     return Kills(
         kills,
         Counter({store: len(told[store]) for store in STORES}),
@@ -98,6 +109,7 @@ def _write(folder: str, number: int, end: Connection) -> None:
     jsonl = JsonlAuditLog(place / "audit.jsonl", rotate_bytes=20_000)
     sqlite = SQLAuditLog(f"sqlite:///{place / 'audit.db'}", spill_folder=place / "spill")
     cache = ResultCache(place / "cache")
+    verdicts = _verdict_stores(place)
     with Journal(place / "run.jsonl") as journal:
         journal.start(_HEADER)
         count = 0
@@ -113,6 +125,9 @@ def _write(folder: str, number: int, end: Connection) -> None:
             end.send(("journal", name))
             cache.put(row, _FINGERPRINT, score)
             end.send(("cache", name))
+            for store, lasting in verdicts.items():
+                cached(Reader(), lasting).invoke(task(name, documents=[name]))
+                end.send((store, name))
             count += 1
 
 
@@ -121,8 +136,8 @@ def _record(name: str) -> AuditRecord:
     return AuditRecord(id=name, verdict="grounded", decision=decision, question="q" * 200)
 
 
-def _kept(folder: Path) -> dict[str, list[str]]:
-    """Read every store as whoever comes next would."""
+def _kept(folder: Path, *, begun_by: int | None = None) -> dict[str, list[str]]:
+    """Read every store as whoever comes next would, verdicts perhaps of one process only."""
     with JsonlAuditLog(folder / "audit.jsonl") as jsonl:
         lines = [record.id for record in jsonl.records()]
     spill = folder / "spill-of-reader"
@@ -132,4 +147,29 @@ def _kept(folder: Path) -> dict[str, list[str]]:
     cache = ResultCache(folder / "cache")
     named = [row.row for row in run.rows]  # the cache does not tell what is in it
     found = [row.id for row in named if cache.get(row, _FINGERPRINT) is not None]
-    return {"jsonl": lines, "sqlite": rows, "journal": [row.id for row in named], "cache": found}
+    names = [row.id for row in named]
+    asked = [name for name in names if begun_by is None or _by(begun_by, name)]
+    verdicts = {store: _verified(asked, kept) for store, kept in _verdict_stores(folder).items()}
+    return {"jsonl": lines, "sqlite": rows, "journal": names, "cache": found, **verdicts}
+
+
+def _by(number: int, name: str) -> bool:
+    return name.startswith(f"{number}-")
+
+
+def _verdict_stores(folder: Path) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from langchain_community.cache import SQLiteCache  # noqa: PLC0415  (warns when imported)
+    path = str(folder / "verdicts.db")
+    files = LocalFileStore(folder / "verdicts")
+    return {"verdicts (SQLite)": SQLiteCache(path), "verdicts (files)": files}
+
+
+def _verified(names: list[str], store: Any) -> list[str]:
+    """Give the names whose verdicts a store has, so that nobody is asked about them."""
+    reader = Reader()
+    for name in names:
+        cached(reader, store).invoke(task(name, documents=[name]))
+    asked = set(reader.asked)
+    return [name for name in names if name not in asked]

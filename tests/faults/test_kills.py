@@ -8,7 +8,11 @@ import pytest
 from killing import STORES, kill_often
 
 KILLS = 8
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.filterwarnings("ignore:The function `loads`"),  # which `SQLiteCache` calls
+    pytest.mark.filterwarnings("ignore:The default value of `allowed_objects`"),
+]
 
 
 def test_nothing_that_was_acknowledged_is_lost_by_kills_at_random_moments(
