@@ -1,8 +1,9 @@
-"""Turns: of checks that are begun at the same moment, one begins each time the event loop comes by.
+"""Turns: checks that are begun at the same moment begin one after the other, with time in between.
 
 Each step of a check takes a millisecond or less of the event loop, but hundreds that are due at
-once take it for as long as all of them together. Begun one after the other, with everything else
-that is due in between, they stay apart.
+once take it for as long as all of them together. A check has some dozens of steps: if the next one
+begins only when the event loop has come by that often, few steps are due at once. It takes no
+longer: a loop that is busy does the same work, and one that is idle comes by in no time.
 """
 
 import asyncio
@@ -10,6 +11,10 @@ import weakref
 from collections import deque
 
 __all__ = ["turn"]
+
+_ROUNDS = 32
+"""Of the event loop, from one beginning to the next. 500 checks with a chat model at once made it
+wait for 60 ms at the 99th percentile with 1 round, 22 with 4, 18 with 8, 12 with 16 and more."""
 
 
 async def turn() -> None:
@@ -33,17 +38,22 @@ class _Turns:
             self._waiting.append(mine)
             await mine
         else:
-            self._taken = True
-            loop.call_soon(self._next, loop)
+            self._begin(loop)
 
-    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
-        while self._waiting:
-            mine = self._waiting.popleft()
-            if not mine.done():  # else it was cancelled
-                mine.set_result(None)
-                loop.call_soon(self._next, loop)
-                return
-        self._taken = False
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._taken = True
+        loop.call_soon(self._next, loop, _ROUNDS)
+
+    def _next(self, loop: asyncio.AbstractEventLoop, rounds: int) -> None:
+        while self._waiting and self._waiting[0].done():  # it was cancelled
+            self._waiting.popleft()
+        if not self._waiting:
+            self._taken = False
+        elif rounds > 1:
+            loop.call_soon(self._next, loop, rounds - 1)
+        else:
+            self._waiting.popleft().set_result(None)
+            self._begin(loop)
 
 
 _TURNS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = weakref.WeakKeyDictionary()

@@ -145,10 +145,10 @@ def differing_value(claim_text: str, quote: str, *, before: str = "") -> Differe
 def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
     mine, theirs = find_quantities(pair.claim), find_quantities(pair.quote)
     unmatched = [q for q in mine if not any(_gives(pair, q, given) for given in theirs)]
-    free = [q for q in theirs if not any(_gives(pair, claimed, q) for claimed in mine)]
     agreement = pair.agreement(mine)
-    if agreement < _SAME_SUBJECT:
+    if not unmatched or agreement < _SAME_SUBJECT:
         return
+    free = _left_over(pair, mine, theirs)
     rest = [w for w in pair.claim_words if w.stem not in STOP_WORDS and not _inside(w, mine)]
     # A value and little else, all of which the quote says too: there is no other place for it.
     alone = not rest or (len(rest) <= _LITTLE_ELSE and agreement == 1 and len(mine) == 1)
@@ -163,6 +163,30 @@ def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
                 continue
             kind: DifferenceKind = "date" if claimed.kind == "date" else "quantity"
             yield context + agreement, pair.difference(kind, claimed, given, agreement)
+
+
+def _left_over(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> list[Quantity]:
+    """Give the quantities of the quote that no quantity of the claim stands for, one for one.
+
+    In "room 12 has 12 seats", the room of a claim about room 12 leaves the seats over.
+    """
+    around_mine = [_around(pair.claim_words, q) for q in mine]
+    around_theirs = [_around(pair.quote_words, q) for q in theirs]
+    likeness = {
+        (m, t): (
+            claimed.unit == given.unit,
+            _context(around_mine[m], around_theirs[t]),
+            -abs(m - t),
+        )
+        for m, claimed in enumerate(mine)
+        for t, given in enumerate(theirs)
+        if _gives(pair, claimed, given)
+    }
+    taken: dict[int, int] = {}
+    for m, t in sorted(likeness, key=lambda both: likeness[both], reverse=True):
+        if m not in taken and t not in taken.values():
+            taken[m] = t
+    return [given for t, given in enumerate(theirs) if t not in taken.values()]
 
 
 def _gives(pair: _Pair, claimed: Quantity, given: Quantity) -> bool:

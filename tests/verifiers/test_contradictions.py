@@ -45,6 +45,24 @@ def test_of_several_values_the_one_in_the_same_place_is_taken() -> None:
     assert found.evidence_value == "$0.3B"
 
 
+@pytest.mark.parametrize(
+    ("claim", "quote", "claimed"),
+    [
+        ("The level at station 3 was 1003 mm.", "The level at station 3 was 3 mm.", "1003 mm"),
+        ("Station 3 counted 1,003 visitors.", "Station 3 counted 3 visitors.", "1,003"),
+        ("Room 12 has 40 seats.", "Room 12 has 12 seats.", "40"),
+        ("Ann has 3 apples and Bob has 4.", "Ann has 3 apples and Bob has 3.", "4"),
+    ],
+)
+def test_a_value_that_the_claim_gives_elsewhere_is_not_given_twice(
+    claim: str, quote: str, claimed: str
+) -> None:
+    found = differing_value(claim, quote)
+    assert found is not None
+    assert found.claim_value == claimed
+    assert found.evidence_start == max(quote.rfind(" 3"), quote.rfind(" 12")) + 1
+
+
 def test_a_value_and_its_label_are_compared_wherever_the_quote_has_the_value() -> None:
     found = differing_value("Warranty: five years", "The product has a three-year warranty.")
     assert found is not None
