@@ -3,12 +3,14 @@
 import asyncio
 import gc
 import weakref
-from collections import Counter
+from itertools import pairwise
 
 from langchain_groundedness import GroundednessRunnable
 from langchain_groundedness._turns import _TURNS, turn
 from langchain_groundedness.testing import ScriptedVerifier
 
+STEPS = 30
+"""Of a check by a chat model, about."""
 ROW = {"answer": "Rome is in Italy.", "documents": ["Rome is in Italy."]}
 
 
@@ -29,17 +31,31 @@ async def rounds_of(count: int) -> list[int]:
     return began
 
 
-async def test_one_begins_in_each_pass_of_the_event_loop() -> None:
-    assert max(Counter(await asyncio.wait_for(rounds_of(20), 5)).values()) == 1
+async def test_each_begins_when_the_event_loop_has_come_by_for_the_steps_of_the_one_before() -> (
+    None
+):
+    began = await asyncio.wait_for(rounds_of(20), 5)
+    assert all(after - before >= STEPS for before, after in pairwise(began))
+
+
+async def test_who_comes_after_the_one_before_has_begun_does_not_wait() -> None:
+    for _ in range(3):
+        assert begins_at_once()
+        await asyncio.sleep(0)
 
 
 async def test_who_is_alone_does_not_wait() -> None:
-    task = turn()
+    assert begins_at_once()
+
+
+def begins_at_once() -> bool:
+    waiting = turn()
     try:
-        task.send(None)
+        waiting.send(None)
     except StopIteration:
-        return
-    raise AssertionError
+        return True
+    waiting.close()
+    return False
 
 
 async def test_they_begin_in_the_order_they_came_and_one_that_is_cancelled_holds_up_nobody() -> (
