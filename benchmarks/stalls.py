@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from resource import getpagesize
+from threading import get_ident
 from time import perf_counter, process_time, thread_time
 from typing import Any, Self
 
@@ -90,7 +91,11 @@ def longest_steps() -> Iterator[list[float]]:
         if taken > 1:
             steps.append(taken)
 
+    here = get_ident()
+
     def note(phase: str, _: Any) -> None:
+        if get_ident() != here:
+            return  # another thread's
         collecting[0] += thread_time() if phase == "stop" else -thread_time()
 
     Handle._run = timed  # type: ignore[assignment,method-assign]  # noqa: SLF001  (as above)

@@ -3,17 +3,24 @@
 Pure apart from the pipeline that binds the steps to their runnables.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable
 
 from langchain_groundedness._causes import cause
 from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
+from langchain_groundedness._input_schema import InputReader
 from langchain_groundedness._judging import judging, sentences_of
-from langchain_groundedness._steps import CheckState, Step, UnexpectedReplyError, replies_of
+from langchain_groundedness._steps import (
+    CheckState,
+    Step,
+    UnexpectedReplyError,
+    reading,
+    replies_of,
+)
 from langchain_groundedness.claims import ClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs import NO_DOCUMENTS, CheckInput, no_documents
@@ -66,7 +73,7 @@ class Check:
 
     def pipeline(
         self,
-        read: Callable[[Any], CheckInput],
+        read: InputReader,
         *,
         limit: AbstractAsyncContextManager[Any] | None = None,
     ) -> Runnable[Any, CheckState]:
@@ -79,9 +86,7 @@ class Check:
         Returns:
             The sequence, from any input to the final state.
         """
-        first: Runnable[Any, CheckState] = RunnableLambda(
-            lambda value: CheckState(source=read(value)), name="read_input"
-        )
+        first = reading(read)
         if self.single_pass is None:
             return first | self.extracting(limit=limit) | self.verifying(limit=limit)
         judge = first | judging(self, self.single_pass, limit=limit)
@@ -195,13 +200,13 @@ class Check:
         claims = self.within(state)
         if not claims or state.failure or not _has_text(state.source):
             return None
-        return _task(state, claims)
+        return state.task(claims)
 
     def with_verdicts(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
         """Match verdicts to claims; what a complete reply leaves out is unchecked."""
-        task = _task(state, self.within(state))
+        task = state.task(self.within(state))
         given = replies_of(ClaimVerdict, reply, source="verifier")
         answered = {verdict.claim.id for verdict in given}
         if not complete:
@@ -273,7 +278,7 @@ class Check:
             Claim(id=name, text=edited_claim(answer, known[name], edits))
             for name, edits in self._doubtful(state).items()
         ]
-        return _task(state, changed) if changed else None
+        return state.task(changed) if changed else None
 
     def _doubtful(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
         edits = state.corrected.edits if state.corrected else ()
@@ -376,15 +381,6 @@ class Check:
             labelled=labelled,
             **source.labels,
         )
-
-
-def _task(state: CheckState, claims: Sequence[Claim]) -> VerificationTask:
-    return VerificationTask(
-        claims=tuple(claims),
-        documents=state.source.documents,
-        question=state.source.question,
-        answer=state.source.answer,
-    )
 
 
 def _has_text(source: CheckInput) -> bool:

@@ -1,15 +1,18 @@
 """What a check accepts: the schema that LangChain shows, and what reads it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.runnables.config import run_in_executor
 from pydantic import BaseModel, Field
 
 from langchain_groundedness._labels import LABELS
+from langchain_groundedness._lanes import computed
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs import CheckInput, read_input
 
-__all__ = ["GroundednessInput", "reader"]
+__all__ = ["GroundednessInput", "InputReader", "reader"]
 
 
 class GroundednessInput(BaseModel):
@@ -25,9 +28,28 @@ class GroundednessInput(BaseModel):
     """These three are for the policy."""
 
 
+@dataclass(frozen=True)
+class InputReader:
+    """Reads the inputs of a check."""
+
+    context_extractor: Callable[[Any], Any] | None
+    given: Mapping[str, Any]
+
+    def __call__(self, value: Any) -> CheckInput:
+        """Read an input."""
+        source = read_input(value, context_extractor=self.context_extractor)
+        return read_input({**dict(source), **self.given}) if self.given else source
+
+    async def aread(self, value: Any) -> CheckInput:
+        """Read an input off the event loop; an extractor of the user's may wait for something."""
+        if self.context_extractor is not None:
+            return await run_in_executor(None, self, value)
+        return await computed(0, self, value)
+
+
 def reader(
     owner: str, context_extractor: Callable[[Any], Any] | None, given: Mapping[str, Any]
-) -> Callable[[Any], CheckInput]:
+) -> InputReader:
     """Make what reads the inputs of a check.
 
     Args:
@@ -48,8 +70,4 @@ def reader(
         )
         raise ConfigurationError(msg)
 
-    def read(value: Any) -> CheckInput:
-        source = read_input(value, context_extractor=context_extractor)
-        return read_input({**dict(source), **given}) if given else source
-
-    return read
+    return InputReader(context_extractor, given)

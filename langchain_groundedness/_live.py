@@ -4,7 +4,7 @@ Pure: it says which jobs can start, takes what they find out, and gives the chun
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_groundedness._check import Check
 from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._edits import apply_edits, tail_end, without_overlaps
+from langchain_groundedness._input_schema import InputReader
 from langchain_groundedness._statements import Sentence, StatementReader, sentence_claims
 from langchain_groundedness._steps import CheckState
 from langchain_groundedness._telemetry import Checking
@@ -71,7 +72,7 @@ class LiveCheck:
     def __init__(
         self,
         check: Check,
-        read: Callable[[Any], CheckInput],
+        read: InputReader,
         *,
         gather: bool = False,
         removes: bool = False,

@@ -1,7 +1,7 @@
 """Runs a check on one input, on many at once, or on pieces, under a config that counts its cost."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_groundedness._check import Check
 from langchain_groundedness._chunks import ChunkMaker
 from langchain_groundedness._events import EventStream
+from langchain_groundedness._input_schema import InputReader
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._live_drivers import arun_live, run_live
@@ -18,7 +19,6 @@ from langchain_groundedness._recording import Pending, Recorder
 from langchain_groundedness._steps import CheckState
 from langchain_groundedness._telemetry import Checking, checking
 from langchain_groundedness._usage import UsageCounter, counted
-from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
 
 __all__ = ["Runs", "arun_pieces", "run_pieces"]
@@ -27,7 +27,7 @@ __all__ = ["Runs", "arun_pieces", "run_pieces"]
 class Runs:
     """One check with one way to read inputs."""
 
-    def __init__(self, check: Check, read: Callable[[Any], CheckInput], recorder: Recorder) -> None:
+    def __init__(self, check: Check, read: InputReader, recorder: Recorder) -> None:
         """Bind the three.
 
         Args:

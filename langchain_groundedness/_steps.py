@@ -13,16 +13,17 @@ from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import override
 
+from langchain_groundedness._input_schema import InputReader
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._telemetry import aside, caught, step
 from langchain_groundedness.exceptions import VerificationError
 from langchain_groundedness.inputs import CheckInput
-from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer
+from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer, VerificationTask
 
-__all__ = ["Absorb", "CheckState", "Step", "UnexpectedReplyError", "replies_of"]
+__all__ = ["Absorb", "CheckState", "Step", "UnexpectedReplyError", "reading", "replies_of"]
 
 _Reply = TypeVar("_Reply")
 
@@ -42,6 +43,16 @@ class CheckState:
     corrected: CorrectedAnswer | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds that steps have waited for what they asked, by their names, if not streamed."""
+
+    def task(self, claims: Sequence[Claim]) -> VerificationTask:
+        """Ask for verdicts on claims."""
+        source = self.source
+        return VerificationTask(
+            claims=tuple(claims),
+            documents=source.documents,
+            question=source.question,
+            answer=source.answer,
+        )
 
 
 class Absorb(Protocol):
@@ -85,6 +96,25 @@ def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, 
         msg = f"the {source} gave {given} where a list of {kind.__name__} is needed"
         raise UnexpectedReplyError(msg)
     return tuple(items)
+
+
+def reading(read: InputReader) -> Runnable[Any, CheckState]:
+    """Make the step that every check begins with.
+
+    Args:
+        read: What reads the inputs.
+
+    Returns:
+        The step, from any input to a state.
+    """
+
+    def begun(value: Any) -> CheckState:
+        return CheckState(source=read(value))
+
+    async def abegun(value: Any) -> CheckState:
+        return CheckState(source=await read.aread(value))
+
+    return RunnableLambda(begun, abegun, name="read_input")
 
 
 class Step(Runnable[CheckState, CheckState]):

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from langchain_groundedness._checkable import may_be_skipped
 from langchain_groundedness._flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._lanes import computed
 from langchain_groundedness._learnt import kept
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._patience import PATIENCE, Seconds
@@ -77,9 +78,17 @@ class SentenceClaimExtractor(
     ) -> list[Claim]:
         return self._call_with_config(self._extract, input, config)
 
+    @override
+    async def ainvoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
+    ) -> list[Claim]:
+        return await self._acall_with_config(self._aextract, input, config)
+
     def _extract(self, task: ExtractionTask | str) -> list[Claim]:
-        answer = task if isinstance(task, str) else task.answer
-        return sentence_claims(answer, split_compound=self.split_compound)
+        return sentence_claims(_answer(task), split_compound=self.split_compound)
+
+    async def _aextract(self, task: ExtractionTask | str) -> list[Claim]:
+        return await computed(len(_answer(task)), self._extract, task)
 
 
 class ExtractionExample(BaseModel):
@@ -171,8 +180,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         config: RunnableConfig,
     ) -> list[Claim]:
         child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        size = len(task if isinstance(task, str) else task.answer)
-        return await adrive(self._flow(task), child, size=size)
+        return await adrive(self._flow(task), child, size=len(_answer(task)))
 
     def _flow(self, task: ExtractionTask | str) -> Flow[list[Claim]]:
         task = ExtractionTask(answer=task) if isinstance(task, str) else task
@@ -214,6 +222,10 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
                 AIMessage(_as_lines(example)),
             )
         ]
+
+
+def _answer(task: ExtractionTask | str) -> str:
+    return task if isinstance(task, str) else task.answer
 
 
 def _sentences(answer: str) -> list[Claim]:

@@ -8,7 +8,6 @@ from typing import Any, Self, TypeAlias
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, SkipValidation, field_validator, model_validator
 from typing_extensions import override
 
@@ -22,6 +21,7 @@ from langchain_groundedness._edits import (
     without_overlaps,
 )
 from langchain_groundedness._flow import Flow, ModelCall, adrive, drive
+from langchain_groundedness._lanes import computed
 from langchain_groundedness._options import CheckedOptions
 from langchain_groundedness._patience import PATIENCE, Seconds
 from langchain_groundedness._replies import numbered_line, numbered_lines
@@ -136,7 +136,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> CorrectedAnswer:
-        found = await run_in_executor(None, self._found, task)
+        found = await computed(len(task.answer), self._found, task)
         return await adrive(self._flow(task, found), config)
 
     def _found(self, task: CorrectionTask) -> _Found:

@@ -13,7 +13,7 @@ from typing_extensions import override
 from langchain_groundedness._assembled import assembled, refuse_clashes
 from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
-from langchain_groundedness._input_schema import GroundednessInput, reader
+from langchain_groundedness._input_schema import GroundednessInput, InputReader, reader
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._live import LiveCheck
 from langchain_groundedness._options import AnyRunnable, OptionsAlone
@@ -23,7 +23,6 @@ from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
 from langchain_groundedness._transform import atransformed, transformed
 from langchain_groundedness._turns import turn
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.types import (
@@ -288,7 +287,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         reader = self._reader(**given)
         return LiveCheck(self.check, reader, gather=gather, removes=removes, whole=whole)
 
-    def _reader(self, **given: Any) -> Callable[[Any], CheckInput]:
+    def _reader(self, **given: Any) -> InputReader:
         return reader(type(self).__name__, self.context_extractor, given)
 
     @property

@@ -1,7 +1,7 @@
 """The embedded verifier: judges claims on the CPU, without a network, a key or a language model."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +18,7 @@ from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._judgement import VERIFIER, Case, conclude, examine
 from langchain_groundedness.verifiers._pooled import Found, Judging, PooledVerifier
 from langchain_groundedness.verifiers._rarity import rarity
+from langchain_groundedness.verifiers._room import room
 from langchain_groundedness.verifiers._shared_runs import shared_runs
 from langchain_groundedness.verifiers._support_model import SupportModel, support_model
 
@@ -71,6 +72,14 @@ class EmbeddedVerifier(PooledVerifier):
         support_model()
         rarity()
         encoder(self.threads)
+
+    @override
+    async def _afound(
+        self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
+    ) -> AsyncIterator[Found]:
+        async with room():
+            async for found in super()._afound(tasks, configs):
+                yield found
 
     @override
     def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
