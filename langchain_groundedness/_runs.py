@@ -18,6 +18,7 @@ from langchain_groundedness._live_drivers import arun_live, run_live
 from langchain_groundedness._recording import Pending, Recorder
 from langchain_groundedness._steps import CheckState
 from langchain_groundedness._telemetry import Checking, checking
+from langchain_groundedness._turns import turn
 from langchain_groundedness._usage import UsageCounter, counted
 from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
 
@@ -193,6 +194,7 @@ async def arun_pieces(
 async def _outcome(
     pipeline: Runnable[Any, CheckState], value: Any, config: RunnableConfig
 ) -> CheckState | Exception:
+    await turn()
     try:
         return await pipeline.ainvoke(value, config)
     except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)

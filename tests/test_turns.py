@@ -4,6 +4,10 @@ import asyncio
 import gc
 import weakref
 from itertools import pairwise
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackHandler
+from typing_extensions import override
 
 from langchain_groundedness import GroundednessRunnable
 from langchain_groundedness._turns import _TURNS, turn
@@ -16,19 +20,27 @@ ROW = {"answer": "Rome is in Italy.", "documents": ["Rome is in Italy."]}
 
 async def rounds_of(count: int) -> list[int]:
     """Begin as many at once; give the pass of the event loop that each began in."""
-    now, began = [0], []
-
-    def passing() -> None:
-        now[0] += 1
-        asyncio.get_running_loop().call_soon(passing)
+    began: list[int] = []
+    now = passes()
 
     async def begin() -> None:
         await turn()
         began.append(now[0])
 
-    passing()
     await asyncio.gather(*(begin() for _ in range(count)))
     return began
+
+
+def passes() -> list[int]:
+    """Count the passes of the event loop from now on."""
+    now = [0]
+
+    def passing() -> None:
+        now[0] += 1
+        asyncio.get_running_loop().call_soon(passing)
+
+    passing()
+    return now
 
 
 async def test_each_begins_when_the_event_loop_has_come_by_for_the_steps_of_the_one_before() -> (
@@ -79,6 +91,24 @@ async def test_checks_that_are_begun_at_once_all_end() -> None:
     checker = GroundednessRunnable(verifier=ScriptedVerifier(lambda _: "supported"))
     results = await asyncio.gather(*(checker.ainvoke(ROW) for _ in range(30)))
     assert {result.verdict for result in results} == {"grounded"}
+
+
+class Begun(AsyncCallbackHandler):
+    def __init__(self) -> None:
+        self.passes, self.began = passes(), list[int]()
+
+    @override
+    async def on_chain_start(self, *_: Any, name: str | None = None, **__: Any) -> None:
+        if name == "read_input":
+            self.began.append(self.passes[0])
+
+
+async def test_the_answers_of_a_batch_begin_one_after_the_other_too() -> None:
+    checker, begun = GroundednessRunnable(verifier=ScriptedVerifier(lambda _: "supported")), Begun()
+    results = await checker.abatch([ROW] * 12, {"callbacks": [begun]})
+    assert {result.verdict for result in results} == {"grounded"}
+    assert len(begun.began) == 12
+    assert all(after - before >= STEPS for before, after in pairwise(sorted(begun.began)))
 
 
 def test_nothing_is_kept_of_an_event_loop_that_has_ended() -> None:
