@@ -79,6 +79,18 @@ _BEFORE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _BEHIND = re.compile(r"\+(?!\w)|\ (?:or|and)\ (?:more|over|above)\b", re.IGNORECASE)
+_WORD_BEFORE = re.compile(r"\b([a-z]+) $")
+_BEFORE_YEARS = frozenset(
+    """
+    in since by from until till during the a an his her its their our my this that last next each
+    every to and or than for on at year years circa after before between early late mid as per
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+_COUNTED = re.compile(
+    r" (?!(?:was|is|has|as|its|his|this|does|us|across|always|perhaps|thus|plus|less|versus)\b)"
+    r"(?:[a-z]{2,}s|people|men|women|children|feet)\b"
+)
+"""What is counted is a plural; a year stands behind other words, or at the beginning."""
 _LARGEST = 1e250
 """Beyond it, products with a magnitude would no longer be finite."""
 _DIGITS = 300
@@ -201,7 +213,7 @@ def _read_number(match: re.Match[str]) -> Quantity | None:
         after = "%"
     currency = CURRENCIES.get((group["cur"] or "").lower()) or CURRENCIES.get(after, "")
     bare = not (currency or after or group["mag"] or group["sign"] or group["worded"])
-    if bare and re.fullmatch(_YEAR, group["digits"] or ""):
+    if bare and re.fullmatch(_YEAR, group["digits"] or "") and not _counts(match):
         return Quantity(start, end, "date", 0.0, date=(int(value), None, None))
     unit, scale = UNITS.get(after, ("", 1.0))
     if group["sign"]:
@@ -214,6 +226,18 @@ def _read_number(match: re.Match[str]) -> Quantity | None:
         currency or unit,
         step * factor * scale / 2 if factor != 1 or step < 1 else 0.0,
         scale=scale,
+    )
+
+
+def _counts(match: re.Match[str]) -> bool:
+    """Tell whether what might be a year says how many there are: "it has 1800 seats"."""
+    before = _WORD_BEFORE.search(
+        match.string[max(0, match.start() - _LONGEST_BOUND) : match.start()]
+    )
+    return (
+        before is not None
+        and before.group(1) not in _BEFORE_YEARS
+        and _COUNTED.match(match.string, match.end()) is not None
     )
 
 

@@ -18,6 +18,8 @@ from langchain_groundedness.words import find_words, stem
         ("2. Revenue was $2.4B [1].", "Revenue was $2.1B.", "quantity", "$2.4B", "$2.1B"),
         ("Sales rose 12% in May.", "In May sales rose 9 percent.", "quantity", "12%", "9 percent"),
         ("$2.4B", "Revenue was $2.1B.", "quantity", "$2.4B", "$2.1B"),
+        ("It counted 1990 visitors.", "It counted 2,500 visitors.", "quantity", "1990", "2,500"),
+        ("The pump gave 1500 litres.", "The pump gave 3500 litres.", "quantity", "1500", "3500"),
         ("The bridge opened in 1932.", "The bridge opened in 1931.", "date", "1932", "1931"),
         (
             "Python was created by George Lucas.",

@@ -84,6 +84,31 @@ def test_different_quantities_are_different(claimed: str, given_as: str) -> None
     assert not comparable(one, other) or not same_quantity(one, other)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["It counted 1990 visitors", "It has 1800 seats", "a crowd of 1500 people", "about 1200 tons"],
+)
+def test_four_digits_before_what_is_counted_are_a_number(text: str) -> None:
+    (quantity,) = find_quantities(text)
+    assert quantity.kind == "number"
+    assert same_quantity(quantity, find_quantities("in 1990, 1800, 1500 and 1200")[0]) == (
+        "1990" in text
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It opened in 1990 across town", "the 1990 elections", "In 1990 visitors came", "1990",
+        "By 1990 sales had fallen", "1990 was a good year", "its 1990 films", "since 1990 as well",
+        "compared to 1990 levels", "Summer 1990 sees more", "1990 brings rain", "(1990) songs",
+    ],
+)  # fmt: skip
+def test_four_digits_elsewhere_are_a_year(text: str) -> None:
+    (quantity,) = find_quantities(text)
+    assert quantity.date == (1990, None, None)
+
+
 @pytest.mark.parametrize("text", ["Q3", "B737", "May I go?", "one of them", "x2"])
 def test_codes_and_lookalikes_are_no_quantities(text: str) -> None:
     assert find_quantities(text) == []
