@@ -171,6 +171,11 @@ def checks(
     return begin
 
 
+def burst(make: Callable[[], GroundednessRunnable]) -> Any:
+    """Begin a scenario of 500 `ainvoke` at once."""
+    return checks(make, 5, 70, prepared=500)
+
+
 def streamed(make: Callable[[], GroundednessRunnable], sentences: int, pause: float = 0.0) -> Any:
     """Begin a scenario of guarded streams; every tenth is left in the middle."""
 
@@ -345,13 +350,7 @@ _ALL = (
     Scenario("handler", "chains, sync handler", 10_000, 8, watched("sync", judged), flat=True),
     Scenario("async_handler", "chains, async one", 10_000, 8, watched("async", judged), flat=True),
     Scenario("500_embedded", "at once, embedded", 500, 500, checks(embedded, 5, 70, prepared=500)),
-    Scenario(
-        "500_model",
-        "at once, a model of 0.2 s",
-        500,
-        500,
-        checks(_slowly_judged, 5, 70, prepared=500),
-    ),
+    Scenario("500_model", "at once, a model of 0.2 s", 500, 500, burst(_slowly_judged)),
     Scenario("64_streams", "at once, 25 tokens/s", 64, 64, streamed(embedded, 30, 0.04)),
     Scenario("64_streams_model", "the same", 64, 64, streamed(_slowly_judged, 30, 0.04)),
     Scenario("10mb_prose", "10 MB of prose, embedded", 2, 1, one_document(prose, embedded)),

@@ -28,6 +28,9 @@ class GroundednessInput(BaseModel):
     """These three are for the policy."""
 
 
+_PLAIN = (dict, str, BaseModel)
+
+
 @dataclass(frozen=True)
 class InputReader:
     """Reads the inputs of a check."""
@@ -41,8 +44,8 @@ class InputReader:
         return read_input({**dict(source), **self.given}) if self.given else source
 
     async def aread(self, value: Any) -> CheckInput:
-        """Read an input off the event loop; an extractor of the user's may wait for something."""
-        if self.context_extractor is not None:
+        """Read an input off the event loop; what is not ours may wait for something."""
+        if self.context_extractor is not None or not isinstance(value, _PLAIN):
             return await run_in_executor(None, self, value)
         return await computed(0, self, value)
 

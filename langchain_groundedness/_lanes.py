@@ -55,7 +55,7 @@ async def computed(
     Raises:
         GroundednessError: Python shuts down, when no thread can be started any more.
     """
-    work = partial(copy_context().run, partial(function, *args, **kwargs))
+    work = partial(copy_context().run, _called, partial(function, *args, **kwargs))
     try:
         future = _LANES.of(size).submit(work)
     except RuntimeError as exc:
@@ -65,6 +65,13 @@ async def computed(
         )
         raise GroundednessError(msg) from exc
     return await asyncio.wrap_future(future)
+
+
+def _called(function: Callable[[], _T]) -> _T:
+    try:
+        return function()
+    except StopIteration as exc:  # which no future can hold: whoever waits for it would for ever
+        raise RuntimeError(*exc.args) from exc
 
 
 class _Lanes:

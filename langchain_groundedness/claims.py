@@ -82,6 +82,8 @@ class SentenceClaimExtractor(
     async def ainvoke(
         self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
     ) -> list[Claim]:
+        if type(self).invoke is not SentenceClaimExtractor.invoke:
+            return await super().ainvoke(input, config)  # which asks the subclass
         return await self._acall_with_config(self._aextract, input, config)
 
     def _extract(self, task: ExtractionTask | str) -> list[Claim]:

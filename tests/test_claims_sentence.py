@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from langchain_groundedness.claims import SentenceClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.types import ExtractionTask
+from langchain_groundedness.types import Claim, ExtractionTask
 
 
 def texts(answer: str) -> list[str]:
@@ -355,3 +355,13 @@ def test_a_title_is_no_claim(title: str) -> None:
         assert [c.text for c in SentenceClaimExtractor().invoke(f"{heading}Costs fell.")] == [
             "Costs fell."
         ]
+
+
+async def test_a_subclass_that_has_its_own_invoke_is_asked_by_ainvoke_too() -> None:
+    class First(SentenceClaimExtractor):
+        def invoke(self, *args: Any, **kwargs: Any) -> list[Claim]:
+            return super().invoke(*args, **kwargs)[:1]
+
+    answer = "Rome is in Italy. Oslo is in Norway."
+    assert await First().ainvoke(answer) == First().invoke(answer)
+    assert len(await SentenceClaimExtractor().ainvoke(answer)) == 2

@@ -81,3 +81,8 @@ def test_a_forked_child_checks_though_its_parent_did_before() -> None:
 
 def test_the_size_of_documents_is_that_of_their_texts() -> None:
     assert size_of([Document("ab"), Document("c")]) == 3
+
+
+async def test_an_iterator_that_has_ended_is_an_error_and_not_a_wait_for_ever() -> None:
+    with pytest.raises(RuntimeError):
+        await asyncio.wait_for(computed(0, next, iter(())), 5)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import time
 import weakref
 from itertools import pairwise
 from typing import Any
@@ -54,6 +55,18 @@ async def test_who_comes_after_the_one_before_has_begun_does_not_wait() -> None:
     for _ in range(3):
         assert begins_at_once()
         await asyncio.sleep(0)
+
+
+async def test_what_else_keeps_the_event_loop_busy_delays_nobody_for_long() -> None:
+    async def busy() -> None:
+        while True:
+            asyncio.get_running_loop().call_soon(time.sleep, 0.005)
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(busy())
+    began = await asyncio.wait_for(rounds_of(10), 30)
+    other.cancel()
+    assert all(after - before < STEPS for before, after in pairwise(began))
 
 
 async def test_who_is_alone_does_not_wait() -> None:

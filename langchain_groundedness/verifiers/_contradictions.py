@@ -144,18 +144,25 @@ def differing_value(claim_text: str, quote: str, *, before: str = "") -> Differe
 
 def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
     mine, theirs = find_quantities(pair.claim), find_quantities(pair.quote)
-    unmatched = [q for q in mine if not any(_gives(pair, q, given) for given in theirs)]
     agreement = pair.agreement(mine)
-    if not unmatched or agreement < _SAME_SUBJECT:
+    if agreement < _SAME_SUBJECT:
         return
-    free = _left_over(pair, mine, theirs)
+    giving = _giving(pair, mine, theirs)
+    given_mine, giving_theirs = {m for m, _ in giving}, {t for _, t in giving}
+    unmatched = [claimed for m, claimed in enumerate(mine) if m not in given_mine]
+    if not unmatched:
+        return
     rest = [w for w in pair.claim_words if w.stem not in STOP_WORDS and not _inside(w, mine)]
     # A value and little else, all of which the quote says too: there is no other place for it.
     alone = not rest or (len(rest) <= _LITTLE_ELSE and agreement == 1 and len(mine) == 1)
-    around_free = [_around(pair.quote_words, given) for given in free]
+    around_theirs = [_around(pair.quote_words, given) for given in theirs]
+    spare = _spare(pair, mine, theirs, giving)
     for claimed in unmatched:
         around = _around(pair.claim_words, claimed)
-        for given, around_given in zip(free, around_free, strict=True):
+        for t, (given, around_given) in enumerate(zip(theirs, around_theirs, strict=True)):
+            repeats = t in spare and around[1][:1] == around_given[1][:1]
+            if t in giving_theirs and not repeats:
+                continue
             context = _context(around, around_given)
             if _agree(pair, claimed, given) or not comparable(claimed, given):
                 continue
@@ -165,32 +172,53 @@ def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
             yield context + agreement, pair.difference(kind, claimed, given, agreement)
 
 
-def _left_over(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> list[Quantity]:
-    """Give the quantities of the quote that no quantity of the claim stands for, one for one.
+_Places: TypeAlias = tuple[int, int]
+"""Of a quantity in the claim, and of one in the quote."""
+
+
+def _giving(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> set[_Places]:
+    """Tell which quantity of the claim is given by which of the quote.
+
+    A number without a unit is the one before a unit only where its side names no such unit, as in
+    a table: "section 3 lasts 5 years" does not give three years.
+    """
+    units_mine, units_theirs = {q.unit for q in mine}, {q.unit for q in theirs}
+    return {
+        (m, t)
+        for m, claimed in enumerate(mine)
+        for t, given in enumerate(theirs)
+        if gives(pair.claim, claimed, pair.quote, given)
+        and (
+            claimed.unit == given.unit
+            or not (claimed.unit in units_theirs if claimed.unit else given.unit in units_mine)
+        )
+    }
+
+
+def _spare(
+    pair: _Pair, mine: list[Quantity], theirs: list[Quantity], giving: set[_Places]
+) -> set[int]:
+    """Give the numbers of the quote that repeat what another one of it gives already.
 
     In "room 12 has 12 seats", the room of a claim about room 12 leaves the seats over.
     """
-    around_mine = [_around(pair.claim_words, q) for q in mine]
-    around_theirs = [_around(pair.quote_words, q) for q in theirs]
+    if len(theirs) == 1:
+        return set()
     likeness = {
         (m, t): (
-            claimed.unit == given.unit,
-            _context(around_mine[m], around_theirs[t]),
+            mine[m].unit == theirs[t].unit,
+            _context(_around(pair.claim_words, mine[m]), _around(pair.quote_words, theirs[t])),
             -abs(m - t),
         )
-        for m, claimed in enumerate(mine)
-        for t, given in enumerate(theirs)
-        if _gives(pair, claimed, given)
+        for m, t in giving
+        if theirs[t].kind == "number"
     }
-    taken: dict[int, int] = {}
-    for m, t in sorted(likeness, key=lambda both: likeness[both], reverse=True):
-        if m not in taken and t not in taken.values():
-            taken[m] = t
-    return [given for t, given in enumerate(theirs) if t not in taken.values()]
-
-
-def _gives(pair: _Pair, claimed: Quantity, given: Quantity) -> bool:
-    return gives(pair.claim, claimed, pair.quote, given)
+    placed, taken = set[int](), set[int]()
+    for m, t in sorted(likeness, key=lambda both: (likeness[both], both), reverse=True):
+        if m not in placed and t not in taken:
+            placed.add(m)
+            taken.add(t)
+    return {t for _, t in likeness} - taken
 
 
 def _agree(pair: _Pair, claimed: Quantity, given: Quantity) -> bool:

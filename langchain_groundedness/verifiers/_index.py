@@ -167,7 +167,7 @@ class EvidenceIndex:
             year, month, day = claimed.date
             near = np.ones(len(years), dtype=bool) if year is None else abs(years - year) < 10  # noqa: PLR2004
             if year is not None and month is None and day is None:
-                near |= numbers == year
+                near |= written == year
         else:
             plain = claimed.as_written
             near = _within(claimed, numbers) | _within(plain, written) | (years == plain.value)

@@ -41,15 +41,17 @@ class Quantity(NamedTuple):
     """What the text says of the number, if not that it is exact: "more than", "at least", …"""
     scale: float = 1.0
     """Base units in the unit that was written (0.001 for mm): 1 for a number without one."""
+    written: float = 0.0
+    """The number before its unit, if that is no base unit."""
+    may_count: bool = False
+    """Whether what reads as a year may say how many there are: "it has 1800 seats"."""
 
     @property
     def as_written(self) -> Self:
         """The number as it stands before its unit, to compare with one that names no unit."""
         if self.scale == 1:
             return self
-        return self._replace(
-            value=self.value / self.scale, precision=self.precision / self.scale, scale=1.0
-        )
+        return self._replace(value=self.written, precision=self.precision / self.scale, scale=1.0)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -90,7 +92,7 @@ _COUNTED = re.compile(
     r" (?!(?:was|is|has|as|its|his|this|does|us|across|always|perhaps|thus|plus|less|versus)\b)"
     r"(?:[a-z]{2,}s|people|men|women|children|feet)\b"
 )
-"""What is counted is a plural; a year stands behind other words, or at the beginning."""
+"""What is counted is a plural; these words, and the beginning, stand before a year."""
 _LARGEST = 1e250
 """Beyond it, products with a magnitude would no longer be finite."""
 _DIGITS = 300
@@ -213,8 +215,9 @@ def _read_number(match: re.Match[str]) -> Quantity | None:
         after = "%"
     currency = CURRENCIES.get((group["cur"] or "").lower()) or CURRENCIES.get(after, "")
     bare = not (currency or after or group["mag"] or group["sign"] or group["worded"])
-    if bare and re.fullmatch(_YEAR, group["digits"] or "") and not _counts(match):
-        return Quantity(start, end, "date", 0.0, date=(int(value), None, None))
+    if bare and re.fullmatch(_YEAR, group["digits"] or ""):
+        year = (int(value), None, None)
+        return Quantity(start, end, "date", 0.0, date=year, may_count=_may_count(match))
     unit, scale = UNITS.get(after, ("", 1.0))
     if group["sign"]:
         value = -value
@@ -226,11 +229,11 @@ def _read_number(match: re.Match[str]) -> Quantity | None:
         currency or unit,
         step * factor * scale / 2 if factor != 1 or step < 1 else 0.0,
         scale=scale,
+        written=value * factor,
     )
 
 
-def _counts(match: re.Match[str]) -> bool:
-    """Tell whether what might be a year says how many there are: "it has 1800 seats"."""
+def _may_count(match: re.Match[str]) -> bool:
     before = _WORD_BEFORE.search(
         match.string[max(0, match.start() - _LONGEST_BOUND) : match.start()]
     )
@@ -261,11 +264,12 @@ def comparable(one: Quantity, other: Quantity) -> bool:
         other: Another.
 
     Returns:
-        True for two dates that share a known part, two amounts of money, or two numbers of the
-        same or no unit.
+        True for two dates that share a known part, two amounts of money, two numbers of the
+        same or no unit, or a number without a unit and a year that may be one.
     """
     if one.kind != other.kind:
-        return False
+        year, number = (one, other) if one.kind == "date" else (other, one)
+        return year.may_count and number.kind == "number" and not number.unit
     if one.kind == "date":
         both = [a is not None and b is not None for a, b in zip(one.date, other.date, strict=True)]
         return any(both)

@@ -1,7 +1,7 @@
 """The embedded verifier: judges claims on the CPU, without a network, a key or a language model."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -74,12 +74,11 @@ class EmbeddedVerifier(PooledVerifier):
         encoder(self.threads)
 
     @override
-    async def _afound(
-        self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
-    ) -> AsyncIterator[Found]:
-        async with room():
-            async for found in super()._afound(tasks, configs):
-                yield found
+    async def _ajudge_all(
+        self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
+    ) -> list[list[ClaimVerdict]]:
+        async with room():  # streams do not enter: who reads one may pause as long as he likes
+            return await super()._ajudge_all(tasks, config)
 
     @override
     def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:

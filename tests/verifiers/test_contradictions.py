@@ -18,8 +18,8 @@ from langchain_groundedness.words import find_words, stem
         ("2. Revenue was $2.4B [1].", "Revenue was $2.1B.", "quantity", "$2.4B", "$2.1B"),
         ("Sales rose 12% in May.", "In May sales rose 9 percent.", "quantity", "12%", "9 percent"),
         ("$2.4B", "Revenue was $2.1B.", "quantity", "$2.4B", "$2.1B"),
-        ("It counted 1990 visitors.", "It counted 2,500 visitors.", "quantity", "1990", "2,500"),
-        ("The pump gave 1500 litres.", "The pump gave 3500 litres.", "quantity", "1500", "3500"),
+        ("It counted 1990 visitors.", "It counted 2,500 visitors.", "date", "1990", "2,500"),
+        ("The pump gave 1500 litres.", "The pump gave 3500 litres.", "date", "1500", "3500"),
         ("The bridge opened in 1932.", "The bridge opened in 1931.", "date", "1932", "1931"),
         (
             "Python was created by George Lucas.",
@@ -45,6 +45,51 @@ def test_of_several_values_the_one_in_the_same_place_is_taken() -> None:
     found = differing_value("Net profit was $0.4B.", quote)
     assert found is not None
     assert found.evidence_value == "$0.3B"
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote", "claimed", "given_as"),
+    [
+        ("The warranty lasts 3 years.", "The warranty of section 3 lasts 5 years.", "3", "5"),
+        ("The trail is 7 km long.", "Trail 7 is 9 km long.", "7", "9"),
+        ("The film runs 90 minutes.", "Film 90 of the series runs 120 minutes.", "90", "120"),
+        ("Stage 4 is 12 km long.", "Stage 12 is 18 km long and stage 4 is 15 km long.", "12", "15"),
+        ("Section 3 lasts 5 years.", "The warranty of section 3 lasts 3 years.", "5", "3"),
+    ],
+)
+def test_a_bare_number_does_not_give_a_value_whose_unit_stands_in_the_quote(
+    claim: str, quote: str, claimed: str, given_as: str
+) -> None:
+    found = differing_value(claim, quote)
+    assert found is not None
+    assert (found.claim_value.split()[0], found.evidence_value.split()[0]) == (claimed, given_as)
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote"),
+    [
+        ("The part measures 1001 mm.", "part | measures | 1001"),
+        ("The plant opened in 2019 and closed in 2021.", "It opened in 2019, in 2019 it grew."),
+        ("The house has 12 rooms and 3 floors.", "The house has 12 rooms, and 12 guests can stay."),
+        ("Sales grew 5% in 2019 and 2021.", "Sales grew 5% in 2019, margins grew 3% in 2019."),
+    ],
+)
+def test_a_value_that_is_repeated_is_not_held_against_another_one(claim: str, quote: str) -> None:
+    assert differing_value(claim, quote) is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote"),
+    [
+        ("Emissions were cut to 20% below 2005 levels.", "They were cut to 20% below 1990 levels."),
+        ("Output exceeded 1990 levels.", "Output exceeded 2005 levels."),
+        ("Fiscal 2019 sales were strong.", "Fiscal 2018 sales were strong."),
+    ],
+)
+def test_years_before_what_could_be_counted_are_compared_as_years(claim: str, quote: str) -> None:
+    found = differing_value(claim, quote)
+    assert found is not None
+    assert found.kind == "date"
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_a_batch_is_read_in_one_round_and_what_repeats_once(encoder: Counting) -
     assert len(pairs) == len(set(pairs))
 
 
-async def test_64_answers_checked_at_once_share_rounds_and_leave_the_event_loop_free(
+async def test_32_answers_checked_at_once_share_rounds_and_leave_the_event_loop_free(
     encoder: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs, everyone_asked = SharedRuns(1), asyncio.Event()
@@ -134,20 +134,20 @@ async def test_64_answers_checked_at_once_share_rounds_and_leave_the_event_loop_
     class Watched:
         def submit(self, pairs: list[Pair]) -> Future[Floats]:
             asked.append(runs.submit(pairs))
-            if len(asked) == 64:
+            if len(asked) == 32:
                 everyone_asked.set()
             return asked[-1]
 
     monkeypatch.setattr(embedded, "shared_runs", lambda _: Watched())
     encoder.may_go_on.clear()
     verifier = EmbeddedVerifier()
-    tasks = [task([f"The archive keeps {n} treaties of Oslo."]) for n in range(64)]
+    tasks = [task([f"The archive keeps {n} treaties of Oslo."]) for n in range(32)]
     checks = [asyncio.create_task(verifier.ainvoke(each)) for each in tasks]
     await everyone_asked.wait()
     encoder.may_go_on.set()
     verdicts = await asyncio.gather(*checks)
-    assert [len(each) for each in verdicts] == [1] * 64
-    assert sum(map(len, encoder.rounds)) == 64
+    assert [len(each) for each in verdicts] == [1] * 32
+    assert sum(map(len, encoder.rounds)) == 32
     assert len(encoder.rounds) <= 2
 
 

@@ -1,8 +1,9 @@
 """Only so many answers are examined at a time; none is lost, and who leaves makes room."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import Any
 
 from langchain_core.documents import Document
@@ -11,6 +12,7 @@ from typing_extensions import override
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verifiers import EmbeddedVerifier
 from langchain_groundedness.verifiers._pooled import Judging
+from langchain_groundedness.verifiers._room import room
 
 AT_MOST = 32
 MANY = 80
@@ -46,19 +48,39 @@ async def test_many_at_once_are_examined_some_at_a_time_and_all_are_judged() -> 
     assert [v.verdict for verdicts in found for v in verdicts] == ["supported"] * 2 * MANY
 
 
-async def test_streams_that_are_left_and_checks_that_are_cancelled_make_room() -> None:
-    async def left(number: int) -> None:
-        stream: Any = Counting().astream(task(number))
-        async with aclosing(stream):
-            async for _ in stream:
-                break
-
+async def test_checks_that_are_cancelled_make_room() -> None:
     cancelled = [asyncio.create_task(Counting().ainvoke(task(n))) for n in range(MANY)]
     await asyncio.sleep(0)
     for each in cancelled[::2]:
         each.cancel()
-    await asyncio.gather(*cancelled, *map(left, range(MANY)), return_exceptions=True)
+    await asyncio.gather(*cancelled, return_exceptions=True)
     found = await asyncio.wait_for(
         asyncio.gather(*(Counting().ainvoke(task(number)) for number in range(MANY))), 50
     )
     assert {v.verdict for verdicts in found for v in verdicts} == {"supported"}
+
+
+async def test_streams_that_pause_hold_nobody_up() -> None:
+    paused: list[Any] = [EmbeddedVerifier().astream(task(number)) for number in range(AT_MOST)]
+    for each in paused:
+        await anext(each)
+    (verdict, _) = await asyncio.wait_for(EmbeddedVerifier().ainvoke(task(0)), 50)
+    assert verdict.verdict == "supported"
+    for each in paused:
+        await each.aclose()
+
+
+def test_nothing_is_kept_of_an_event_loop_that_has_ended() -> None:
+    async def crowd() -> None:
+        async def enter() -> None:
+            async with room():
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(enter() for _ in range(MANY)))
+
+    with asyncio.Runner() as runner:
+        runner.run(crowd())
+        loop = weakref.ref(runner.get_loop())
+    del runner
+    gc.collect()
+    assert loop() is None
