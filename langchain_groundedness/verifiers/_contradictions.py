@@ -204,10 +204,12 @@ def _spare(
     """
     if len(theirs) == 1:
         return set()
+    around_mine = [_around(pair.claim_words, q) for q in mine]
+    around_theirs = [_around(pair.quote_words, q) for q in theirs]
     likeness = {
         (m, t): (
             mine[m].unit == theirs[t].unit,
-            _context(_around(pair.claim_words, mine[m]), _around(pair.quote_words, theirs[t])),
+            _context(around_mine[m], around_theirs[t]),
             -abs(m - t),
         )
         for m, t in giving
