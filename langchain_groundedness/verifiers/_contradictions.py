@@ -17,6 +17,7 @@ from langchain_groundedness.verifiers._quantities import (
     comparable,
     compatible,
     find_quantities,
+    units_fit,
 )
 from langchain_groundedness.verifiers._rarity import rarity
 from langchain_groundedness.verifiers._references import blank_references
@@ -177,21 +178,14 @@ _Places: TypeAlias = tuple[int, int]
 
 
 def _giving(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> set[_Places]:
-    """Tell which quantity of the claim is given by which of the quote.
-
-    A number without a unit is the one before a unit only where its side names no such unit, as in
-    a table: "section 3 lasts 5 years" does not give three years.
-    """
+    """Tell which quantity of the claim is given by which of the quote."""
     units_mine, units_theirs = {q.unit for q in mine}, {q.unit for q in theirs}
     return {
         (m, t)
         for m, claimed in enumerate(mine)
         for t, given in enumerate(theirs)
         if gives(pair.claim, claimed, pair.quote, given)
-        and (
-            claimed.unit == given.unit
-            or not (claimed.unit in units_theirs if claimed.unit else given.unit in units_mine)
-        )
+        and units_fit(claimed, given, in_claim=units_mine, beside=units_theirs)
     }
 
 

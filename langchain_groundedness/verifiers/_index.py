@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,7 +13,12 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from langchain_groundedness.sentences import split_sentences
-from langchain_groundedness.verifiers._quantities import Quantity, find_quantities, same_quantity
+from langchain_groundedness.verifiers._quantities import (
+    Quantity,
+    find_quantities,
+    same_quantity,
+    units_fit,
+)
 from langchain_groundedness.words import Word, find_words
 
 __all__ = ["EvidenceIndex", "Unit"]
@@ -153,16 +158,27 @@ class EvidenceIndex:
         years = [q.date[0] or -1 for q in found]
         return np.array(numbers), np.array(written), np.array(years, dtype=np.float64)
 
-    def units_giving(self, claimed: Quantity) -> Ints:
+    @cached_property
+    def _named(self) -> dict[int, set[str]]:
+        """The units of measure that each unit names."""
+        named: defaultdict[int, set[str]] = defaultdict(set)
+        for unit, quantity in self._quantities:
+            if quantity.unit:
+                named[unit].add(quantity.unit)
+        return named
+
+    def units_giving(self, claimed: Quantity, beside: Collection[Quantity] = ()) -> Ints:
         """Give the units that state a quantity.
 
         Args:
             claimed: The quantity, however it is written.
+            beside: All quantities of the claim.
 
         Returns:
             Indices in `units`, in order, without repetition.
         """
         numbers, written, years = self._quantity_keys
+        in_claim = {quantity.unit for quantity in beside}
         if claimed.kind == "date":
             year, month, day = claimed.date
             near = np.ones(len(years), dtype=bool) if year is None else abs(years - year) < 10  # noqa: PLR2004
@@ -175,6 +191,7 @@ class EvidenceIndex:
             unit
             for unit, given in (self._quantities[i] for i in np.flatnonzero(near).tolist())
             if same_quantity(claimed, given)
+            and units_fit(claimed, given, in_claim=in_claim, beside=self._named.get(unit, ()))
         }
         return np.array(sorted(hits), dtype=np.int64)
 

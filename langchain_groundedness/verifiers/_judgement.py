@@ -285,7 +285,9 @@ def _sharing(window: Window, statement: Statement, index: EvidenceIndex) -> list
         for unit in range(window.first, window.last + 1)
         if stems & set(index.stems_in(unit, unit).tolist())
         or any(
-            unit in index.units_giving(item.quantity) for item in statement.items if item.quantity
+            unit in index.units_giving(item.quantity, statement.quantities)
+            for item in statement.items
+            if item.quantity
         )
     ]
     return sharing or [window.first]

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Collection
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple, Self, cast
 
@@ -15,7 +16,7 @@ from langchain_groundedness.verifiers._measures import (
     UNITS,
 )
 
-__all__ = ["Quantity", "comparable", "compatible", "find_quantities", "same_quantity"]
+__all__ = ["Quantity", "comparable", "compatible", "find_quantities", "same_quantity", "units_fit"]
 
 Bound = Literal["", "over", "least", "under", "most", "about"]
 Kind = Literal["number", "date", "ordinal", "literal"]
@@ -328,6 +329,28 @@ def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911 
         return _meets(claimed, given)
     close = max(claimed.precision, abs(claimed.value) * 1e-9)
     return math.isclose(claimed.value, given.value, rel_tol=0.0, abs_tol=close)
+
+
+def units_fit(
+    claimed: Quantity, given: Quantity, *, in_claim: Collection[str], beside: Collection[str]
+) -> bool:
+    """Tell whether a number without a unit may stand for one with a unit.
+
+    It may where its side names no such unit, as in a table: "section 3 lasts 5 years" does not
+    give three years.
+
+    Args:
+        claimed: The quantity of the claim.
+        given: The quantity of the evidence.
+        in_claim: The units that the claim names.
+        beside: The units that the sentence of the evidence names.
+
+    Returns:
+        True if it may, or if both have the same unit.
+    """
+    if claimed.unit == given.unit:
+        return True
+    return claimed.unit not in beside if claimed.unit else given.unit not in in_claim
 
 
 def _meets(claimed: Quantity, given: Quantity) -> bool:

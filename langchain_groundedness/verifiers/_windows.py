@@ -57,7 +57,7 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
     Returns:
         The match, or `None` if no sentence says anything of it.
     """
-    places = [_places(item, index) for item in statement.items]
+    places = [_places(item, index, statement) for item in statement.items]
     weights = np.array([item.weight for item in statement.items], dtype=np.float64)
     scores = np.zeros(len(index.units))
     for weight, (units, found) in zip(weights, places, strict=True):
@@ -87,9 +87,9 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
     )
 
 
-def _places(item: Item, index: EvidenceIndex) -> tuple[Ints, Floats]:
+def _places(item: Item, index: EvidenceIndex, statement: Statement) -> tuple[Ints, Floats]:
     if item.quantity is not None:
-        units = index.units_giving(item.quantity)
+        units = index.units_giving(item.quantity, statement.quantities)
         return units, np.ones(len(units))
     words = index.like(item.stem)
     if not words:

@@ -406,3 +406,13 @@ def test_a_value_that_the_documents_give_elsewhere_is_not_taken_as_invented() ->
     )
     assert verdict.verdict == "supported"
     assert verdict.conflicting
+
+
+def test_a_number_of_another_sentence_does_not_hide_the_value_that_differs() -> None:
+    documents = [f"The reading of station {n} was {n + 1} millimetres on Monday." for n in range(9)]
+    task = VerificationTask(
+        claims=(Claim(id="1", text="The reading of station 3 was 1,004 millimetres on Monday."),),
+        documents=(Document(" ".join(documents)),),
+    )
+    (verdict,) = EmbeddedVerifier().invoke(task)
+    assert (verdict.verdict, verdict.correction) == ("contradicted", "4 millimetres")

@@ -163,3 +163,12 @@ def test_the_index_finds_the_quantity_in_every_sentence_that_gives_it(
         if any(same_quantity(wanted, found) for found in find_quantities(sentence))
     ]
     assert index.units_giving(wanted).tolist() == giving
+
+
+def test_a_bare_number_of_a_claim_is_not_looked_for_before_a_unit_that_the_claim_names() -> None:
+    text = "Station 2 rose by 3 mm once. Station 3 rose by 4 mm twice. Row 3 has 1,004 in it."
+    index = EvidenceIndex([Document(page_content=text)])
+    three, length = find_quantities("Station 3 rose by 1,004 mm.")
+    assert index.units_giving(three).tolist() == [0, 1, 2]
+    assert index.units_giving(three, (three, length)).tolist() == [1, 2]
+    assert index.units_giving(length, (three, length)).tolist() == [2]
