@@ -15,6 +15,7 @@ from langchain_groundedness.verifiers._measures import (
     ORDINAL_WORDS,
     UNITS,
 )
+from langchain_groundedness.words import STOP_WORDS, find_words
 
 __all__ = ["Quantity", "comparable", "compatible", "find_quantities", "same_quantity", "units_fit"]
 
@@ -46,6 +47,8 @@ class Quantity(NamedTuple):
     """The number before its unit, if that is no base unit."""
     may_count: bool = False
     """Whether what reads as a year may say how many there are: "it has 1800 seats"."""
+    beside: tuple[str, str] = ("", "")
+    """What stands right before and right behind a place in an order or a number without a unit."""
 
     @property
     def as_written(self) -> Self:
@@ -72,6 +75,7 @@ _ABOUT = 0.05
 _FAR = 10.0
 """A number so many times off meets a bound, but hardly speaks of the same thing."""
 _LONGEST_BOUND = 24
+_LONGEST_BESIDE = 24
 _BEFORE = re.compile(
     r"""\b(?:(?P<most>at\ most|no(?:t)?\ more\ than|up\ to|(?:a\ )?maximum\ of)
     | (?P<least>at\ least|no(?:t)?\ (?:less|fewer)\ than|(?:a\ )?minimum\ of)
@@ -147,7 +151,7 @@ def find_quantities(text: str) -> list[Quantity]:
 
 def _quantities(text: str) -> tuple[Quantity, ...]:
     found = (quantity for m in _pattern().finditer(text) if (quantity := _read(m)) is not None)
-    return tuple(q._replace(bound=_bound(text, q)) if q.kind == "number" else q for q in found)
+    return tuple(_in_place(text, q) if q.kind in ("number", "ordinal") else q for q in found)
 
 
 _SENTENCE = 600
@@ -161,6 +165,16 @@ def _pattern() -> re.Pattern[str]:
 
 
 _recent_quantities = lru_cache(maxsize=256)(_quantities)
+
+
+def _in_place(text: str, quantity: Quantity) -> Quantity:
+    """Add what the text around a number or an ordinal says of it."""
+    bound: Bound = _bound(text, quantity) if quantity.kind == "number" else ""
+    if quantity.unit:
+        return quantity._replace(bound=bound)
+    before = text[max(0, quantity.start - _LONGEST_BESIDE) : quantity.start]
+    behind = text[quantity.end : quantity.end + _LONGEST_BESIDE]
+    return quantity._replace(bound=bound, beside=(before, behind))
 
 
 def _bound(text: str, quantity: Quantity) -> Bound:
@@ -321,6 +335,8 @@ def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911 
         return _year_as_number(claimed) == _year_as_number(given)
     if claimed.kind == "literal" or given.kind == "literal":
         return claimed.kind == given.kind and claimed.text == given.text
+    if claimed.kind != given.kind and not _orders_what_is_counted(claimed, given):
+        return False
     if claimed.unit != given.unit:
         if claimed.unit and given.unit:
             return False
@@ -351,6 +367,20 @@ def units_fit(
     if claimed.unit == given.unit:
         return True
     return claimed.unit not in beside if claimed.unit else given.unit not in in_claim
+
+
+def _orders_what_is_counted(one: Quantity, other: Quantity) -> bool:
+    """Tell whether an ordinal and a number without a unit stand beside the same word."""
+    ordinal, number = (one, other) if one.kind == "ordinal" else (other, one)
+    if number.unit:
+        return False
+    before, behind = (_content(part) for part in number.beside)
+    ordered = _content(ordinal.beside[1])[:1]
+    return bool(ordered) and ordered[0] in (*before[-1:], *behind[:1])
+
+
+def _content(text: str) -> list[str]:
+    return [word.stem for word in find_words(text) if word.stem not in STOP_WORDS]
 
 
 def _meets(claimed: Quantity, given: Quantity) -> bool:

@@ -50,6 +50,9 @@ def test_thousands_of_digits_are_no_error(form: str, digits: int) -> None:
         ("1003 mm", "1003"),
         ("1003", "1003 mm"),
         ("10:30", "10:30"),
+        ("chapter 3", "the third chapter"),
+        ("the second round", "round 2"),
+        ("won 3 titles", "her 3rd title"),
     ],
 )
 def test_the_same_quantity_written_differently_is_the_same(claimed: str, given_as: str) -> None:
@@ -77,6 +80,11 @@ def test_the_same_quantity_written_differently_is_the_same(claimed: str, given_a
         ("3 hours", "10,800"),
         ("2021 kg", "2021000"),
         ("2,021,000 mm", "2021"),
+        ("station 1", "the first day"),
+        ("the first day", "station 1"),
+        ("5 km", "the fifth km"),
+        ("3%", "the third percent"),
+        ("3", "third"),
     ],
 )
 def test_different_quantities_are_different(claimed: str, given_as: str) -> None:
@@ -143,8 +151,10 @@ def test_a_date_equals_itself_in_other_formats(day: date) -> None:
 _WRITTEN = st.builds(
     "{}{} {}".format,
     st.sampled_from(["", "at least ", "about ", "more than "]),
-    st.sampled_from(["6", "6000", "6,000", "0.006", "2021", "1995", "twelve", "2.5", "$6000"]),
-    st.sampled_from(["", "mm", "m", "km", "hours", "minutes", "kg", "%", "million"]),
+    st.sampled_from(
+        ["6", "6000", "6,000", "0.006", "2021", "1995", "twelve", "2.5", "$6000", "6th", "sixth"]
+    ),
+    st.sampled_from(["", "mm", "m", "km", "hours", "minutes", "kg", "%", "million", "stops"]),
 )
 
 
