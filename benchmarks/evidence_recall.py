@@ -107,7 +107,7 @@ def _window(case: _Case, words: int) -> str:
             (a, b)
             for a, b in options
             if a >= 0
-            and b < len(case.index.units)
+            and b < len(case.index)
             and here == case.index.document_of[a] == case.index.document_of[b]
             and case.index.first[b + 1] - case.index.first[a] <= words
         ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import sentencex  # type: ignore[import-untyped]  # it carries no types
 
-__all__ = ["CANDIDATE", "Hold", "Look", "is_loaded", "load"]
+__all__ = ["Hold", "Look", "is_loaded", "load", "next_candidate"]
 
 _LOOK_BACK = 80
 _LOOK_AHEAD = 24
@@ -23,11 +23,16 @@ _HARD = (  # ends a sentence whatever follows: full stops of scripts that use th
 )
 _CLOSERS = "\"'\u201d\u2019\u201c\u00bb\u203a)\\]}\u300d\u300f\uff09\u3011\u300b\u3009*_"
 _EMOJI = "\u203c\u2049\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d"
-CANDIDATE = re.compile(
+_CANDIDATE = re.compile(
     r"(?P<code>`[^`\n]{1,200}`)|(?P<tick>`)"
     r"|(?P<url>(?:https?://|www\.)[!-~]*[A-Za-z0-9/#&=_~%+$@-])"
     rf"|(?P<mark>[.!?\u2026{_HARD}]+)(?P<closers>[{_CLOSERS}]*)"
 )
+_BEGINNING = re.compile(rf"[`.!?\u2026{_HARD}]|http|www")
+"""What a candidate begins with."""
+_LONGEST_BEGINNING = 4
+_STRETCH = 65_536
+"""Characters that are searched in one step; it holds up all threads."""
 _TAIL = re.compile(
     r"\[\d{1,4}(?:\s?[,\u2013-]\s?\d{1,4}){0,15}\](?=\s|\[|$)"
     r"|\([^\s()]{0,60}[.#][^\s()]{0,60}\)(?=\s|$)"
@@ -61,6 +66,28 @@ _SPACE_OR_CJK = re.compile(r"[^!-~]")
 _NEXT = re.compile(r"[^\s>]")
 _FILLER = re.compile(r"[\"\u201c\u201d\u00ab\u00bb()\[\]{}*`\u3000-\u303f]+")
 _UNDERLINE = re.compile(r"[=-]{2,}$")
+
+
+def next_candidate(text: str, start: int, end: int) -> re.Match[str] | None:
+    """Find the next place where a sentence may end, or that has to be read as a whole.
+
+    Args:
+        text: The text.
+        start: Where to begin.
+        end: Where to stop.
+
+    Returns:
+        What `_CANDIDATE.search(text, start, end)` gives.
+    """
+    while end - start > _STRETCH:
+        beginning = _BEGINNING.search(text, start, start + _STRETCH)
+        if beginning is None:
+            start += _STRETCH - _LONGEST_BEGINNING
+        elif found := _CANDIDATE.match(text, beginning.start(), end):
+            return found
+        else:
+            start = beginning.start() + 1
+    return _CANDIDATE.search(text, start, end)
 
 
 class Hold(Exception):  # noqa: N818  (not an error: more text is needed to decide)

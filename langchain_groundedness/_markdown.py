@@ -171,7 +171,7 @@ class BlockScanner:
         return "prose", 0
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str) -> Iterator[Block]:
     """Find the blocks of a text.
 
     Args:
@@ -180,5 +180,4 @@ def blocks(text: str) -> list[Block]:
     Returns:
         The blocks in order; only white space lies between them. Ends may include white space.
     """
-    scanner = BlockScanner()
-    return list(scanner.feed(text, final=True))
+    return BlockScanner().feed(text, final=True)

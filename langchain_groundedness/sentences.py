@@ -7,12 +7,13 @@ only at the words next to the mark, so that a text can be split while it still a
 `benchmarks/sentences.py` holds the comparison that the choice of library rests on.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from langchain_groundedness._boundaries import CANDIDATE, Hold, Look
+from langchain_groundedness._boundaries import Hold, Look, next_candidate
 from langchain_groundedness._markdown import Block, BlockScanner, blocks
 
-__all__ = ["Sentence", "SentenceSplitter", "split_sentences"]
+__all__ = ["Sentence", "SentenceSplitter", "each_sentence", "split_sentences"]
 
 
 class Sentence(NamedTuple):
@@ -39,21 +40,39 @@ def split_sentences(text: str) -> list[Sentence]:
         >>> [s.text for s in split_sentences("Dr. Oak paid $2.1B. She left.")]
         ['Dr. Oak paid $2.1B.', 'She left.']
     """
-    return [s for block in blocks(text) for s in split_block(text, block)]
+    return list(each_sentence(text))
 
 
-def split_block(text: str, block: Block) -> list[Sentence]:
+def each_sentence(text: str) -> Iterator[Sentence]:
+    """Split a long text into sentences one by one.
+
+    Args:
+        text: As for `split_sentences`.
+
+    Yields:
+        The same sentences.
+
+    Example:
+        >>> next(each_sentence("Dr. Oak paid $2.1B. She left.")).text
+        'Dr. Oak paid $2.1B.'
+    """
+    for block in blocks(text):
+        yield from split_block(text, block)
+
+
+def split_block(text: str, block: Block) -> Iterator[Sentence]:
     """Split one block of a text into sentences.
 
     Args:
         text: The whole text.
         block: The block, as `blocks` found it.
 
-    Returns:
+    Yields:
         Its sentences, with offsets in the whole text.
     """
     scan = BlockScan(block)
-    return [*scan.advance(text, block), *scan.finish(text, block)]
+    yield from scan.advance(text, block)
+    yield from scan.finish(text, block)
 
 
 class SentenceSplitter:
@@ -144,23 +163,21 @@ class BlockScan:
         """Follow the text when its first characters are dropped."""
         self.start, self._at = self.start - count, self._at - count
 
-    def advance(self, text: str, block: Block, *, closed: bool = True) -> list[Sentence]:
+    def advance(self, text: str, block: Block, *, closed: bool = True) -> Iterator[Sentence]:
         """Give the sentences that end before the end of the block, as far as that is certain."""
         if block.kind not in ("prose", "item", "title"):
-            return []
-        found: list[Sentence] = []
+            return
         try:
-            while match := CANDIDATE.search(text, self._at, block.end):
+            while match := next_candidate(text, self._at, block.end):
                 end = Look(text, self.start, block.end, closed=closed).boundary(match)
                 self._at = max(match.end(), end or 0)
                 if end is not None:
-                    found += _trimmed(text, self.start, end)
+                    yield from _trimmed(text, self.start, end)
                     self.start = end
         except Hold:
-            return found
+            return
         if not closed:  # a word that is not complete may still become part of a longer match
             self._at = max(self._at, text.rfind(" ", self._at, block.end))
-        return found
 
     def finish(self, text: str, block: Block) -> list[Sentence]:
         """Give what is left of a block that has ended."""

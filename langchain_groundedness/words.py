@@ -2,14 +2,17 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["STOP_WORDS", "Word", "content_words", "find_words", "fold", "stem"]
+__all__ = ["STOP_WORDS", "Word", "content_words", "each_word", "find_words", "fold", "stem"]
 
 # Han, kana and Thai write no spaces: each character counts as a word of its own.
 _UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]{{1,100000}}")
+"""Longer ones are no words but data, and read in pieces: each step has to be short, since it holds
+up all threads."""
 _STOP_WORDS = frozenset(
     """
     a an and are as at be been but by did do does for from had has have he her his i in
@@ -73,16 +76,33 @@ def find_words(text: str) -> list[Word]:
         >>> [word.stem for word in find_words("She studied the cities.")]
         ['she', 'study', 'the', 'city']
     """
-    return list(_recent_words(text) if len(text) <= _SENTENCE else _words(text))
+    return list(_recent_words(text) if len(text) <= _SENTENCE else each_word(text))
 
 
-def _words(text: str) -> tuple[Word, ...]:
-    return tuple(Word(_stem_of(m.group()), m.start(), m.end()) for m in _WORD.finditer(text))
+def each_word(text: str) -> Iterator[Word]:
+    """Find the words of a long text one by one.
+
+    Args:
+        text: Any text, in any script.
+
+    Yields:
+        What `find_words` gives.
+
+    Example:
+        >>> next(each_word("She studied the cities."))
+        Word(stem='she', start=0, end=3)
+    """
+    for match in _WORD.finditer(text):
+        yield Word(_stem_of(match.group()), match.start(), match.end())
 
 
 _SENTENCE = 600
 """Characters: a claim and its best sentences are read many times in a row, whole documents once."""
-_recent_words = lru_cache(maxsize=256)(_words)
+
+
+@lru_cache(maxsize=256)
+def _recent_words(text: str) -> tuple[Word, ...]:
+    return tuple(each_word(text))
 
 
 def _stem_of(word: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langchain_groundedness import _boundaries
 from langchain_groundedness.sentences import Sentence, SentenceSplitter, split_sentences
 
 PIECES = st.sampled_from(
@@ -59,6 +60,14 @@ def stream(text: str, cuts: list[int]) -> list[Sentence]:
         sentence for start, end in pairwise(edges) for sentence in splitter.feed(text[start:end])
     ]
     return found + splitter.close()
+
+
+@given(TEXTS, st.integers(5, 40))
+def test_a_long_text_is_searched_in_stretches_as_it_is_at_once(text: str, stretch: int) -> None:
+    at_once = split_sentences(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_boundaries, "_STRETCH", stretch)
+        assert split_sentences(text) == at_once
 
 
 def test_a_long_stream_keeps_offsets_in_the_whole_text() -> None:

@@ -20,3 +20,8 @@ def test_overlong_words_are_not_kept_in_memory() -> None:
         assert tracemalloc.get_traced_memory()[0] - before < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_text_without_any_space_is_read_in_pieces() -> None:
+    pieces = [(word.start, word.end) for word in find_words("x" * 250_000)]
+    assert pieces == [(0, 100_000), (100_000, 200_000), (200_000, 250_000)]

@@ -1,30 +1,27 @@
 """An index of the evidence: all sentences of all documents, their words and their quantities."""
 
 import math
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from langchain_groundedness.sentences import split_sentences
-from langchain_groundedness.verifiers._quantities import (
-    Quantity,
-    find_quantities,
-    same_quantity,
-    units_fit,
-)
-from langchain_groundedness.words import Word, find_words
+from langchain_groundedness.sentences import each_sentence
+from langchain_groundedness.verifiers._index_quantities import IndexQuantities
+from langchain_groundedness.verifiers._quantities import Quantity, find_quantities
+from langchain_groundedness.words import Word, each_word
 
 __all__ = ["EvidenceIndex", "Unit"]
 
 _LONGEST_UNIT = 60
 """Words. A sentence longer than this is most likely a table or a list; it is read in pieces."""
+_LONGEST_TEXT = 20_000
+"""Characters. Each step of reading a sentence holds up all threads."""
 _PREFIX = 4
 _LEAST_LIKENESS = 0.6
 _NEIGHBOURS = 100
@@ -53,23 +50,39 @@ class EvidenceIndex:
             documents: Any number, of any length; every word of each is indexed.
         """
         self.texts = [document.page_content for document in documents]
-        self.units: list[Unit] = []
         self.vocabulary: dict[str, int] = {}
-        stems: list[int] = []
-        sizes: list[int] = []
+        # Columns of numbers: objects by the hundred thousand would hold up the event loop whenever
+        # the garbage collector looks at them all.
+        stems, sizes, numbers, starts, ends = (array("q") for _ in range(5))
         for number, text in enumerate(self.texts):
             for unit, words in _units(number, text):
-                self.units.append(unit)
+                numbers.append(number)
+                starts.append(unit.start)
+                ends.append(unit.end)
                 sizes.append(len(words))
                 stems.extend(
                     self.vocabulary.setdefault(word.stem, len(self.vocabulary)) for word in words
                 )
         self.stems: Ints = np.array(stems, dtype=np.int64)
         self.first: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-        self.document_of: Ints = np.array([u.document for u in self.units], dtype=np.int64)
-        self._index_words(sizes)
+        self.document_of: Ints = np.array(numbers, dtype=np.int64)
+        self._starts: Ints = np.array(starts, dtype=np.int64)
+        self._ends: Ints = np.array(ends, dtype=np.int64)
+        self._index_words(np.array(sizes, dtype=np.int64))
 
-    def _index_words(self, sizes: list[int]) -> None:
+    def __len__(self) -> int:
+        """Count the sentences, and the pieces of overlong ones."""
+        return len(self.document_of)
+
+    def unit(self, place: int) -> Unit:
+        """Give the place of a sentence, or of a piece of an overlong one.
+
+        Args:
+            place: Its index; they are counted through all documents.
+        """
+        return Unit(int(self.document_of[place]), int(self._starts[place]), int(self._ends[place]))
+
+    def _index_words(self, sizes: Ints) -> None:
         unit_of = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
         keys = _distinct(self.stems * max(len(sizes), 1) + unit_of)
         self._posting_units = keys % max(len(sizes), 1)
@@ -90,7 +103,7 @@ class EvidenceIndex:
             word: Its number in `vocabulary`.
 
         Returns:
-            Their indices in `units`.
+            Their indices.
         """
         return self._posting_units[self._posting_bounds[word] : self._posting_bounds[word + 1]]
 
@@ -136,36 +149,8 @@ class EvidenceIndex:
         return sorted(self.vocabulary)
 
     @cached_property
-    def _quantities(self) -> list[tuple[int, Quantity]]:
-        """All quantities of all documents, each with the unit it begins in."""
-        starts: defaultdict[int, list[int]] = defaultdict(list)
-        offsets: dict[int, int] = {}
-        for position, unit in enumerate(self.units):
-            offsets.setdefault(unit.document, position)
-            starts[unit.document].append(unit.start)
-        return [
-            (offsets[document] + bisect_right(begins, q.start) - 1, q)
-            for document, begins in starts.items()
-            for q in find_quantities(self.texts[document])
-        ]
-
-    @cached_property
-    def _quantity_keys(self) -> tuple[Floats, Floats, Floats]:
-        """Numbers in base units, numbers as written, and years."""
-        found = [q for _, q in self._quantities]
-        numbers = [math.nan if q.kind == "date" else q.value for q in found]
-        written = [math.nan if q.kind == "date" else q.as_written.value for q in found]
-        years = [q.date[0] or -1 for q in found]
-        return np.array(numbers), np.array(written), np.array(years, dtype=np.float64)
-
-    @cached_property
-    def _named(self) -> dict[int, set[str]]:
-        """The units of measure that each unit names."""
-        named: defaultdict[int, set[str]] = defaultdict(set)
-        for unit, quantity in self._quantities:
-            if quantity.unit:
-                named[unit].add(quantity.unit)
-        return named
+    def _quantities(self) -> IndexQuantities:
+        return IndexQuantities(self.texts, self.document_of, self._starts)
 
     def units_giving(self, claimed: Quantity, beside: Collection[Quantity] = ()) -> Ints:
         """Give the units that state a quantity.
@@ -175,25 +160,9 @@ class EvidenceIndex:
             beside: All quantities of the claim.
 
         Returns:
-            Indices in `units`, in order, without repetition.
+            Indices, in order, without repetition.
         """
-        numbers, written, years = self._quantity_keys
-        in_claim = {quantity.unit for quantity in beside}
-        if claimed.kind == "date":
-            year, month, day = claimed.date
-            near = np.ones(len(years), dtype=bool) if year is None else abs(years - year) < 10  # noqa: PLR2004
-            if year is not None and month is None and day is None:
-                near |= written == year
-        else:
-            plain = claimed.as_written
-            near = _within(claimed, numbers) | _within(plain, written) | (years == plain.value)
-        hits = {
-            unit
-            for unit, given in (self._quantities[i] for i in np.flatnonzero(near).tolist())
-            if same_quantity(claimed, given)
-            and units_fit(claimed, given, in_claim=in_claim, beside=self._named.get(unit, ()))
-        }
-        return np.array(sorted(hits), dtype=np.int64)
+        return self._quantities.sentences_giving(claimed, beside)
 
     def quantities_in(self, first: int, last: int) -> list[Quantity]:
         """Give the quantities that neighbouring units of one document state.
@@ -205,8 +174,7 @@ class EvidenceIndex:
         Returns:
             The quantities, with offsets in the text from the first unit's start on.
         """
-        start, end = self.units[first].start, self.units[last].end
-        return find_quantities(self.texts[self.units[first].document][start:end])
+        return find_quantities(self.text(first, last))
 
     def text(self, first: int, last: int) -> str:
         """Give the text of neighbouring units of one document.
@@ -218,33 +186,27 @@ class EvidenceIndex:
         Returns:
             What stands in the document from the first one's start to the last one's end.
         """
-        start, end = self.units[first].start, self.units[last].end
-        return self.texts[self.units[first].document][start:end]
+        document, start, _ = self.unit(first)
+        return self.texts[document][start : self.unit(last).end]
 
 
-def _units(number: int, text: str) -> list[tuple[Unit, list[Word]]]:
-    words = find_words(text)
-    found: list[tuple[Unit, list[Word]]] = []
-    at = 0
-    for sentence in split_sentences(text):
-        mine = at
-        while at < len(words) and words[at].start < sentence.end:
-            at += 1
-        if at == mine:
-            continue
-        cuts = [*range(mine, at, _LONGEST_UNIT), at]
-        edges = [sentence.start, *(words[c].start for c in cuts[1:-1]), sentence.end]
-        for (first, last), (start, end) in zip(pairwise(cuts), pairwise(edges), strict=True):
-            stripped = start + len(text[start:end].rstrip())
-            found.append((Unit(number, start, stripped), words[first:last]))
-    return found
+def _units(number: int, text: str) -> Iterator[tuple[Unit, list[Word]]]:
+    words = each_word(text)
+    word = next(words, None)
+    for sentence in each_sentence(text):
+        start, mine = sentence.start, list[Word]()
+        while word is not None and word.start < sentence.end:
+            if mine and (len(mine) == _LONGEST_UNIT or word.end - start > _LONGEST_TEXT):
+                yield _unit(number, text, start, word.start), mine
+                start, mine = word.start, []
+            mine.append(word)
+            word = next(words, None)
+        if mine:
+            yield _unit(number, text, start, sentence.end), mine
 
 
-def _within(claimed: Quantity, numbers: Floats) -> NDArray[np.bool_]:
-    """Tell which numbers may be what is claimed."""
-    low, high = claimed.range
-    slack = abs(claimed.value) * 1e-9
-    return (numbers >= low - slack) & (numbers <= high + slack)
+def _unit(number: int, text: str, start: int, end: int) -> Unit:
+    return Unit(number, start, start + len(text[start:end].rstrip()))
 
 
 def _distinct(keys: Ints) -> Ints:

@@ -66,7 +66,7 @@ class Case(NamedTuple):
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
         """Quote sentences, given by their indices."""
-        places = dict.fromkeys(self.evidence.units[unit] for unit in units)
+        places = dict.fromkeys(self.evidence.unit(unit) for unit in units)
         return tuple(Citation.from_document(self.documents, *place) for place in places)
 
 

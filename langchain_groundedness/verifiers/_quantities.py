@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple, Self, cast
 
@@ -17,7 +17,16 @@ from langchain_groundedness.verifiers._measures import (
 )
 from langchain_groundedness.words import STOP_WORDS, find_words
 
-__all__ = ["Quantity", "comparable", "compatible", "find_quantities", "same_quantity", "units_fit"]
+__all__ = [
+    "Quantity",
+    "comparable",
+    "compatible",
+    "each_quantity",
+    "find_quantities",
+    "quantity_at",
+    "same_quantity",
+    "units_fit",
+]
 
 Bound = Literal["", "over", "least", "under", "most", "about"]
 Kind = Literal["number", "date", "ordinal", "literal"]
@@ -74,6 +83,10 @@ _ABOUT = 0.05
 """How far, as a share of it, a number may be from what is "about" as much."""
 _FAR = 10.0
 """A number so many times off meets a bound, but hardly speaks of the same thing."""
+_STRETCH = 16_384
+"""Characters that are searched in one step."""
+_LONGEST_WRITTEN = 128
+"""Characters; nothing longer is told from what it begins with, but numbers of as many digits."""
 _LONGEST_BOUND = 24
 _LONGEST_BESIDE = 24
 _BEFORE = re.compile(
@@ -146,12 +159,59 @@ def find_quantities(text: str) -> list[Quantity]:
         >>> find_quantities("March 3rd, 2021")[0].date
         (2021, 3, 3)
     """
-    return list(_recent_quantities(text) if len(text) <= _SENTENCE else _quantities(text))
+    return list(_recent_quantities(text) if len(text) <= _SENTENCE else each_quantity(text))
 
 
-def _quantities(text: str) -> tuple[Quantity, ...]:
-    found = (quantity for m in _pattern().finditer(text) if (quantity := _read(m)) is not None)
-    return tuple(_in_place(text, q) if q.kind in ("number", "ordinal") else q for q in found)
+def each_quantity(text: str) -> Iterator[Quantity]:
+    """Find the numbers and dates of a long text one by one.
+
+    Args:
+        text: As for `find_quantities`.
+
+    Yields:
+        The same quantities.
+    """
+    for match in _matches(text):
+        if (quantity := _read(match)) is not None:
+            yield _in_place(text, quantity)
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    """Give what `finditer` gives, a stretch at a time: each step holds up all threads."""
+    pattern, start = _pattern(), 0
+    while start < len(text):
+        end = start + _STRETCH
+        match = pattern.search(text, start, end)
+        if match is None:
+            start = end - _LONGEST_WRITTEN if end < len(text) else end
+            continue
+        if match.end() > end - _LONGEST_WRITTEN:
+            start = match.start() + 1
+            match = pattern.match(text, match.start())  # the end of the stretch may have cut it
+        if match is not None:
+            start = match.end()
+            yield match
+
+
+def quantity_at(text: str, start: int) -> Quantity:
+    """Read a quantity that was found before.
+
+    Args:
+        text: The text that it was found in.
+        start: Its start.
+
+    Returns:
+        The same quantity.
+
+    Raises:
+        ValueError: If no quantity begins there.
+    """
+    match = _pattern().match(text, start)
+    quantity = match and _read(match)
+    if quantity is None:
+        msg = f"no quantity begins at {start}"
+        raise ValueError(msg)
+    return _in_place(text, quantity)
 
 
 _SENTENCE = 600
@@ -164,11 +224,15 @@ def _pattern() -> re.Pattern[str]:
     return re.compile(_QUANTITY, re.IGNORECASE | re.VERBOSE)
 
 
-_recent_quantities = lru_cache(maxsize=256)(_quantities)
+@lru_cache(maxsize=256)
+def _recent_quantities(text: str) -> tuple[Quantity, ...]:
+    return tuple(each_quantity(text))
 
 
 def _in_place(text: str, quantity: Quantity) -> Quantity:
     """Add what the text around a number or an ordinal says of it."""
+    if quantity.kind not in ("number", "ordinal"):
+        return quantity
     bound: Bound = _bound(text, quantity) if quantity.kind == "number" else ""
     if quantity.unit:
         return quantity._replace(bound=bound)

@@ -115,7 +115,7 @@ def chosen_units(match: Match, index: EvidenceIndex, *, words: int) -> list[int]
         words: About how many words they may have together.
 
     Returns:
-        Their indices in `index.units`, in order; at least one.
+        Their indices, in order; at least one.
     """
     chosen: list[int] = []
     left = words

@@ -59,7 +59,7 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
     """
     places = [_places(item, index, statement) for item in statement.items]
     weights = np.array([item.weight for item in statement.items], dtype=np.float64)
-    scores = np.zeros(len(index.units))
+    scores = np.zeros(len(index))
     for weight, (units, found) in zip(weights, places, strict=True):
         scores[units] += weight * found
     if not scores.any():
@@ -67,7 +67,7 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
     count = min(_CANDIDATES, len(scores))
     top = np.argpartition(-scores, count - 1)[:count]
     top = top[scores[top] > 0]
-    columns = _with_neighbours(top, len(index.units))
+    columns = _with_neighbours(top, len(index))
     said = _said(places, columns)
     ranked = [
         _ranked(said, columns, index.document_of, weights, size) for size in range(1, _WIDEST + 1)
@@ -97,7 +97,7 @@ def _places(item: Item, index: EvidenceIndex, statement: Statement) -> tuple[Int
     if len(words) == 1:
         units = index.units_with(words[0][0])
         return units, np.full(len(units), words[0][1])
-    likeness = np.zeros(len(index.units))
+    likeness = np.zeros(len(index))
     for word, value in sorted(words, key=lambda pair: pair[1]):
         likeness[index.units_with(word)] = value
     units = np.flatnonzero(likeness)

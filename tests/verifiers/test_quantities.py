@@ -8,10 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from langchain_groundedness.verifiers import _quantities
 from langchain_groundedness.verifiers._index import EvidenceIndex
 from langchain_groundedness.verifiers._quantities import (
     comparable,
+    each_quantity,
     find_quantities,
+    quantity_at,
     same_quantity,
 )
 
@@ -182,3 +185,31 @@ def test_a_bare_number_of_a_claim_is_not_looked_for_before_a_unit_that_the_claim
     assert index.units_giving(three).tolist() == [0, 1, 2]
     assert index.units_giving(three, (three, length)).tolist() == [1, 2]
     assert index.units_giving(length, (three, length)).tolist() == [2]
+
+
+@given(st.text(max_size=80) | st.lists(_WRITTEN).map(", ".join))
+def test_a_quantity_is_read_again_where_it_was_found(text: str) -> None:
+    for quantity in find_quantities(text):
+        assert quantity_at(text, quantity.start) == quantity
+
+
+def test_where_no_quantity_begins_none_is_read() -> None:
+    with pytest.raises(ValueError, match="no quantity begins at 0"):
+        quantity_at("about 5", 0)
+
+
+_PIECES = st.sampled_from(
+    ["3", " March", "2021", " ", ",", ".", "$", "%", " million", "12", ":30", "st", " kilometres",
+     "five", " hundred", "/", "-", "a", "about ", "\n", "1,000", "x", "\u00e9", " per cent"]
+)  # fmt: skip
+
+
+@given(st.lists(_PIECES, max_size=120).map("".join), st.integers(129, 300))
+@example("1" * 300 + "th of 5", 150)
+@example("5,000,000" * 40 + " kilometres and 12%", 140)
+@example("x" * 1_000 + " 5 km", 130)
+def test_a_long_text_is_read_in_stretches_as_it_is_at_once(text: str, stretch: int) -> None:
+    at_once = list(each_quantity(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_quantities, "_STRETCH", stretch)
+        assert list(each_quantity(text)) == at_once
