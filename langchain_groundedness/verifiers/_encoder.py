@@ -233,6 +233,9 @@ def _session(network: bytes, threads: int) -> "InferenceSession":
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    # Its threads would wait for the next run at full speed, while others, the event loop's among
+    # them, want the processor.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     options.enable_mem_pattern = False  # a plan for each shape, and every run has another
     return onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
 

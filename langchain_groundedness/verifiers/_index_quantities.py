@@ -74,18 +74,18 @@ class IndexQuantities:
             Their indices, in order, without repetition.
         """
         in_claim = {quantity.unit for quantity in beside}
-        hits = {
-            sentence
+        giving = {
+            int(self._sentences[place])
             for place in np.flatnonzero(self._near(claimed)).tolist()
             if same_quantity(claimed, given := self._read(place))
             and units_fit(
                 claimed,
                 given,
                 in_claim=in_claim,
-                beside=self._named_in(sentence := int(self._sentences[place])),
+                beside=self._named_beside(place) if claimed.unit != given.unit else (),
             )
         }
-        return np.array(sorted(hits), dtype=np.int64)
+        return np.array(sorted(giving), dtype=np.int64)
 
     def _near(self, claimed: Quantity) -> NDArray[np.bool_]:
         """Tell which come into question."""
@@ -106,9 +106,9 @@ class IndexQuantities:
         document = self._document_of_sentence[self._sentences[place]]
         return quantity_at(self._texts[document], int(self._starts[place]))
 
-    def _named_in(self, sentence: int) -> set[str]:
-        """Give the units of measure that a sentence names."""
-        first, last = np.searchsorted(self._sentences, [sentence, sentence + 1])
+    def _named_beside(self, place: int) -> set[str]:
+        """Give the units of measure that the sentence of a quantity names."""
+        first, last = np.searchsorted(self._sentences, self._sentences[place] + np.arange(2))
         codes = set(self._measure_of[first:last].tolist())
         return {measure for measure, code in self._measures.items() if code in codes}
 
