@@ -27,7 +27,9 @@ class IndexQuantities:
     """Finds which sentences state a quantity.
 
     Half a million objects would hold up the event loop whenever Python's garbage collector looks
-    at all of them, so only numbers are kept; the few that come into question are read again.
+    at all of them. Documents repeat themselves: each value is kept once, and where it stands as
+    numbers. There is no array operation per document or per sentence: each of them lets go of the
+    interpreter and takes it back before another thread, such as the event loop's, is awake.
     """
 
     def __init__(self, texts: Sequence[str], documents: Ints, starts: Ints) -> None:
@@ -39,29 +41,40 @@ class IndexQuantities:
             starts: For each sentence, where in it it begins.
         """
         self._texts = texts
-        places, numbers, written = array("q"), array("d"), array("d")
-        years, measures = array("d"), array("q")
-        self._measures: dict[str, int] = {"": 0}
-        of_sentence: list[Ints] = []
-        self._document_of_sentence = documents
-        for document, text in enumerate(texts):
+        self._documents = documents
+        codes: dict[Quantity, int] = {}
+        places, values, counts = array("q"), array("q"), array("q")
+        for text in texts:
             before = len(places)
             for quantity in each_quantity(text):
-                is_date = quantity.kind == "date"
                 places.append(quantity.start)
-                numbers.append(math.nan if is_date else quantity.value)
-                written.append(math.nan if is_date else quantity.as_written.value)
-                years.append(quantity.date[0] or -1)
-                measures.append(self._measures.setdefault(quantity.unit, len(self._measures)))
-            first, last = np.searchsorted(documents, [document, document + 1])
-            mine = np.frombuffer(places, dtype=np.int64)[before:].copy()
-            of_sentence.append(first - 1 + np.searchsorted(starts[first:last], mine, side="right"))
-        self._starts: Ints = np.array(places, dtype=np.int64)
-        self._numbers: Floats = np.array(numbers)
-        self._written: Floats = np.array(written)
-        self._years: Floats = np.array(years)
-        self._measure_of: Ints = np.array(measures, dtype=np.int64)
-        self._sentences: Ints = np.concatenate([np.zeros(0, dtype=np.int64), *of_sentence])
+                value = quantity._replace(start=0, end=0, beside=("", ""))
+                values.append(codes.setdefault(value, len(codes)))
+            counts.append(len(places) - before)
+        self._values = list(codes)
+        self._numbers: Floats = np.array([_number(value) for value in codes])
+        self._written: Floats = np.array([_number(value.as_written) for value in codes])
+        self._years: Floats = np.array([float(value.date[0] or -1) for value in codes])
+        self._measures = {"": 0}
+        self._measure_of: Ints = np.array(
+            [self._measures.setdefault(value.unit, len(self._measures)) for value in codes],
+            dtype=np.int64,
+        )
+        self._places: Ints = np.array(places, dtype=np.int64)
+        self._sentences = self._sentences_of(starts, np.array(counts, dtype=np.int64))
+        self._value_of: Ints = np.array(values, dtype=np.int64)
+        self._by_value: Ints = np.argsort(self._value_of, kind="stable")
+        self._bounds: Ints = np.searchsorted(
+            self._value_of[self._by_value], np.arange(len(codes) + 1)
+        )
+
+    def _sentences_of(self, starts: Ints, counts: Ints) -> Ints:
+        """Give the sentences that the quantities begin in, counted through all documents."""
+        sizes = np.array([len(text) for text in self._texts], dtype=np.int64)
+        before = np.cumsum(sizes) - sizes
+        places = np.repeat(before, counts) + self._places
+        found: Ints = np.searchsorted(before[self._documents] + starts, places, side="right") - 1
+        return found
 
     def sentences_giving(self, claimed: Quantity, beside: Collection[Quantity]) -> Ints:
         """Give the sentences that state a quantity.
@@ -74,21 +87,29 @@ class IndexQuantities:
             Their indices, in order, without repetition.
         """
         in_claim = {quantity.unit for quantity in beside}
-        giving = {
-            int(self._sentences[place])
-            for place in np.flatnonzero(self._near(claimed)).tolist()
-            if same_quantity(claimed, given := self._read(place))
-            and units_fit(
-                claimed,
-                given,
-                in_claim=in_claim,
-                beside=self._named_beside(place) if claimed.unit != given.unit else (),
-            )
-        }
-        return np.array(sorted(giving), dtype=np.int64)
+        giving = np.zeros(len(self._documents), dtype=bool)
+        for code in np.flatnonzero(self._near(claimed)).tolist():
+            given = self._values[code]
+            if not units_fit(claimed, given, in_claim=in_claim, beside=()):
+                continue
+            places = self._places_giving(claimed, code)
+            sentences = self._sentences[places]
+            if claimed.unit and claimed.unit != given.unit:
+                sentences = sentences[~self._naming(claimed.unit)[sentences]]
+            giving[sentences] = True
+        return np.flatnonzero(giving)
+
+    def _places_giving(self, claimed: Quantity, code: int) -> Ints | list[int]:
+        """Give where a value stands, if it is what is claimed."""
+        given = self._values[code]
+        places = self._by_value[self._bounds[code] : self._bounds[code + 1]]
+        if "ordinal" in (claimed.kind, given.kind) and claimed.kind != given.kind:
+            # Whether they are the same is told by what stands beside them.
+            return [p for p in places.tolist() if same_quantity(claimed, self._read(p))]
+        return places if same_quantity(claimed, given) else []
 
     def _near(self, claimed: Quantity) -> NDArray[np.bool_]:
-        """Tell which come into question."""
+        """Tell which values come into question."""
         if claimed.kind != "date":
             plain = claimed.as_written
             near = _within(claimed, self._numbers) | _within(plain, self._written)
@@ -103,14 +124,19 @@ class IndexQuantities:
         return near
 
     def _read(self, place: int) -> Quantity:
-        document = self._document_of_sentence[self._sentences[place]]
-        return quantity_at(self._texts[document], int(self._starts[place]))
+        document = self._documents[self._sentences[place]]
+        return quantity_at(self._texts[document], int(self._places[place]))
 
-    def _named_beside(self, place: int) -> set[str]:
-        """Give the units of measure that the sentence of a quantity names."""
-        first, last = np.searchsorted(self._sentences, self._sentences[place] + np.arange(2))
-        codes = set(self._measure_of[first:last].tolist())
-        return {measure for measure, code in self._measures.items() if code in codes}
+    def _naming(self, unit: str) -> NDArray[np.bool_]:
+        """Tell which sentences name a unit of measure."""
+        naming = np.zeros(len(self._documents), dtype=bool)
+        values = self._measure_of == self._measures.get(unit, -1)
+        naming[self._sentences[values[self._value_of]]] = True
+        return naming
+
+
+def _number(quantity: Quantity) -> float:
+    return math.nan if quantity.kind == "date" else quantity.value
 
 
 def _within(claimed: Quantity, numbers: Floats) -> NDArray[np.bool_]:
