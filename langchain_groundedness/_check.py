@@ -6,6 +6,8 @@ Pure apart from the pipeline that binds the steps to their runnables.
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from langchain_core.runnables import Runnable
@@ -86,11 +88,23 @@ class Check:
         Returns:
             The sequence, from any input to the final state.
         """
-        first = reading(read)
-        if self.single_pass is None:
-            return first | self.extracting(limit=limit) | self.verifying(limit=limit)
-        judge = first | judging(self, self.single_pass, limit=limit)
-        return judge | self.editing(limit=limit) if self.edits_answers else judge
+        whole = reduce(or_, self.judging(limit=limit), reading(read))
+        return whole | self.editing(limit=limit) if self.edits_answers else whole
+
+    def judging(
+        self, *, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> tuple[Runnable[CheckState, CheckState], ...]:
+        """Bind the steps that find and judge the claims of a whole answer.
+
+        Args:
+            limit: Entered while a step's runnable works.
+
+        Returns:
+            One step or two, from a state with the answer to one with verdicts.
+        """
+        if self.single_pass is not None:
+            return (judging(self, self.single_pass, limit=limit),)
+        return self.extracting(limit=limit), self.verifying(edit=False, limit=limit)
 
     def extracting(self, *, limit: AbstractAsyncContextManager[Any] | None = None) -> Step:
         """Bind the step that finds the claims.

@@ -92,7 +92,7 @@ class ClaimEvaluator(Evaluator, ABC):
     def _judge_all(self, sources: Sequence[CheckInput]) -> Flow[list[GroundednessResult]]:
         """Check texts, all at once; where there is nothing to read, nothing is supported."""
         states, spent = [CheckState(source=source) for source in sources], [Usage()] * len(sources)
-        for step in (self._check.extracting(), self._check.verifying()):
+        for step in self._check.judging():
             done: list[tuple[CheckState, Usage]] = yield ModelCall(_Counted(step), states)
             states = [state for state, _ in done]
             spent = [add_usage(*costs) for costs in zip(spent, (u for _, u in done), strict=True)]

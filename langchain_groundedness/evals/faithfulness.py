@@ -12,6 +12,7 @@ from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs import CheckInput
 from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.types import GroundednessResult, VerdictLabel
 from langchain_groundedness.verifiers import LLMVerifier
 
@@ -49,6 +50,8 @@ class FaithfulnessEvaluator(ClaimEvaluator):
     """Few-shot examples for the model, each `{"inputs": {"questions": "…", "contexts": ["…"],
     "predicted_answers": "…"}, "outputs": {"statements": ["…"], "statement_scores": [1]}}`. They
     cost tokens in every call."""
+    single_pass: bool | SinglePassJudge = False
+    """Find and judge the claims in one call of the model, as `GroundednessRunnable` does."""
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
@@ -85,6 +88,7 @@ class FaithfulnessEvaluator(ClaimEvaluator):
                 extractor=self.extractor,
                 max_claims=self.max_claims,
                 examples=[example.extraction for example in examples] or None,
+                single_pass=self.single_pass,
             )
         return self._made
 

@@ -3,7 +3,13 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_groundedness import ConfigurationError, EvaluationRow, FaithfulnessEvaluator
+from langchain_groundedness import (
+    ConfigurationError,
+    EmbeddedVerifier,
+    EvaluationRow,
+    FaithfulnessEvaluator,
+    SinglePassJudge,
+)
 from langchain_groundedness.testing import (
     ScriptedChatModel,
     ScriptedClaimExtractor,
@@ -103,6 +109,39 @@ def scripted(verdicts: dict[str, Any], **options: Any) -> FaithfulnessEvaluator:
 ROW = EvaluationRow.model_validate(
     {"id": "1", "answer": "A is. B is. C is.", "documents": [{"page_content": "A is. B is."}]}
 )
+
+
+@pytest.mark.parametrize("way", [True, "judge"])
+def test_a_single_call_finds_and_judges_the_claims_of_an_answer(way: Any) -> None:
+    reply = f"""S1 ({STATEMENTS[0]}): 1 supported
+S1 ({STATEMENTS[1]}): 1 contradicted | Guido van Rossum | by Guido van Rossum"""
+    model = ScriptedChatModel(replies=[reply])
+    evaluator = (
+        FaithfulnessEvaluator(model=model, single_pass=True)
+        if way is True
+        else FaithfulnessEvaluator(single_pass=SinglePassJudge(model=model))
+    )
+    result = evaluator.run(questions=[QUESTION], contexts=[[CONTEXT]], predicted_answers=[ANSWER])
+    assert result["individual_scores"] == [0.5]
+    assert result["results"][0]["statements"] == STATEMENTS
+    assert result["usage"].model_calls == len(model.requests) == 1
+
+
+def test_a_single_call_that_fails_fails_the_row() -> None:
+    model = ScriptedChatModel(replies=[ConnectionError("gone")])
+    evaluator = FaithfulnessEvaluator(model=model, single_pass=True, raise_on_failure=False)
+    row = evaluator.invoke({"answer": ANSWER, "contexts": [CONTEXT]})
+    assert (row.status, row.score) == ("failed", None)
+    assert "ConnectionError from the judge" in (row.reason or "")
+
+
+def test_a_single_call_needs_a_model_and_takes_no_other_judge() -> None:
+    with pytest.raises(ConfigurationError, match="single_pass=True asks a model"):
+        FaithfulnessEvaluator(single_pass=True)
+    with pytest.raises(ConfigurationError, match="give no extractor=, no verifier="):
+        FaithfulnessEvaluator(
+            model=ScriptedChatModel(replies=[]), verifier=EmbeddedVerifier(), single_pass=True
+        )
 
 
 def test_a_claim_that_was_not_checked_fails_the_row_and_what_is_finished_is_kept() -> None:
