@@ -87,3 +87,21 @@ def test_table_of_results_names_every_field() -> None:
 def test_table_of_options_names_every_option() -> None:
     own = set(GroundednessRunnable.model_fields) - {"name"}
     assert set(table("Options")) == own
+
+
+@pytest.mark.parametrize(
+    ("said", "page", "stands_there"),
+    [
+        ("Of 1,950 checks with 37 faults", "docs/guide/faults.md", "1950 checks: 37 faults"),
+        ("none ended with a false verdict", "docs/guide/faults.md", "held; 0 ended wrong"),
+        ("Of 902 attacks", "SECURITY.md", "of 902 attacks"),
+        ("21 get a false claim through", "SECURITY.md", "| 21 (2.3 %) |"),
+        ("and 19 where the embedded", "SECURITY.md", "cross-checked by the embedded verifier | 19"),
+        ("Of 200 processes killed", "BENCHMARKS.md", "\n200 kills\n"),
+    ],
+)
+def test_what_it_says_of_faults_stands_in_the_page_that_it_names(
+    said: str, page: str, stands_there: str
+) -> None:
+    assert said in README
+    assert stands_there in (ROOT / page).read_text(encoding="utf-8")
