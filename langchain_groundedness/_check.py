@@ -88,10 +88,10 @@ class Check:
         Returns:
             The sequence, from any input to the final state.
         """
-        whole = reduce(or_, self.judging(limit=limit), reading(read))
+        whole = reduce(or_, self.on_whole_answers(limit=limit), reading(read))
         return whole | self.editing(limit=limit) if self.edits_answers else whole
 
-    def judging(
+    def on_whole_answers(
         self, *, limit: AbstractAsyncContextManager[Any] | None = None
     ) -> tuple[Runnable[CheckState, CheckState], ...]:
         """Bind the steps that find and judge the claims of a whole answer.

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["STOP_WORDS", "Word", "content_words", "each_word", "find_words", "fold", "stem"]
+__all__ = [
+    "STOP_WORDS",
+    "Word",
+    "content_words",
+    "each_word",
+    "find_words",
+    "fold",
+    "stem",
+    "word_stem",
+]
 
 # Han, kana and Thai write no spaces: each character counts as a word of its own.
 _UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -93,7 +102,7 @@ def each_word(text: str) -> Iterator[Word]:
         Word(stem='she', start=0, end=3)
     """
     for match in _WORD.finditer(text):
-        yield Word(_stem_of(match.group()), match.start(), match.end())
+        yield Word(word_stem(match.group()), match.start(), match.end())
 
 
 _SENTENCE = 600
@@ -105,7 +114,19 @@ def _recent_words(text: str) -> tuple[Word, ...]:
     return tuple(each_word(text))
 
 
-def _stem_of(word: str) -> str:
+def word_stem(word: str) -> str:
+    """Give the stem of a word as it is written.
+
+    Args:
+        word: A single word.
+
+    Returns:
+        What `find_words` gives for it.
+
+    Example:
+        >>> word_stem("Cities")
+        'city'
+    """
     return _known_stem(word) if len(word) <= _LONGEST_KEPT else _stem_as_written(word)
 
 

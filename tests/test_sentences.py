@@ -70,6 +70,15 @@ def test_a_long_text_is_searched_in_stretches_as_it_is_at_once(text: str, stretc
         assert split_sentences(text) == at_once
 
 
+@pytest.mark.parametrize("stretch", range(5, 25))
+def test_no_border_of_a_stretch_hides_an_address(stretch: int) -> None:
+    text = "x" * 30 + " https://a.b/c.d?e#f. Then www.a.b/c.d. Then the end."
+    at_once = split_sentences(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_boundaries, "_STRETCH", stretch)
+        assert split_sentences(text) == at_once
+
+
 def test_a_long_stream_keeps_offsets_in_the_whole_text() -> None:
     text = "It rose by 3.5% in May. Then (in June) it fell. " * 1000 + "\n\n- An item. Two.\n" * 500
     assert stream(text, list(range(0, len(text), 7))) == split_sentences(text)

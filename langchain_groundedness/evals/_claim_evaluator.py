@@ -85,6 +85,8 @@ class ClaimEvaluator(Evaluator, ABC):
     @override
     def _defaults(self) -> Mapping[str, Any]:
         check = self._check
+        if check.single_pass is not None:
+            return {"single_pass": check.single_pass}
         embedded = isinstance(check.verifier, EmbeddedVerifier)
         checksum = {"encoder": encoder_checksum()} if embedded else {}
         return {"extractor": check.extractor, "verifier": check.verifier, **checksum}
@@ -92,7 +94,7 @@ class ClaimEvaluator(Evaluator, ABC):
     def _judge_all(self, sources: Sequence[CheckInput]) -> Flow[list[GroundednessResult]]:
         """Check texts, all at once; where there is nothing to read, nothing is supported."""
         states, spent = [CheckState(source=source) for source in sources], [Usage()] * len(sources)
-        for step in self._check.judging():
+        for step in self._check.on_whole_answers():
             done: list[tuple[CheckState, Usage]] = yield ModelCall(_Counted(step), states)
             states = [state for state, _ in done]
             spent = [add_usage(*costs) for costs in zip(spent, (u for _, u in done), strict=True)]

@@ -51,7 +51,8 @@ class FaithfulnessEvaluator(ClaimEvaluator):
     "predicted_answers": "…"}, "outputs": {"statements": ["…"], "statement_scores": [1]}}`. They
     cost tokens in every call."""
     single_pass: bool | SinglePassJudge = False
-    """Find and judge the claims in one call of the model, as `GroundednessRunnable` does."""
+    """Find and judge the claims in one call of the model, as `GroundednessRunnable` does;
+    without `examples`, `extractor` and `verifier`."""
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from langchain_groundedness.sentences import each_sentence
 from langchain_groundedness.verifiers._index_quantities import IndexQuantities
-from langchain_groundedness.verifiers._quantities import Quantity, find_quantities
+from langchain_groundedness.verifiers._quantities import Quantity
 from langchain_groundedness.words import Word, each_word
 
 __all__ = ["EvidenceIndex", "Unit"]
@@ -21,7 +21,8 @@ __all__ = ["EvidenceIndex", "Unit"]
 _LONGEST_UNIT = 60
 """Words. A sentence longer than this is most likely a table or a list; it is read in pieces."""
 _LONGEST_TEXT = 20_000
-"""Characters. Each step of reading a sentence holds up all threads."""
+"""Characters, about; a longer word stays whole. Each step of reading a sentence holds up all
+threads."""
 _PREFIX = 4
 _LEAST_LIKENESS = 0.6
 _NEIGHBOURS = 100
@@ -51,6 +52,7 @@ class EvidenceIndex:
         """
         self.texts = [document.page_content for document in documents]
         self.vocabulary: dict[str, int] = {}
+
         # Columns of numbers: objects by the hundred thousand would hold up the event loop whenever
         # the garbage collector looks at them all.
         stems, sizes, numbers, starts, ends = (array("q") for _ in range(5))
@@ -163,18 +165,6 @@ class EvidenceIndex:
             Indices, in order, without repetition.
         """
         return self._quantities.sentences_giving(claimed, beside)
-
-    def quantities_in(self, first: int, last: int) -> list[Quantity]:
-        """Give the quantities that neighbouring units of one document state.
-
-        Args:
-            first: Index of the first unit.
-            last: Index of the last one, included.
-
-        Returns:
-            The quantities, with offsets in the text from the first unit's start on.
-        """
-        return find_quantities(self.text(first, last))
 
     def text(self, first: int, last: int) -> str:
         """Give the text of neighbouring units of one document.

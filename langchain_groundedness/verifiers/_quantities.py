@@ -15,7 +15,7 @@ from langchain_groundedness.verifiers._measures import (
     ORDINAL_WORDS,
     UNITS,
 )
-from langchain_groundedness.words import STOP_WORDS, find_words
+from langchain_groundedness.words import STOP_WORDS, word_stem
 
 __all__ = [
     "Quantity",
@@ -23,7 +23,6 @@ __all__ = [
     "compatible",
     "each_quantity",
     "find_quantities",
-    "quantity_at",
     "same_quantity",
     "units_fit",
 ]
@@ -57,7 +56,8 @@ class Quantity(NamedTuple):
     may_count: bool = False
     """Whether what reads as a year may say how many there are: "it has 1800 seats"."""
     beside: tuple[str, str] = ("", "")
-    """What stands right before and right behind a place in an order or a number without a unit."""
+    """The words, by their stems, right before and right behind a number without a unit or a place
+    in an order; nothing for a stop word, or where something stands between."""
 
     @property
     def as_written(self) -> Self:
@@ -83,12 +83,18 @@ _ABOUT = 0.05
 """How far, as a share of it, a number may be from what is "about" as much."""
 _FAR = 10.0
 """A number so many times off meets a bound, but hardly speaks of the same thing."""
+_LOOKALIKES = str.maketrans("\u017f\u0131\u0130\u212a", "siik")
+"""Letters that match others where case is ignored: long s, i with and without its dot, kelvin."""
 _STRETCH = 16_384
 """Characters that are searched in one step."""
 _LONGEST_WRITTEN = 128
 """Characters; nothing longer is told from what it begins with, but numbers of as many digits."""
 _LONGEST_BOUND = 24
 _LONGEST_BESIDE = 24
+_WORD_BESIDE = (
+    re.compile(r"(?<!\w)([^\W\d_]{1,20})[ -]$"),
+    re.compile(r"[ -]([^\W\d_]{1,20})(?!\w)"),
+)
 _BEFORE = re.compile(
     r"""\b(?:(?P<most>at\ most|no(?:t)?\ more\ than|up\ to|(?:a\ )?maximum\ of)
     | (?P<least>at\ least|no(?:t)?\ (?:less|fewer)\ than|(?:a\ )?minimum\ of)
@@ -136,7 +142,7 @@ _QUANTITY = rf"""(?<![\w.,])(?:
     | (?P<literal>\d{{1,2}}:\d\d(?::\d\d)?|\d+(?:\.\d+){{2,}})(?!\w)
     | (?P<ordinal>(?P<on>\d+)(?:st|nd|rd|th)|(?P<ow>{"|".join(ORDINAL_WORDS)}))\b
     | (?P<number>
-        (?P<cur>{_CURRENCY})?\s?(?P<sign>[-\u2212](?=\d))?
+        (?:(?P<cur>{_CURRENCY})\s?)?(?P<sign>[-\u2212](?=\d))?
         (?:(?P<digits>{_NUMBER})|(?P<worded>(?:{_WORDED})(?:[-\ ](?:{"|".join(ONES[1:10])}))?)\b)
         (?:[-\ \u00a0]?(?P<mag>{_MAGNITUDE})(?!\w))?
         (?:[-\ \u00a0]?(?P<unit>%|per\ cent\b|(?:{_AFTER})(?!\w)))?
@@ -171,9 +177,10 @@ def each_quantity(text: str) -> Iterator[Quantity]:
     Yields:
         The same quantities.
     """
-    for match in _matches(text):
+    plain = text if text.isascii() else text.translate(_LOOKALIKES)
+    for match in _matches(plain):
         if (quantity := _read(match)) is not None:
-            yield _in_place(text, quantity)
+            yield _in_place(plain, quantity)
 
 
 def _matches(text: str) -> Iterator[re.Match[str]]:
@@ -182,36 +189,16 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
     while start < len(text):
         end = start + _STRETCH
         match = pattern.search(text, start, end)
-        if match is None:
-            start = end - _LONGEST_WRITTEN if end < len(text) else end
+        sure = end - _LONGEST_WRITTEN if end < len(text) else end
+        if match is None or match.start() > sure:
+            start = sure  # what the end of the stretch may have cut is looked for again
             continue
-        if match.end() > end - _LONGEST_WRITTEN:
-            start = match.start() + 1
-            match = pattern.match(text, match.start())  # the end of the stretch may have cut it
+        start = match.start() + 1
+        if match.end() > sure:
+            match = pattern.match(text, match.start())
         if match is not None:
             start = match.end()
             yield match
-
-
-def quantity_at(text: str, start: int) -> Quantity:
-    """Read a quantity that was found before.
-
-    Args:
-        text: The text that it was found in.
-        start: Its start.
-
-    Returns:
-        The same quantity.
-
-    Raises:
-        ValueError: If no quantity begins there.
-    """
-    match = _pattern().match(text, start)
-    quantity = match and _read(match)
-    if quantity is None:
-        msg = f"no quantity begins at {start}"
-        raise ValueError(msg)
-    return _in_place(text, quantity)
 
 
 _SENTENCE = 600
@@ -236,9 +223,17 @@ def _in_place(text: str, quantity: Quantity) -> Quantity:
     bound: Bound = _bound(text, quantity) if quantity.kind == "number" else ""
     if quantity.unit:
         return quantity._replace(bound=bound)
-    before = text[max(0, quantity.start - _LONGEST_BESIDE) : quantity.start]
-    behind = text[quantity.end : quantity.end + _LONGEST_BESIDE]
-    return quantity._replace(bound=bound, beside=(before, behind))
+    before, behind = _WORD_BESIDE
+    beside = (
+        _content(before.search(text[max(0, quantity.start - _LONGEST_BESIDE) : quantity.start])),
+        _content(behind.match(text, quantity.end, quantity.end + _LONGEST_BESIDE)),
+    )
+    return quantity._replace(bound=bound, beside=beside)
+
+
+def _content(beside: re.Match[str] | None) -> str:
+    word = word_stem(beside[1]) if beside else ""
+    return "" if word in STOP_WORDS else word
 
 
 def _bound(text: str, quantity: Quantity) -> Bound:
@@ -284,7 +279,6 @@ def _date(group: dict[str, str | None]) -> tuple[int | None, int | None, int | N
 def _read_number(match: re.Match[str]) -> Quantity | None:
     group = match.groupdict()
     start, end = match.span()
-    start += len(match.group()) - len(match.group().lstrip())
     value, step = _value(group["digits"], group["worded"])
     after = (group["unit"] or "").lower()
     if group["worded"] and group["worded"].lower() == "one" and not (group["mag"] or after):
@@ -372,12 +366,13 @@ def compatible(claimed: Quantity, given: Quantity) -> bool:
     return low <= greatest and least <= high
 
 
-def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911  (a table of kinds)
+def same_quantity(claimed: Quantity, given: Quantity) -> bool:
     """Tell whether a claimed quantity is what the evidence gives.
 
     A date may be claimed less exactly than it is given (2021 for 3 March 2021), and so may a
     number that was written in rounded form (2.1B for 2,134 million). A number without a unit, as
-    in a table, is compared with the number that the other side writes before its unit.
+    in a table, is compared with the number that the other side writes before its unit; with a
+    place in an order only if both are of the same: "round 2" and "the second round".
 
     Args:
         claimed: The quantity of the claim.
@@ -386,21 +381,32 @@ def same_quantity(claimed: Quantity, given: Quantity) -> bool:  # noqa: PLR0911 
     Returns:
         True if they mean the same.
     """
-    if claimed.kind == "date" and given.kind == "date":
-        if claimed.text == "decade" and given.date[0] is not None:
-            return given.date[0] // 10 == (claimed.date[0] or 0) // 10
-        if given.text == "decade":
-            return False
-        return all(
-            mine is None or mine == theirs
-            for mine, theirs in zip(claimed.date, given.date, strict=True)
-        )
-    if "date" in (claimed.kind, given.kind):
-        return _year_as_number(claimed) == _year_as_number(given)
-    if claimed.kind == "literal" or given.kind == "literal":
-        return claimed.kind == given.kind and claimed.text == given.text
-    if claimed.kind != given.kind and not _orders_what_is_counted(claimed, given):
+    kinds = {claimed.kind, given.kind}
+    if kinds == {"date"}:
+        return _same_date(claimed, given)
+    if kinds == {"date", "ordinal"}:
         return False
+    if "date" in kinds:
+        return _year_as_number(claimed) == _year_as_number(given)
+    if "literal" in kinds:
+        return claimed.kind == given.kind and claimed.text == given.text
+    if len(kinds) > 1 and not _orders_what_is_counted(claimed, given):
+        return False
+    return _same_number(claimed, given)
+
+
+def _same_date(claimed: Quantity, given: Quantity) -> bool:
+    if claimed.text == "decade" and given.date[0] is not None:
+        return given.date[0] // 10 == (claimed.date[0] or 0) // 10
+    if given.text == "decade":
+        return False
+    return all(
+        mine is None or mine == theirs
+        for mine, theirs in zip(claimed.date, given.date, strict=True)
+    )
+
+
+def _same_number(claimed: Quantity, given: Quantity) -> bool:
     if claimed.unit != given.unit:
         if claimed.unit and given.unit:
             return False
@@ -436,15 +442,8 @@ def units_fit(
 def _orders_what_is_counted(one: Quantity, other: Quantity) -> bool:
     """Tell whether an ordinal and a number without a unit stand beside the same word."""
     ordinal, number = (one, other) if one.kind == "ordinal" else (other, one)
-    if number.unit:
-        return False
-    before, behind = (_content(part) for part in number.beside)
-    ordered = _content(ordinal.beside[1])[:1]
-    return bool(ordered) and ordered[0] in (*before[-1:], *behind[:1])
-
-
-def _content(text: str) -> list[str]:
-    return [word.stem for word in find_words(text) if word.stem not in STOP_WORDS]
+    _, ordered = ordinal.beside
+    return not number.unit and ordered != "" and ordered in number.beside
 
 
 def _meets(claimed: Quantity, given: Quantity) -> bool:

@@ -52,3 +52,11 @@ def test_keys_are_given_in_order_and_once() -> None:
     keys = np.array([3, 1, 3, 2, 1], dtype=np.int64)
     assert _distinct(keys).tolist() == [1, 2, 3]
     assert _distinct(keys[:0]).tolist() == []
+
+
+def test_a_sentence_of_data_is_read_in_pieces_of_bounded_length() -> None:
+    text = "Alpha " + " ".join("x" * 900 for _ in range(50)) + " omega."
+    index = EvidenceIndex([Document(page_content=text)])
+    lengths = [index.unit(place).end - index.unit(place).start for place in range(len(index))]
+    assert len(lengths) == 3
+    assert max(lengths) <= 20_000
