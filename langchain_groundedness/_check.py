@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.runnables import Runnable
 
 from langchain_groundedness._causes import cause
-from langchain_groundedness._edits import apply_edits, edited_claim, refuse_unfit, rewordings
+from langchain_groundedness._edits import edited_claim, refuse_unfit, rewordings
 from langchain_groundedness._input_schema import InputReader
 from langchain_groundedness._judging import judging, sentences_of
 from langchain_groundedness._steps import (
@@ -25,7 +25,7 @@ from langchain_groundedness._steps import (
 )
 from langchain_groundedness.claims import ClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
-from langchain_groundedness.inputs import NO_DOCUMENTS, CheckInput, no_documents
+from langchain_groundedness.inputs import NO_DOCUMENTS, CheckInput, has_text, no_documents
 from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.policy._holds import Situation
 from langchain_groundedness.scoring import answer_verdict, reconcile, trust_score
@@ -212,7 +212,7 @@ class Check:
     def verification(self, state: CheckState) -> VerificationTask | None:
         """Ask for verdicts on the first `max_claims` claims, if there is anything to read."""
         claims = self.within(state)
-        if not claims or state.failure or not _has_text(state.source):
+        if not claims or state.failure or not has_text(state.source.documents):
             return None
         return state.task(claims)
 
@@ -283,7 +283,7 @@ class Check:
             raise UnexpectedReplyError(msg)
         edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
         refuse_unfit(edits, state.source.answer, {v.claim.id for v in state.verdicts})
-        return _with_edits(state, edits)
+        return state.with_edits(edits)
 
     def recheck(self, state: CheckState) -> VerificationTask | None:
         """Ask whether the documents support what the edits make the claims say."""
@@ -307,7 +307,7 @@ class Check:
             return state
         verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
         failed = {v.claim.id for v in verdicts if v.verdict != "supported" or v.conflicting}
-        return _with_edits(state, [e for e in state.corrected.edits if e.claim_id not in failed])
+        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
         """Undo the corrections, since nothing supports them."""
@@ -317,7 +317,7 @@ class Check:
         if state.corrected is None:
             return state
         failed = self._doubtful(state)
-        return _with_edits(state, [e for e in state.corrected.edits if e.claim_id not in failed])
+        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
 
     def outcome(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
         """Give one verdict per claim, with the reason where it is unchecked."""
@@ -326,10 +326,6 @@ class Check:
             known.get(claim.id) or ClaimVerdict.unchecked(claim, self.reason(state, index))
             for index, claim in enumerate(state.claims or ())
         )
-
-    def can_check(self, source: CheckInput) -> bool:
-        """Tell whether there is any text to check against."""
-        return _has_text(source)
 
     def within(self, state: CheckState) -> tuple[Claim, ...]:
         """Give the claims that are to be checked: those among the first `max_claims`."""
@@ -341,7 +337,7 @@ class Check:
         """Say why the claim at a place has no verdict."""
         if index >= len(self.within(state)):
             return f"over max_claims={self.max_claims}"
-        if state.failure is None and not _has_text(state.source):
+        if state.failure is None and not has_text(state.source.documents):
             return no_documents(state.source)
         return state.failure or "not reached"
 
@@ -395,15 +391,6 @@ class Check:
             labelled=labelled,
             **source.labels,
         )
-
-
-def _has_text(source: CheckInput) -> bool:
-    return any(document.page_content.strip() for document in source.documents)
-
-
-def _with_edits(state: CheckState, edits: Sequence[Edit]) -> CheckState:
-    text = apply_edits(state.source.answer, edits)
-    return replace(state, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
 
 
 def _cause(error: Exception) -> str:

@@ -20,7 +20,7 @@ from langchain_groundedness._telemetry import Checking
 from langchain_groundedness._upstream import Upstream
 from langchain_groundedness.claims import SentenceClaimExtractor
 from langchain_groundedness.correction import Corrector
-from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.inputs import CheckInput, has_text
 from langchain_groundedness.types import (
     Claim,
     ClaimVerdict,
@@ -275,13 +275,13 @@ class LiveCheck:
         """Make a job of a unit; tell whether that could be done already."""
         source = self._head
         state = CheckState(source=source, claims=unit.claims, first=unit.first)
-        if not self._check.within(state) or (self.closed and not self._check.can_check(source)):
+        if not self._check.within(state) or (self.closed and not has_text(source.documents)):
             self._settle(unit, state)
             return True
         end: int | None = unit.end
         if self.removes:
             end = len(self.text) if self.closed else tail_end(self.text, unit.end)
-        if end is None or not self._check.can_check(source):
+        if end is None or not has_text(source.documents):
             return False
         source = source.model_copy(update={"answer": self.text[:end]})
         self.jobs.append(Job(self._verify, replace(state, source=source), unit, self._version))

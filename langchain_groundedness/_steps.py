@@ -10,18 +10,25 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import override
 
+from langchain_groundedness._edits import apply_edits
 from langchain_groundedness._input_schema import InputReader
 from langchain_groundedness._interruptions import exceptions_at_most
 from langchain_groundedness._telemetry import aside, caught, step
 from langchain_groundedness.exceptions import VerificationError
 from langchain_groundedness.inputs import CheckInput
-from langchain_groundedness.types import Claim, ClaimVerdict, CorrectedAnswer, VerificationTask
+from langchain_groundedness.types import (
+    Claim,
+    ClaimVerdict,
+    CorrectedAnswer,
+    Edit,
+    VerificationTask,
+)
 
 __all__ = ["Absorb", "CheckState", "Step", "UnexpectedReplyError", "reading", "replies_of"]
 
@@ -53,6 +60,11 @@ class CheckState:
             question=source.question,
             answer=source.answer,
         )
+
+    def with_edits(self, edits: Sequence[Edit]) -> Self:
+        """Make these edits, and no others, to the answer as it came."""
+        text = apply_edits(self.source.answer, edits)
+        return replace(self, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
 
 
 class Absorb(Protocol):

@@ -43,7 +43,8 @@ from langchain_groundedness.types import (
     OnUnverifiable,
 )
 from langchain_groundedness.verifiers._contradictions import differing_value
-from langchain_groundedness.verifiers._quantities import comparable, find_quantities, same_quantity
+from langchain_groundedness.verifiers._quantities import comparable, same_quantity
+from langchain_groundedness.verifiers._quantity_reading import find_quantities
 
 __all__ = ["Corrector"]
 

@@ -159,7 +159,7 @@ class ModelTimeoutError(GroundednessError, TimeoutError):
             abandoned: How many earlier calls are still going on though their time is up, if that
                 is why the model was not asked at all.
         """
-        msg = f"the model did not reply within {seconds:g} s (see timeout=)"
+        msg = f"the model did not reply within {seconds:g} s (see model_timeout=)"
         if abandoned:
             msg = (
                 f"the model was not asked: {abandoned} earlier calls of models are still going on "

@@ -4,7 +4,7 @@ Pure functions: nothing is fetched, split or cut here. Offsets of later stages r
 exactly as this module gives them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -148,6 +148,18 @@ def read_input(
         msg = f"cannot read an answer from a value of type {_type(value)}. {_ADVICE}"
         raise InputFormatError(msg)
     return _read_mapping(parts)
+
+
+def has_text(documents: Iterable[Document]) -> bool:
+    """Tell whether there is anything to read.
+
+    Args:
+        documents: The documents.
+
+    Returns:
+        Whether any of them is more than white space.
+    """
+    return any(document.page_content.strip() for document in documents)
 
 
 def no_documents(source: CheckInput) -> str:

@@ -127,6 +127,8 @@ def word_stem(word: str) -> str:
         >>> word_stem("Cities")
         'city'
     """
+    if word.isdecimal() and word.isascii():
+        return word  # as it is; there are too many to remember
     return _known_stem(word) if len(word) <= _LONGEST_KEPT else _stem_as_written(word)
 
 

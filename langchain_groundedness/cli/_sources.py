@@ -91,7 +91,9 @@ def _read(path: str) -> str:
         msg = f"{name}: {error.strerror or type(error).__name__}"
         raise CannotCheckError(msg) from error
     if b"\0" in data:
-        msg = f"{name}: binary data, not text; convert it first"
+        utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+        what = "UTF-16 text, not UTF-8" if utf16 else "binary data, not text"
+        msg = f"{name}: {what}; convert it first"
         raise CannotCheckError(msg)
     try:
         return data.decode("utf-8-sig")

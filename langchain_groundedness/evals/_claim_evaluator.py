@@ -19,7 +19,7 @@ from langchain_groundedness._usage import counted
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.tally import add_usage
 from langchain_groundedness.exceptions import GroundednessError
-from langchain_groundedness.inputs import CheckInput, no_documents
+from langchain_groundedness.inputs import CheckInput, has_text, no_documents
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.types import (
@@ -102,7 +102,7 @@ class ClaimEvaluator(Evaluator, ABC):
         for result in results:
             count(result)
         return [
-            result if _has_text(source.documents) else self._unsupported(source, result)
+            result if has_text(source.documents) else self._unsupported(source, result)
             for source, result in zip(sources, results, strict=True)
         ]
 
@@ -140,14 +140,14 @@ class ClaimEvaluator(Evaluator, ABC):
             )
             for part in evidence
         ]
-        asked = [task for task in tasks if task.claims and _has_text(task.documents)]
+        asked = [task for task in tasks if task.claims and has_text(task.documents)]
         replies = []
         if asked:
             replies = yield ModelCall(_AllAtOnce(self._check.verifier), asked)
         given = iter(replies)
         return [
             tuple(_placed(task, part, next(given), documents))
-            if task.claims and _has_text(task.documents)
+            if task.claims and has_text(task.documents)
             else tuple(map(_not_supported, task.claims))
             for task, part in zip(tasks, evidence, strict=True)
         ]
@@ -268,7 +268,3 @@ def _placed(
 
 def _not_supported(claim: Claim) -> ClaimVerdict:
     return ClaimVerdict(claim=claim, verdict="unverifiable", explanation=_NOTHING)
-
-
-def _has_text(documents: Iterable[Document]) -> bool:
-    return any(document.page_content.strip() for document in documents)

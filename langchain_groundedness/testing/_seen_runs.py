@@ -33,10 +33,9 @@ class SeenRuns(BaseTracer):
         self._open: dict[UUID, str] = {}
         self._lock = Lock()
 
-    def root(self) -> SeenRun:
-        """Give the only run without a parent."""
-        [root] = [run for run in self.runs if run.parent is None]
-        return root
+    def roots(self) -> list[SeenRun]:
+        """Give the runs without a parent."""
+        return [run for run in self.runs if run.parent is None]
 
     def open(self) -> list[str]:
         """Name the runs that have not ended."""

@@ -6,6 +6,7 @@ import pickle
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import aclosing, closing
 from typing import Any, NoReturn
 
 from langchain_core.load import dumpd, load
@@ -23,6 +24,7 @@ _TAG, _NAME = "contract-tag", "contract-run"
 _METADATA = {"contract": "kept"}
 _LIMIT = 7
 _AT_ONCE = 2
+_LONGEST_SHOWN = 400
 
 
 class ProbeError(Exception):
@@ -34,7 +36,8 @@ class RunnableContract(ABC):
 
     Inherit from it in a test module, in a class whose name begins with `Test`, and say how the
     runnable is made and what it accepts. What a hook does not give is not tested; pytest then shows
-    the test as skipped.
+    the test as skipped. What it cannot see is how long `ainvoke` keeps the event loop: that takes a
+    clock, and a machine that does nothing else.
 
     Example:
         >>> class TestUpperCase(RunnableContract):
@@ -111,12 +114,15 @@ class RunnableContract(ABC):
         for name, found in called(self.runnable, inputs):
             assert len(found) == len(expected), f"{name} gives {len(found)} outputs"
             for place, (one, other) in enumerate(zip(expected, found, strict=True)):
-                assert self.same(one, other), f"{name} differs from invoke for input {place}"
+                self._agree(other, one, f"{name} differs from invoke for input {place}")
 
     def test_inputs_give_different_outputs(self) -> None:
         """The inputs of this test class are of use: they give at least two outputs."""
-        first, *others = [self.runnable().invoke(each) for each in self.inputs()]
-        assert any(not self.same(first, other) for other in others)
+        outputs = [self.runnable().invoke(each) for each in self.inputs()]
+        told = (
+            f"inputs() must give two or more with different outputs; theirs are {_short(outputs)}"
+        )
+        assert any(not self.same(outputs[0], other) for other in outputs[1:]), told
 
     def test_inputs_stay_as_they_are(self) -> None:
         """Nothing that is given is changed."""
@@ -124,13 +130,14 @@ class RunnableContract(ABC):
             before = copy.deepcopy(each)
             self.runnable().invoke(each)
             WAYS["stream"](self.runnable(), each, None)
-            assert each == before
+            assert each == before, f"an input was {_short(before)} and is now {_short(each)}"
 
     def test_a_runnable_can_be_used_again(self) -> None:
         """A second call gives what the first gave."""
         runnable = self.runnable()
         for each in self.inputs():
-            assert self.same(runnable.invoke(each), runnable.invoke(each))
+            first = runnable.invoke(each)
+            self._agree(runnable.invoke(each), first, "a second call differs from the first")
 
     def test_bindings_and_sequences_give_the_same(self) -> None:
         """`with_config`, `with_retry`, `with_fallbacks` and `|` change nothing."""
@@ -142,9 +149,9 @@ class RunnableContract(ABC):
             "with_fallbacks": self.runnable().with_fallbacks([RunnableLambda(_never)]),
             "a sequence": self.runnable() | RunnableLambda(_same),
         }.items():
-            assert self.same(other.invoke(given), expected), f"{name} changes the output"
+            self._agree(other.invoke(given), expected, f"{name} changes the output")
             found = within(other.ainvoke(given))
-            assert self.same(found, expected), f"{name} changes the output of ainvoke"
+            self._agree(found, expected, f"{name} changes the output of ainvoke")
 
     # --- config
 
@@ -153,7 +160,9 @@ class RunnableContract(ABC):
         for name, call in WAYS.items():
             seen = SeenRuns()
             call(self.runnable(), self.inputs()[0], _config(seen))
-            root = seen.root()
+            roots = seen.roots()
+            assert len(roots) == 1, f"{name}: {len(roots)} outermost runs, where one is expected"
+            [root] = roots
             assert root.name == _NAME, f"{name}: the run is called {root.name!r}"
             assert _TAG in root.tags, f"{name}: the tag is lost"
             assert _METADATA.items() <= root.metadata.items(), f"{name}: the metadata are lost"
@@ -211,8 +220,29 @@ class RunnableContract(ABC):
             return [event["event"] async for event in stream if event["name"] == _NAME]
 
         found = within(events())
-        assert found[0] == "on_chain_start"
-        assert found[-1] == "on_chain_end"
+        assert found[:1] == ["on_chain_start"], f"the first events are {found[:3]}"
+        assert found[-1] == "on_chain_end", f"the last events are {found[-3:]}"
+
+    def test_a_stream_may_be_left(self) -> None:
+        """Who reads one chunk and no more ends the run.
+
+        Of a chat model inside that is cancelled by it, LangChain tells of no end.
+        """
+
+        async def left(seen: SeenRuns) -> None:
+            stream: Any = self.runnable().astream(self.inputs()[0], _config(seen))
+            async with aclosing(stream):
+                await anext(stream)
+
+        for name in ("stream", "astream"):
+            seen = SeenRuns()
+            if name == "astream":
+                within(left(seen))
+            else:
+                stream: Any = self.runnable().stream(self.inputs()[0], _config(seen))
+                with closing(stream):
+                    next(stream)
+            assert _NAME not in seen.open(), f"{name}: left after one chunk, the run has no end"
 
     # --- failures
 
@@ -232,10 +262,11 @@ class RunnableContract(ABC):
         expected = self.runnable().invoke(good)
         batch = self.runnable().batch([good, bad, good], return_exceptions=True)
         abatch = within(self.runnable().abatch([good, bad, good], return_exceptions=True))
-        for found in (batch, abatch):
-            assert isinstance(found[1], Exception)
-            assert self.same(found[0], expected)
-            assert self.same(found[2], expected)
+        for name, found in {"batch": batch, "abatch": abatch}.items():
+            told = f"{name} gives {_short(found[1])} for the bad input, which is no exception"
+            assert isinstance(found[1], Exception), told
+            for other in (found[0], found[2]):
+                self._agree(other, expected, f"{name} differs from invoke beside a bad input")
 
     def test_a_failure_inside_ends_the_same_in_every_way(self) -> None:
         """What goes wrong inside is raised, or absorbed, whichever way it was called."""
@@ -247,7 +278,8 @@ class RunnableContract(ABC):
             seen = SeenRuns()
             ended = raised(call, self._with_probe(fail), self.inputs()[0], _config(seen))
             wanted = self.failure() or type(None)
-            assert isinstance(ended, wanted), f"{name}: {ended!r}"
+            came = _short(ended) if ended else "no exception"
+            assert isinstance(ended, wanted), f"{name}: {came}, expected {wanted.__name__}"
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
     def test_a_cancelled_run_is_cancelled(self) -> None:
@@ -259,7 +291,8 @@ class RunnableContract(ABC):
         for name, call in ASYNC_WAYS.items():
             seen = SeenRuns()
             ended = raised(call, self._with_probe(cancel), self.inputs()[0], _config(seen))
-            assert isinstance(ended, asyncio.CancelledError), f"{name}: {ended!r}"
+            came = _short(ended) if ended else "no exception"
+            assert isinstance(ended, asyncio.CancelledError), f"{name}: {came}, not CancelledError"
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
     # --- saving, describing, sharing
@@ -268,7 +301,8 @@ class RunnableContract(ABC):
         """A copy made by `pickle` gives what the original gives."""
         given = self.inputs()[0]
         revived = pickle.loads(pickle.dumps(self.runnable()))  # noqa: S301  (made here)
-        assert self.same(revived.invoke(given), self.runnable().invoke(given))
+        expected = self.runnable().invoke(given)
+        self._agree(revived.invoke(given), expected, "the pickled copy differs")
 
     def test_a_saved_runnable_can_be_loaded(self) -> None:
         """`load(dumpd(...))` gives a runnable that works the same."""
@@ -277,7 +311,7 @@ class RunnableContract(ABC):
             _skip("it does not say that it can be saved")
         revived = load(dumpd(runnable), **self.load_arguments())
         given = self.inputs()[0]
-        assert self.same(revived.invoke(given), runnable.invoke(given))
+        self._agree(revived.invoke(given), runnable.invoke(given), "the loaded one differs")
 
     def test_schemas_and_graph_can_be_made(self) -> None:
         """Input and output have JSON schemas, and the graph can be drawn."""
@@ -291,7 +325,8 @@ class RunnableContract(ABC):
         schema = self.runnable().get_output_schema()
         found = self.runnable().invoke(self.inputs()[0])
         if isinstance(found, BaseModel):
-            assert isinstance(found, schema)
+            told = f"the output is a {type(found).__name__}, the schema says {schema.__name__}"
+            assert isinstance(found, schema), told
 
     def test_concurrent_calls_do_not_mix(self) -> None:
         """Many calls of one runnable at once give what each gives alone."""
@@ -304,9 +339,12 @@ class RunnableContract(ABC):
 
         for name, found in {"batch": in_threads, "gather": within(gather())}.items():
             for one, other in zip(expected, found, strict=True):
-                assert self.same(one, other), f"{name}: calls at the same time have mixed"
+                self._agree(other, one, f"{name}: calls at the same time differ from single ones")
 
     # --- how
+
+    def _agree(self, found: Any, expected: Any, told: str) -> None:
+        assert self.same(expected, found), f"{told}: {_short(found)}, not {_short(expected)}"
 
     def _with_probe(self, probe: Probe) -> Runnable[Any, Any]:
         return self.probed(probe) or _skip("probed() gives no runnable")
@@ -314,6 +352,11 @@ class RunnableContract(ABC):
 
 def _config(seen: SeenRuns) -> RunnableConfig:
     return {"callbacks": [seen], "tags": [_TAG], "metadata": dict(_METADATA), "run_name": _NAME}
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _never(_: Any) -> Any:

@@ -12,13 +12,8 @@ from langchain_groundedness.verifiers._polarity import (
     opposite_words,
     turned_round,
 )
-from langchain_groundedness.verifiers._quantities import (
-    Quantity,
-    comparable,
-    compatible,
-    find_quantities,
-    units_fit,
-)
+from langchain_groundedness.verifiers._quantities import Quantity, comparable, compatible, units_fit
+from langchain_groundedness.verifiers._quantity_reading import find_quantities
 from langchain_groundedness.verifiers._rarity import rarity
 from langchain_groundedness.verifiers._references import blank_references
 from langchain_groundedness.words import STOP_WORDS, Word, find_words

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from langchain_groundedness.verifiers._parallel import Part
 from langchain_groundedness.verifiers._polarity import says_no
-from langchain_groundedness.verifiers._quantities import Quantity, find_quantities
+from langchain_groundedness.verifiers._quantities import Quantity
+from langchain_groundedness.verifiers._quantity_reading import find_quantities
 from langchain_groundedness.verifiers._verbs import AUXILIARIES, is_verb
 from langchain_groundedness.words import STOP_WORDS, find_words
 

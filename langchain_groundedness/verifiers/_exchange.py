@@ -7,11 +7,8 @@ from typing import NamedTuple
 
 from langchain_groundedness.verifiers._contradictions import Difference, name_spans
 from langchain_groundedness.verifiers._parallel import Part
-from langchain_groundedness.verifiers._quantities import (
-    Quantity,
-    comparable,
-    find_quantities,
-)
+from langchain_groundedness.verifiers._quantities import Quantity, comparable
+from langchain_groundedness.verifiers._quantity_reading import find_quantities
 from langchain_groundedness.words import Word, find_words, stem
 
 __all__ = ["exchanged_values"]

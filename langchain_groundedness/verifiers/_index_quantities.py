@@ -7,12 +7,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_groundedness.verifiers._quantities import (
-    Quantity,
-    each_quantity,
-    same_quantity,
-    units_fit,
-)
+from langchain_groundedness.verifiers._quantities import Quantity, same_quantity, units_fit
+from langchain_groundedness.verifiers._quantity_reading import each_quantity
 
 __all__ = ["IndexQuantities"]
 

@@ -4,7 +4,8 @@ import re
 import unicodedata
 
 from langchain_groundedness.verifiers._polarity import says_no
-from langchain_groundedness.verifiers._quantities import find_quantities, same_quantity
+from langchain_groundedness.verifiers._quantities import same_quantity
+from langchain_groundedness.verifiers._quantity_reading import find_quantities
 from langchain_groundedness.words import content_words, fold
 
 __all__ = ["overlooked"]

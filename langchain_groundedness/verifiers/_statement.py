@@ -4,7 +4,8 @@ import re
 from bisect import bisect_left
 from typing import NamedTuple
 
-from langchain_groundedness.verifiers._quantities import Quantity, find_quantities
+from langchain_groundedness.verifiers._quantities import Quantity
+from langchain_groundedness.verifiers._quantity_reading import find_quantities
 from langchain_groundedness.verifiers._rarity import rarity
 from langchain_groundedness.verifiers._references import blank_references
 from langchain_groundedness.words import STOP_WORDS, Word, find_words

@@ -115,7 +115,8 @@ class CachedVerifier(OptionsAlone, PooledVerifier):
         if known.untold and self.version is None:
             msg = (
                 f"nothing tells when the verdicts of {', '.join(known.untold)} change: name what "
-                "is there now, with version='1' or the like, and give another one when it changes"
+                "is there now, with CachedVerifier(verifier=..., store=..., version='1') or the "
+                "like as verifier=, and give another version when it changes"
             )
             raise ConfigurationError(msg)
 

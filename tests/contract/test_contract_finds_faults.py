@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.runnables.config import patch_config
+from langchain_core.runnables.config import (
+    ensure_config,
+    get_callback_manager_for_config,
+    patch_config,
+)
 from typing_extensions import override
 
 from langchain_groundedness.testing import RunnableContract
@@ -105,6 +109,17 @@ class _EveryoneAtOnce(_Upper):
         return super().batch(inputs, None)
 
 
+class _EndsIfReadToTheEnd(_Upper):
+    @override
+    def stream(self, input: str, config: Any = None, **kwargs: Any) -> Iterator[str]:
+        given = ensure_config(config)
+        manager = get_callback_manager_for_config(given).on_chain_start(
+            None, input, name=given.get("run_name")
+        )
+        yield input.upper()
+        manager.on_chain_end(input.upper())
+
+
 class _Unpicklable(_Upper):
     def __init__(self, probe: Probe = _ignore) -> None:
         super().__init__(probe)
@@ -144,6 +159,7 @@ def test_a_runnable_that_keeps_the_contract_passes(test: str) -> None:
     [
         (_OtherStream, "test_all_ways_to_call_agree"),
         (_ForgetsConfig, "test_a_config_reaches_inner_runs"),
+        (_EndsIfReadToTheEnd, "test_a_stream_may_be_left"),
         (_NoRuns, "test_a_config_names_tags_and_describes_the_run"),
         (_SwallowsCancellation, "test_a_cancelled_run_is_cancelled"),
         (_SwallowsFailures, "test_a_failure_inside_ends_the_same_in_every_way"),
@@ -156,6 +172,13 @@ def test_a_runnable_that_keeps_the_contract_passes(test: str) -> None:
 def test_a_broken_runnable_is_found_out(kind: type[_Upper], test: str) -> None:
     with pytest.raises((AssertionError, TypeError, ValueError, AttributeError)):
         getattr(contract_of(kind), test)()
+
+
+def test_a_difference_is_told_with_both_outputs() -> None:
+    with pytest.raises(
+        AssertionError, match="stream differs from invoke for input 0: 'A!', not 'A'"
+    ):
+        contract_of(_OtherStream).test_all_ways_to_call_agree()
 
 
 def test_an_input_that_is_changed_is_found_out() -> None:

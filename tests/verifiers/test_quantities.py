@@ -8,15 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness.verifiers import _quantities
+from langchain_groundedness.verifiers import _quantity_reading
 from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._quantities import (
-    comparable,
-    each_quantity,
-    find_quantities,
-    same_quantity,
-    units_fit,
-)
+from langchain_groundedness.verifiers._quantities import comparable, same_quantity, units_fit
+from langchain_groundedness.verifiers._quantity_reading import each_quantity, find_quantities
 
 
 @pytest.mark.parametrize("digits", [400, 5_000])
@@ -235,5 +230,5 @@ _PIECES = st.sampled_from(
 def test_a_long_text_is_read_in_stretches_as_it_is_at_once(text: str, stretch: int) -> None:
     at_once = list(each_quantity(text))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_quantities, "_STRETCH", stretch)
+        patch.setattr(_quantity_reading, "_STRETCH", stretch)
         assert list(each_quantity(text)) == at_once
