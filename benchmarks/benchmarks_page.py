@@ -99,7 +99,8 @@ SECTIONS = (
     Section(
         "embedded_speed",
         "Speed of the embedded verifier",
-        "Claims a second, beside plain loops over cross-encoders, which take turns with it seven times.",
+        "Claims a second, beside plain loops over cross-encoders, which take turns with it seven "
+        "times.",
         "benchmarks/embedded_speed.py",
     ),
     Section(
