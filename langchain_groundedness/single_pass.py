@@ -22,6 +22,7 @@ from langchain_groundedness._telemetry import caught
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.exceptions import OutputParsingError
+from langchain_groundedness.inputs import has_text
 from langchain_groundedness.prompts import (
     SINGLE_PASS_PROMPT,
     VerdictLines,
@@ -165,7 +166,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
 
     def _flow(self, layout: "_Layout") -> Flow[list[ClaimVerdict]]:
         task, sentences, evidence = layout
-        if not any(document.page_content.strip() for document in task.documents):
+        if not has_text(task.documents):
             claims = _numbered(layout.statements)
             return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
         if evidence is None or len(sentences) > self.max_sentences:

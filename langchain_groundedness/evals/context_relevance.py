@@ -24,6 +24,7 @@ from langchain_groundedness.evals.prompts import CONTEXT_RELEVANCE_PROMPT, Relev
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.inputs import has_text
 from langchain_groundedness.prompts import check_prompt, fence, fold_space
 from langchain_groundedness.structured import StructuredModel
 from langchain_groundedness.verifiers import EmbeddedVerifier
@@ -139,7 +140,7 @@ class ContextRelevanceEvaluator(Evaluator):
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         documents, question = row.documents or (), row.question or ""
-        if not any(document.page_content.strip() for document in documents):
+        if not has_text(documents):
             found: list[_Sentence] = []
         elif self.model is not None:
             found = yield from self._chosen(question, documents)

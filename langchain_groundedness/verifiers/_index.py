@@ -30,7 +30,6 @@ _NEIGHBOURS = 100
 has fewer derivations of a word; made-up words could be alike without end."""
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Unit(NamedTuple):

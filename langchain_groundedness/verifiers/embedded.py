@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._telemetry import caught
-from langchain_groundedness.inputs import NO_DOCUMENTS
+from langchain_groundedness.inputs import NO_DOCUMENTS, has_text
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers._encoder import CLASSES, Floats, Pair, encoder
 from langchain_groundedness.verifiers._index import EvidenceIndex
@@ -121,7 +121,7 @@ class EmbeddedVerifier(PooledVerifier):
         self, task: VerificationTask, indexes: dict[tuple[str, ...], EvidenceIndex]
     ) -> "list[Case | ClaimVerdict]":
         """Examine the claims of a task; one that fails must not cost the others theirs."""
-        if _all_blank(task.documents):
+        if not has_text(task.documents):
             return [_unchecked(claim, NO_DOCUMENTS) for claim in task.claims]
         key = _texts(task)
         try:
@@ -191,7 +191,3 @@ def _index(documents: Sequence[Document]) -> EvidenceIndex:
 @lru_cache(maxsize=_MOST_KEPT)
 def _recent(texts: tuple[str, ...]) -> EvidenceIndex:
     return EvidenceIndex([Document(page_content=text) for text in texts])
-
-
-def _all_blank(documents: Sequence[Document]) -> bool:
-    return not any(document.page_content.strip() for document in documents)

@@ -8,6 +8,7 @@ from langchain_groundedness.evals._citation_marks import blanked, citation_marks
 from langchain_groundedness.evals._cited_documents import DocumentIndex
 from langchain_groundedness.evals.validation.values import ValidationReason
 from langchain_groundedness.evals.values import EvaluationRow
+from langchain_groundedness.inputs import has_text
 
 __all__ = ["Cited", "cited"]
 
@@ -33,7 +34,7 @@ def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | ValidationReason:
         The evidence, or why there is none.
     """
     documents = row.documents or ()
-    if not any(document.page_content.strip() for document in documents):
+    if not has_text(documents):
         return ValidationReason(
             code="no_documents", text="the row has no documents to check against"
         )
@@ -45,7 +46,7 @@ def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | ValidationReason:
         return Cited(answer, documents, citations)
     named = sorted({place for places in citations.values() for place in places})
     evidence = tuple(documents[place] for place in named)
-    if any(document.page_content.strip() for document in evidence):
+    if has_text(evidence):
         return Cited(answer, evidence, citations)
     text = (
         "the answer cites nothing, and only what it cites was to count"
