@@ -29,7 +29,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from load_scenarios import SCENARIOS, Scenario
-from stalls import Control, Ticker, longest_steps, resident_mib, wait_at
+from stalls import Control, Ticker, longest_step, resident_mib
 from watched import GROWTH_TARGET_KIB
 
 STALL_TARGET_MS = 10.0
@@ -119,7 +119,7 @@ async def measure(scenario: Scenario, scale: float) -> dict[str, Any]:
 
     done, marks = [0], {max(1, count // 10), max(1, count // 2), count}
     begun, spent = perf_counter(), process_time()
-    with longest_steps() as steps:
+    with longest_step() as step:
         async with Ticker() as ticker:
             await _several(noting, iter(range(count)), scenario.at_once)
     wall, spent = perf_counter() - begun, process_time() - spent
@@ -132,11 +132,11 @@ async def measure(scenario: Scenario, scale: float) -> dict[str, Any]:
         "checks": count,
         "wall": wall,
         "ms": 1000 * spent / count,
-        "p50": wait_at(ticker.own, 0.5),
-        "p99": wait_at(ticker.own, 0.99),
-        "max": 1000 * max(ticker.own),
-        "clock": wait_at(ticker.late, 0.99),
-        "step": max(steps),
+        "p50": ticker.own.wait_at(0.5),
+        "p99": ticker.own.wait_at(0.99),
+        "max": 1000 * ticker.own.longest,
+        "clock": ticker.late.wait_at(0.99),
+        "step": step[0],
         "memory": [memory[place] for place in (max(1, count // 10), max(1, count // 2), count)],
         "peak": _peak_mib(),
         "left": max(0, left) + held,

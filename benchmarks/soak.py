@@ -31,7 +31,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from load_scenarios import WrongError, answer_of, embedded, judged, prose, sound, tokens_of
-from stalls import Control, Ticker, resident_mib, wait_at
+from stalls import Control, Ticker, resident_mib
 from typing_extensions import override
 from watched import GROWTH_TARGET_KIB, KINDS, chain_of
 
@@ -193,10 +193,10 @@ async def soak(seconds: float) -> list[str]:
     await asyncio.sleep(1)
     print(", ".join(f"{name} {count}" for name, count in soaking.counts.most_common()))
     usual, high, by_clock = (
-        wait_at(late, share)
-        for late, share in ((ticker.own, 0.5), (ticker.own, 0.99), (ticker.late, 0.99))
+        delays.wait_at(share)
+        for delays, share in ((ticker.own, 0.5), (ticker.own, 0.99), (ticker.late, 0.99))
     )
-    longest = 1000 * max(ticker.own)
+    longest = 1000 * ticker.own.longest
     print(f"event loop: p50 {usual:.1f} ms, p99 {high:.1f} ms, longest {longest:.0f} ms;", end=" ")
     print(f"p99 by the clock {by_clock:.1f} ms")
     return list(_problems(soaking, marks, ticker, held, len(asyncio.all_tasks()) - before))
@@ -224,7 +224,7 @@ def _problems(
     threads = [each.name for each in threading.enumerate() if _is_left(each)]
     if threads:
         found.append(f"threads are left: {', '.join(threads)}")
-    if (stall := wait_at(ticker.own, 0.99)) >= STALL_TARGET_MS:
+    if (stall := ticker.own.wait_at(0.99)) >= STALL_TARGET_MS:
         found.append(f"the event loop kept others waiting for {stall:.1f} ms")
     return found
 
