@@ -61,10 +61,6 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verifiers import (
     CachedVerifier,
     CascadeVerifier,
-    CrossEncoderVerifier,
-    EmbeddedCrossEncoder,
-    EmbeddedVerifier,
-    EmbeddingVerifier,
     LLMVerifier,
     Stage,
     Verifier,
@@ -181,7 +177,13 @@ if TYPE_CHECKING:
     )
     from langchain_groundedness.report import to_html, to_junit, to_markdown, write_report
     from langchain_groundedness.resume import aresume_reviewed, resume_reviewed, resume_value
-    from langchain_groundedness.verifiers import EmbeddedDecisionModel
+    from langchain_groundedness.verifiers import (
+        CrossEncoderVerifier,
+        EmbeddedCrossEncoder,
+        EmbeddedDecisionModel,
+        EmbeddedVerifier,
+        EmbeddingVerifier,
+    )
 
 __all__ = [
     "METRICS",

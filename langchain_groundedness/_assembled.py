@@ -13,7 +13,6 @@ from langchain_groundedness.policy import DecisionPolicy
 from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.verifiers import (
     CachedVerifier,
-    EmbeddedVerifier,
     LLMVerifier,
     Verifier,
 )
@@ -50,14 +49,16 @@ def refuse_clashes(options: "GroundednessRunnable") -> None:
             "(an extractor of your own takes its examples itself)"
         )
         raise ValueError(msg)
-    if options.verdict_cache is not None:
-        if single:
-            msg = (
-                "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
-                "answers: give one of them"
-            )
-            raise ValueError(msg)
-        _verifier(options, None)  # which refuses what cannot be kept
+    if options.verdict_cache is not None and single:
+        msg = (
+            "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
+            "answers: give one of them"
+        )
+        raise ValueError(msg)
+    if not single:
+        # A cache refuses verifiers whose verdicts cannot be kept; and what a verifier imports is
+        # not left to the first check, which may be on an event loop.
+        _verifier(options, None)
     at_most = options.policy.at_most
     if options.on_contradicted == "block" and at_most != "block":
         msg = f"on_contradicted='block' and a policy with at_most={at_most!r} clash"
@@ -119,8 +120,14 @@ def _uncached(options: "GroundednessRunnable", judge: SinglePassJudge | None) ->
     if judge is not None:
         return judge.verifier
     if options.model is None:
-        return EmbeddedVerifier()
+        return _embedded()
     return LLMVerifier(model=options.model, timeout=options.model_timeout)
+
+
+def _embedded() -> Verifier:
+    from langchain_groundedness.verifiers import EmbeddedVerifier  # noqa: PLC0415  (is slow)
+
+    return EmbeddedVerifier()
 
 
 def _policy(options: "GroundednessRunnable") -> DecisionPolicy:

@@ -1,4 +1,4 @@
-"""Where the names are that a check alone does not need: loaded when they are asked for."""
+"""Where the names are that not every check needs: loaded when they are asked for."""
 
 __all__ = ["AROUND_THE_CHECK"]
 
@@ -110,7 +110,13 @@ AROUND_THE_CHECK = {
         ),
         "report": ("to_html", "to_junit", "to_markdown", "write_report"),
         "resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
+        "verifiers": (
+            "CrossEncoderVerifier",
+            "EmbeddedCrossEncoder",
+            "EmbeddedVerifier",
+            "EmbeddingVerifier",
+        ),
     }.items()
     for name in names
 }
-"""Names that a check alone does not need, by the module that has them."""
+"""Names that not every check needs, by the module that has them."""

@@ -12,9 +12,8 @@ from langchain_core.runnables import RunnableConfig, run_in_executor
 from langchain_groundedness._package import PACKAGE_VERSION
 from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
 from langchain_groundedness.types import GroundednessResult
-from langchain_groundedness.verifiers import CachedVerifier, EmbeddedVerifier
+from langchain_groundedness.verifiers import CachedVerifier
 from langchain_groundedness.verifiers._model_files import model_folder, read_model_json
-from langchain_groundedness.verifiers.embedded_cross_encoder import EmbeddedCrossEncoder
 
 __all__ = [
     "Pending",
@@ -106,7 +105,7 @@ class Recorder:
         verifier = getattr(_check_of(self.checker), "verifier", None)
         parts = list(_parts(verifier, _DEEPEST))
         verifier = verifier.verifier if isinstance(verifier, CachedVerifier) else verifier
-        embedded = any(isinstance(part, EmbeddedVerifier | EmbeddedCrossEncoder) for part in parts)
+        embedded = any(getattr(type(part), "_by_encoder", False) for part in parts)
         models = (_model_name(part) for part in (*parts, self.checker))
         return Versions(
             package=PACKAGE_VERSION or None,

@@ -12,18 +12,10 @@ from langchain_groundedness.policy import (
     DecisionRule,
     Range,
 )
-from langchain_groundedness.query import LLMQueryClassifier, RunnableQueryClassifier
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.streaming import GroundednessGuard
-from langchain_groundedness.verifiers import (
-    CascadeVerifier,
-    CrossEncoderVerifier,
-    EmbeddedVerifier,
-    EmbeddingVerifier,
-    LLMVerifier,
-    Stage,
-)
+from langchain_groundedness.verifiers import CascadeVerifier, LLMVerifier, Stage
 
 __all__ = ["load_arguments"]
 
@@ -46,7 +38,11 @@ def load_arguments(*classes: type) -> dict[str, Any]:
         >>> load(dumpd(checker), **load_arguments()) == checker
         True
     """
-    from langchain_groundedness import evals  # noqa: PLC0415  (a check does not need it)
+    from langchain_groundedness import (  # noqa: PLC0415  (not every check needs them)
+        evals,
+        query,
+        verifiers,
+    )
 
     return {
         "allowed_objects": [
@@ -68,19 +64,19 @@ def load_arguments(*classes: type) -> dict[str, Any]:
             CascadeVerifier,
             Conditions,
             Corrector,
-            CrossEncoderVerifier,
+            verifiers.CrossEncoderVerifier,
             DecisionPolicy,
             DecisionRule,
-            EmbeddedVerifier,
-            EmbeddingVerifier,
+            verifiers.EmbeddedVerifier,
+            verifiers.EmbeddingVerifier,
             EvidencePacker,
             GroundednessGuard,
             GroundednessRunnable,
             LLMClaimExtractor,
-            LLMQueryClassifier,
+            query.LLMQueryClassifier,
             LLMVerifier,
             Range,
-            RunnableQueryClassifier,
+            query.RunnableQueryClassifier,
             SentenceClaimExtractor,
             SinglePassJudge,
             Stage,

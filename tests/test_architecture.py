@@ -381,3 +381,29 @@ print(*marks)
     )
     core, own = (after - before for before, after in pairwise(map(float, out.split())))
     return core, own
+
+
+def test_a_chat_model_as_the_judge_needs_nothing_that_computes() -> None:
+    out = run_python(
+        f"""
+import sys
+from {PACKAGE} import GroundednessRunnable
+from {PACKAGE}.testing import ScriptedChatModel
+checker = GroundednessRunnable(model=ScriptedChatModel(replies=lambda _: "none"))
+checker.invoke({{"answer": "It rains.", "documents": ["It rained."]}})
+print("numpy" in sys.modules, "{PACKAGE}.verifiers.embedded" in sys.modules)
+"""
+    )
+    assert out.split() == ["False", "False"]
+
+
+def test_the_first_check_on_an_event_loop_imports_no_verifier() -> None:
+    out = run_python(
+        f"""
+import sys
+from {PACKAGE} import GroundednessRunnable
+GroundednessRunnable()
+print("{PACKAGE}.verifiers.embedded" in sys.modules)
+"""
+    )
+    assert out.split() == ["True"]

@@ -35,7 +35,7 @@ def test_scripted_model_replies_in_order_and_records_what_it_was_asked() -> None
     assert model.invoke("b").text == "two"
     with pytest.raises(OSError, match="three"):
         model.invoke("c")
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="script is over: it has 3 replies, this is call 4"):
         model.invoke("d")
     assert [messages[0].text for messages in model.requests] == ["a", "b", "c", "d"]
 

@@ -7,7 +7,7 @@ goes wrong as real servers do, in every way that `FAULTS` names; `HonestJudge` i
 inherit from: they tell what a runnable, a handler or a middleware of yours gets wrong.
 """
 
-from langchain_groundedness.testing.contract import RunnableContract
+from langchain_groundedness.testing.contract import Probe, ProbeError, RunnableContract
 from langchain_groundedness.testing.faults import FAULTS, Fault, FaultyServer
 from langchain_groundedness.testing.handler_contract import CallbackHandlerContract
 from langchain_groundedness.testing.judge import HonestJudge, KnownClaim
@@ -31,6 +31,8 @@ __all__ = [
     "FaultyServer",
     "HonestJudge",
     "KnownClaim",
+    "Probe",
+    "ProbeError",
     "RunnableContract",
     "ScriptedChatModel",
     "ScriptedClaimExtractor",

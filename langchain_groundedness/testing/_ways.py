@@ -6,9 +6,10 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-__all__ = ["ASYNC_WAYS", "WAYS", "Call", "called", "raised", "within"]
+__all__ = ["ASYNC_WAYS", "WAYS", "Call", "agree", "called", "raised", "short", "within"]
 
 _SECONDS = 30
+_LONGEST_SHOWN = 400
 
 Call = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
 
@@ -56,6 +57,19 @@ def within(call: Awaitable[Any]) -> Any:
         return await asyncio.wait_for(call, _SECONDS)
 
     return asyncio.run(bounded())
+
+
+def agree(found: Any, expected: Any, told: str) -> None:
+    """Fail unless two values are equal, and show both."""
+    if found != expected:
+        msg = f"{told}: {short(found)}, not {short(expected)}"
+        raise AssertionError(msg)
+
+
+def short(value: Any) -> str:
+    """Write a value for a message, its beginning if it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _invoke(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:

@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
 from langchain_groundedness.testing._seen_runs import SeenRuns
-from langchain_groundedness.testing._ways import ASYNC_WAYS, WAYS, called, raised, within
+from langchain_groundedness.testing._ways import ASYNC_WAYS, WAYS, called, raised, short, within
 
 __all__ = ["Probe", "ProbeError", "RunnableContract"]
 
@@ -24,7 +24,6 @@ _TAG, _NAME = "contract-tag", "contract-run"
 _METADATA = {"contract": "kept"}
 _LIMIT = 7
 _AT_ONCE = 2
-_LONGEST_SHOWN = 400
 
 
 class ProbeError(Exception):
@@ -119,9 +118,7 @@ class RunnableContract(ABC):
     def test_inputs_give_different_outputs(self) -> None:
         """The inputs of this test class are of use: they give at least two outputs."""
         outputs = [self.runnable().invoke(each) for each in self.inputs()]
-        told = (
-            f"inputs() must give two or more with different outputs; theirs are {_short(outputs)}"
-        )
+        told = f"inputs() must give two or more with different outputs; theirs are {short(outputs)}"
         assert any(not self.same(outputs[0], other) for other in outputs[1:]), told
 
     def test_inputs_stay_as_they_are(self) -> None:
@@ -130,7 +127,7 @@ class RunnableContract(ABC):
             before = copy.deepcopy(each)
             self.runnable().invoke(each)
             WAYS["stream"](self.runnable(), each, None)
-            assert each == before, f"an input was {_short(before)} and is now {_short(each)}"
+            assert each == before, f"an input was {short(before)} and is now {short(each)}"
 
     def test_a_runnable_can_be_used_again(self) -> None:
         """A second call gives what the first gave."""
@@ -263,7 +260,7 @@ class RunnableContract(ABC):
         batch = self.runnable().batch([good, bad, good], return_exceptions=True)
         abatch = within(self.runnable().abatch([good, bad, good], return_exceptions=True))
         for name, found in {"batch": batch, "abatch": abatch}.items():
-            told = f"{name} gives {_short(found[1])} for the bad input, which is no exception"
+            told = f"{name} gives {short(found[1])} for the bad input, which is no exception"
             assert isinstance(found[1], Exception), told
             for other in (found[0], found[2]):
                 self._agree(other, expected, f"{name} differs from invoke beside a bad input")
@@ -278,7 +275,7 @@ class RunnableContract(ABC):
             seen = SeenRuns()
             ended = raised(call, self._with_probe(fail), self.inputs()[0], _config(seen))
             wanted = self.failure() or type(None)
-            came = _short(ended) if ended else "no exception"
+            came = short(ended) if ended else "no exception"
             assert isinstance(ended, wanted), f"{name}: {came}, expected {wanted.__name__}"
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
@@ -291,7 +288,7 @@ class RunnableContract(ABC):
         for name, call in ASYNC_WAYS.items():
             seen = SeenRuns()
             ended = raised(call, self._with_probe(cancel), self.inputs()[0], _config(seen))
-            came = _short(ended) if ended else "no exception"
+            came = short(ended) if ended else "no exception"
             assert isinstance(ended, asyncio.CancelledError), f"{name}: {came}, not CancelledError"
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
@@ -344,7 +341,7 @@ class RunnableContract(ABC):
     # --- how
 
     def _agree(self, found: Any, expected: Any, told: str) -> None:
-        assert self.same(expected, found), f"{told}: {_short(found)}, not {_short(expected)}"
+        assert self.same(expected, found), f"{told}: {short(found)}, not {short(expected)}"
 
     def _with_probe(self, probe: Probe) -> Runnable[Any, Any]:
         return self.probed(probe) or _skip("probed() gives no runnable")
@@ -352,11 +349,6 @@ class RunnableContract(ABC):
 
 def _config(seen: SeenRuns) -> RunnableConfig:
     return {"callbacks": [seen], "tags": [_TAG], "metadata": dict(_METADATA), "run_name": _NAME}
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _never(_: Any) -> Any:

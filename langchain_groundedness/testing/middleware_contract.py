@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.testing._seen_runs import SeenRuns
-from langchain_groundedness.testing._ways import within
+from langchain_groundedness.testing._ways import agree, within
 
 __all__ = ["AgentMiddlewareContract"]
 
@@ -20,6 +20,22 @@ class AgentMiddlewareContract(ABC):
     """Tests that a middleware works the same in every way an agent is run, and shares nothing.
 
     Inherit from it in a test module, in a class whose name begins with `Test`.
+
+    Example:
+        >>> from langchain.agents import create_agent
+        >>> from langchain.agents.middleware import ModelCallLimitMiddleware
+        >>> from langchain_groundedness.testing import ScriptedChatModel
+        >>> class TestCallLimit(AgentMiddlewareContract):
+        ...     def middleware(self):
+        ...         return ModelCallLimitMiddleware(run_limit=5)
+        ...
+        ...     def agent(self, middleware, checkpointer=None):
+        ...         model = ScriptedChatModel(replies=lambda asked: asked[-1].text.upper())
+        ...         return create_agent(model, middleware=middleware, checkpointer=checkpointer)
+        ...
+        ...     def questions(self):
+        ...         return ["Who?", "Where?"]
+        >>> TestCallLimit().test_all_ways_to_run_agree()
     """
 
     @abstractmethod
@@ -50,7 +66,7 @@ class AgentMiddlewareContract(ABC):
             for name, run in _WAYS.items():
                 found = _told(run(self.agent([self.middleware()]), _asked(question), {}))
                 expected = expected or found
-                assert found == expected, f"{name} ends in other messages"
+                agree(found, expected, f"{name} ends in other messages than invoke")
 
     def test_an_agent_keeps_its_words(self) -> None:
         """The messages are those of the agent without the middleware."""
@@ -60,7 +76,7 @@ class AgentMiddlewareContract(ABC):
             for name, run in _WAYS.items():
                 alone = _told(run(self.agent([]), _asked(question), {}))
                 found = _told(run(self.agent([self.middleware()]), _asked(question), {}))
-                assert found == alone, f"{name}: the middleware changes the messages"
+                agree(found, alone, f"{name}: the middleware changes the messages")
 
     def test_one_middleware_serves_many_runs(self) -> None:
         """Runs at the same time, and agents that share it, end as each would alone."""
@@ -68,9 +84,9 @@ class AgentMiddlewareContract(ABC):
         agent, other = self.agent([shared]), self.agent([shared])
         inputs = [_asked(question) for question in self.questions()] * 4
         expected = [_told(self.agent([self.middleware()]).invoke(each)) for each in inputs]
-        assert [_told(each) for each in agent.batch(inputs)] == expected, "runs have mixed"
-        found = within(other.abatch(inputs))
-        assert [_told(each) for each in found] == expected, "runs on a loop have mixed"
+        agree([_told(each) for each in agent.batch(inputs)], expected, "runs have mixed")
+        found = [_told(each) for each in within(other.abatch(inputs))]
+        agree(found, expected, "runs on a loop have mixed")
 
     def test_the_state_can_be_kept_and_taken_up_again(self) -> None:
         """A checkpointer that takes plain data only keeps the state, and the agent goes on."""
@@ -86,7 +102,7 @@ class AgentMiddlewareContract(ABC):
         state: Any = again
         messages = state.get_state(config).values["messages"]
         asked = [message.text for message in messages if message.type == "human"]
-        assert asked == [first, second], "the state has lost questions"
+        agree(asked, [first, second], "the questions in the kept state are others")
 
     def test_a_config_reaches_the_inside(self) -> None:
         """Handlers hear of every run and of its end; tags and metadata are kept."""

@@ -80,11 +80,17 @@ class ScriptedChatModel(BaseChatModel):
         with self._lock:
             place = len(self._requests)
             self._requests.append(messages)
-        reply = self.replies(messages) if callable(self.replies) else self.replies[place]
+        reply = self.replies(messages) if callable(self.replies) else self._next(place)
         if isinstance(reply, BaseException):
             raise reply
         message = AIMessage(reply) if isinstance(reply, str) else reply
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _next(self, place: int) -> Any:
+        if place < len(self.replies):
+            return self.replies[place]
+        msg = f"the script is over: it has {len(self.replies)} replies, this is call {place + 1}"
+        raise IndexError(msg)
 
 
 class ScriptedClaimExtractor(Runnable[ExtractionTask | str, list[Claim]]):

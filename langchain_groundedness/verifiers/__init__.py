@@ -9,14 +9,14 @@ from langchain_groundedness._absent import absent
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verifiers.cached import CachedVerifier
 from langchain_groundedness.verifiers.cascade import CascadeVerifier, Stage
-from langchain_groundedness.verifiers.cross_encoder import CrossEncoderVerifier
-from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
-from langchain_groundedness.verifiers.embedded_cross_encoder import EmbeddedCrossEncoder
-from langchain_groundedness.verifiers.embedding import EmbeddingVerifier
 from langchain_groundedness.verifiers.llm import LLMVerifier
 
 if TYPE_CHECKING:
+    from langchain_groundedness.verifiers.cross_encoder import CrossEncoderVerifier
     from langchain_groundedness.verifiers.decisions import EmbeddedDecisionModel
+    from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
+    from langchain_groundedness.verifiers.embedded_cross_encoder import EmbeddedCrossEncoder
+    from langchain_groundedness.verifiers.embedding import EmbeddingVerifier
 
 __all__ = [
     "CachedVerifier",
@@ -37,6 +37,14 @@ Verifier: TypeAlias = Runnable[VerificationTask, list[ClaimVerdict]]
 Verdicts are matched to claims by id; what is missing becomes `unchecked`. A verifier that streams
 yields lists, which add up."""
 
+_WITHOUT_A_MODEL = {
+    "CrossEncoderVerifier": "cross_encoder",
+    "EmbeddedCrossEncoder": "embedded_cross_encoder",
+    "EmbeddedDecisionModel": "decisions",
+    "EmbeddedVerifier": "embedded",
+    "EmbeddingVerifier": "embedding",
+}
+"""What computes, by its module: half of what there is to import, and a chat model needs none."""
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
 
 if not TYPE_CHECKING:  # a star import brings what can be had
@@ -45,13 +53,14 @@ if not TYPE_CHECKING:  # a star import brings what can be had
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs langchain-core 1.8 when it is asked for."""
-    if name not in _WITH_NEWER_CORE:
+    """Load what computes, some of it with langchain-core 1.8 only, when it is asked for."""
+    if name not in _WITHOUT_A_MODEL:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(import_module(f"{__name__}.decisions"), name)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_WITHOUT_A_MODEL[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:
-    """Name what needs langchain-core 1.8, too."""
-    return sorted({*globals(), *_WITH_NEWER_CORE})
+    """Name what is loaded when it is asked for, too."""
+    return sorted({*globals(), *_WITHOUT_A_MODEL})

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from langchain_core.documents import Document
@@ -60,6 +61,7 @@ class EmbeddedVerifier(PooledVerifier):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    _by_encoder: ClassVar[bool] = True  # audit records name the encoder
 
     threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     """The probability from which a claim counts as supported; `None` for the one that the model

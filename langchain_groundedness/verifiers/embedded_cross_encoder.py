@@ -1,6 +1,7 @@
 """The embedded verifier as a LangChain cross-encoder: for rerankers, compressors and evaluators."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
@@ -35,6 +36,7 @@ class EmbeddedCrossEncoder(CheckedOptions, BaseCrossEncoder):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    _by_encoder: ClassVar[bool] = True  # audit records name the encoder
 
     threads: int | None = Field(default=None, ge=1, le=256)
     """Processor threads of the encoder; by default one per core, four at most."""

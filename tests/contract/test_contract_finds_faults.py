@@ -14,8 +14,7 @@ from langchain_core.runnables.config import (
 )
 from typing_extensions import override
 
-from langchain_groundedness.testing import RunnableContract
-from langchain_groundedness.testing.contract import Probe
+from langchain_groundedness.testing import Probe, RunnableContract
 
 
 def _ignore(config: RunnableConfig) -> None:

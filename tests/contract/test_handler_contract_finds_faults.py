@@ -101,3 +101,15 @@ def test_a_handler_that_keeps_the_contract_passes(test: str) -> None:
 def test_a_broken_handler_is_found_out(kind: type[_Counting], test: str) -> None:
     with pytest.raises((AssertionError, RuntimeError)):
         getattr(contract_of(kind), test)()
+
+
+def test_both_outputs_are_shown_if_a_handler_changes_one() -> None:
+    contract = contract_of(_Changing)
+    told = r"with the handler: \['a', 'A', 'seen'\], not \['a', 'A'\]"
+    with pytest.raises(AssertionError, match=told):
+        contract.test_the_chain_gives_what_it_gives_without_the_handler()
+
+
+def test_a_run_that_fails_before_it_is_cancelled_is_not_waited_for() -> None:
+    with pytest.raises(AssertionError, match=r"before it could be cancelled: RuntimeError\(\)"):
+        contract_of(_Raising).test_nothing_is_kept_of_a_run_that_is_cancelled()

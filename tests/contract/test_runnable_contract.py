@@ -14,8 +14,12 @@ from langchain_groundedness import (
     VerificationError,
     load_arguments,
 )
-from langchain_groundedness.testing import RunnableContract, ScriptedChatModel, ScriptedVerifier
-from langchain_groundedness.testing.contract import Probe
+from langchain_groundedness.testing import (
+    Probe,
+    RunnableContract,
+    ScriptedChatModel,
+    ScriptedVerifier,
+)
 from langchain_groundedness.types import VerificationTask
 
 DOCUMENTS = ["Rome is the capital of Italy. It has 2.8 million inhabitants."]

@@ -28,8 +28,12 @@ from langchain_groundedness import (
     VerificationError,
     load_arguments,
 )
-from langchain_groundedness.testing import RunnableContract, ScriptedChatModel, ScriptedVerifier
-from langchain_groundedness.testing.contract import Probe
+from langchain_groundedness.testing import (
+    Probe,
+    RunnableContract,
+    ScriptedChatModel,
+    ScriptedVerifier,
+)
 from langchain_groundedness.types import (
     Claim,
     ClaimVerdict,
