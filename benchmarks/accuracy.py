@@ -16,7 +16,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -44,14 +44,24 @@ from langchain_groundedness.words import content_words
 
 BENCHMARK_SETS = ("lfqa", "qags_xsum")
 _PARTS = {"factscore": ("chatgpt",), "begin": ("wow", "topicalchat")}
+_GOALS = {
+    "factscore chatgpt": 0.87,
+    "begin": 0.95,
+    "factcheckgpt": 0.80,
+    "wice": 0.80,
+    "ragtruth_qa answers": 0.86,
+    "lfqa": 0.93,
+    "qags_xsum": 0.72,
+}
+"""AUC that `embedded` was to reach; set before it was measured."""
 _RESAMPLES = 1000
 _CUTS = 201
 
 Floats = NDArray[np.float64]
 
 
-def main() -> None:
-    """Print one line per set, part and method."""
+def main() -> int:
+    """Print one line per set, part and method, and the goals that are missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with train/, benchmark/")
     parser.add_argument("--cache", type=Path, help="folder to keep measured signals in")
@@ -82,9 +92,10 @@ def main() -> None:
         _Baseline("encoder", {name: _lowest_if_none(r) for name, r in readings.items()}, labels),
         *_baselines(methods, examples, labels),
     ]
+    reached: dict[str, float] = {}
     for name in CLAIM_SETS:
-        for method, scores, threshold in _left_out(sets, readings, name):
-            _report(name, examples[name], sets[name], method, scores, threshold)
+        scored_by = _left_out(sets, readings, name)
+        reached |= _reported(name, examples[name], sets[name], scored_by)
         for baseline in baselines:
             chosen = baseline.threshold(without=name)
             _report(
@@ -96,8 +107,7 @@ def main() -> None:
         begun = time.perf_counter()
         found = readings_of(score(held_out, encoder()))
         seconds = time.perf_counter() - begun
-        for method, scores, threshold in _shipped(measured, found):
-            _report(name, held_out, measured, method, scores, threshold)
+        reached |= _reported(name, held_out, measured, _shipped(measured, found))
         _speed(measured, seconds)
         for baseline in baselines:
             held_scores = (
@@ -110,6 +120,11 @@ def main() -> None:
                     name, held_out, measured, baseline.method, held_scores, baseline.threshold()
                 )
         _verdicts(name, held_out)
+    missed = [name for name, goal in _GOALS.items() if reached[name] < goal]
+    print(
+        *(f"missed: {n}: AUC {reached[n]:.3f}, the goal is {_GOALS[n]}" for n in missed), sep="\n"
+    )
+    return int(bool(missed))
 
 
 class _Baseline(NamedTuple):
@@ -190,6 +205,17 @@ def _capped(chances: Floats, measured: Measured, despite: dict[str, float]) -> F
     return np.minimum(chances, caps)
 
 
+def _reported(
+    name: str, examples: list[Example], measured: Measured, scored: Iterable[Scored]
+) -> dict[str, float]:
+    """Print the lines of what the package judges by; give the AUC of the whole, by part."""
+    found = {
+        method: _report(name, examples, measured, method, scores, threshold)
+        for method, scores, threshold in scored
+    }
+    return found["embedded"]
+
+
 def _report(  # noqa: PLR0913, PLR0917  (a set and a method, each with what belongs to it)
     name: str,
     examples: list[Example],
@@ -197,14 +223,19 @@ def _report(  # noqa: PLR0913, PLR0917  (a set and a method, each with what belo
     method: str,
     scores: Floats,
     threshold: float,
-) -> None:
-    for label, rows in _parts(name, measured.parts):
-        _line(label, method, measured.supported[rows], scores[rows], threshold)
+) -> dict[str, float]:
+    """Print the lines of a set; give the AUC of each part of it."""
+    found = {
+        label: _line(label, method, measured.supported[rows], scores[rows], threshold)
+        for label, rows in _parts(name, measured.parts)
+    }
     if name == "ragtruth_qa":
         labels, worst = _answers(measured, scores)
-        _line("ragtruth_qa answers", method, labels, worst, threshold)
-        _best("ragtruth_qa answers", method, labels, worst)
+        label = "ragtruth_qa answers"
+        found[label] = _line(label, method, labels, worst, threshold)
+        _best(label, method, labels, worst)
         _spans(method, examples, scores, threshold)
+    return found
 
 
 def _parts(name: str, parts: NDArray[np.str_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -215,17 +246,19 @@ def _parts(name: str, parts: NDArray[np.str_]) -> Iterator[tuple[str, NDArray[np
 
 def _line(
     label: str, method: str, labels: NDArray[np.bool_], scores: Floats, threshold: float
-) -> None:
+) -> float:
     said = scores >= threshold
     low, high = _interval(labels, said)
     balanced = balanced_accuracy_score(labels, said)
     unsupported = f1_score(~labels, ~said, zero_division=0.0)
+    auc = float(roc_auc_score(labels, scores))
     print(
-        f"{label:24}{method:10}{len(labels):7}{roc_auc_score(labels, scores):7.3f}"
+        f"{label:24}{method:10}{len(labels):7}{auc:7.3f}"
         f"{balanced:9.3f}{f'{low:.3f}-{high:.3f}':>15}{unsupported:9.3f}"
         f"{_honesty(labels, scores)}",
         flush=True,
     )
+    return auc
 
 
 def _honesty(labels: NDArray[np.bool_], scores: Floats) -> str:
@@ -325,4 +358,4 @@ Method = Callable[[list[Example]], "Floats | None"]
 _BASELINES: dict[str, Method] = {"overlap": _overlap, "MiniLM": minilm_scores}
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

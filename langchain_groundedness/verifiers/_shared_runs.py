@@ -2,10 +2,11 @@
 
 import os
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import blake2b
+from itertools import islice
 
 import numpy as np
 
@@ -25,7 +26,7 @@ _PAIRS_PER_ROUND = 256
 _SHARE = 64
 """Pairs of one request in a round, so that a huge request does not keep the others waiting."""
 _KEPT = 8192
-"""Scores that are kept for repeats; a few hundred bytes each."""
+"""Scores that are kept for repeats; some 150 bytes each."""
 
 
 class SharedRuns:
@@ -45,7 +46,7 @@ class SharedRuns:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="groundedness-encoder")
         self._lock = threading.Lock()
         self._waiting: deque[_Request] = deque()
-        self._known: OrderedDict[bytes, Floats] = OrderedDict()
+        self._known: dict[bytes, bytes] = {}  # from the least to the most recently asked for
 
     def submit(self, pairs: Sequence[Pair]) -> "Future[Floats]":
         """Ask for scores.
@@ -113,13 +114,13 @@ class SharedRuns:
         new = {key: pair for key, pair in wanted.items() if key not in self._known}
         if new:
             for key, row in zip(new, model.logits(list(new.values())), strict=True):
-                self._known[key] = row.copy()  # a view would keep its whole round
+                self._known[key] = row.tobytes()
         for request, part in zip(requests, parts, strict=True):
             request.give([self._known[_key(pair)] for pair in part])
         for key in wanted:
-            self._known.move_to_end(key)
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+            self._known[key] = self._known.pop(key)
+        for key in list(islice(self._known, max(0, len(self._known) - _KEPT))):
+            del self._known[key]
 
 
 class _Request:
@@ -128,7 +129,7 @@ class _Request:
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.future: Future[Floats] = Future()
         self._pairs = pairs
-        self._rows: list[Floats] = []
+        self._rows: list[bytes] = []
 
     @property
     def left(self) -> int:
@@ -141,10 +142,11 @@ class _Request:
     def part(self, most: int) -> Sequence[Pair]:
         return self._pairs[len(self._rows) : len(self._rows) + most]
 
-    def give(self, rows: list[Floats]) -> None:
+    def give(self, rows: list[bytes]) -> None:
         self._rows += rows
         if not self.left and self.future.set_running_or_notify_cancel():
-            self.future.set_result(np.stack(self._rows))
+            logits = np.frombuffer(b"".join(self._rows), dtype=np.float32)
+            self.future.set_result(logits.reshape(len(self._rows), len(CLASSES)).copy())
 
     def fail(self, error: Exception) -> None:
         if self.is_open and self.future.set_running_or_notify_cancel():
