@@ -338,3 +338,21 @@ print(peak() - before)
         cwd=MODEL.parent.parent, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert float(done.stdout) < 250, "in MB; about 190 are usual"
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere threads have no priority of their own"
+)
+def test_the_threads_of_the_network_leave_the_cores_to_others() -> None:
+    code = """
+import os
+from pathlib import Path
+from langchain_groundedness.verifiers._encoder import Pair, encoder
+encoder(3).logits([Pair("Rome is in Italy.", "Rome is in Italy.")])
+usual, stats = os.nice(0), Path("/proc/self/task").glob("*/stat")
+nice = [int(path.read_text().rpartition(")")[2].split()[16]) for path in stats]
+print([each - usual for each in nice if each != usual], usual)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    back = min(15, 19 - os.nice(0))
+    assert done.stdout == f"{[back, back]} {os.nice(0)}\n"
