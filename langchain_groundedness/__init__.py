@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_groundedness import verifiers
 from langchain_groundedness._absent import absent
-from langchain_groundedness._lazy_names import AROUND_THE_CHECK
+from langchain_groundedness._lazy_names import LOADED_LATER
 from langchain_groundedness.claims import (
     ClaimExtractor,
     ExtractionExample,
@@ -361,9 +361,9 @@ if not TYPE_CHECKING:  # `from langchain_groundedness import *` brings what can 
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is around the check, needs an extra, or langchain-core 1.8, when asked for it."""
-    if name in AROUND_THE_CHECK:
-        found = getattr(import_module(f"{__name__}.{AROUND_THE_CHECK[name]}"), name)
+    """Load what not every check needs, an extra has, or langchain-core 1.8, when asked for it."""
+    if name in LOADED_LATER:
+        found = getattr(import_module(f"{__name__}.{LOADED_LATER[name]}"), name)
         globals()[name] = found
         return found
     if name in _WITH_NEWER_CORE:
@@ -377,4 +377,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Name what is loaded when it is asked for, too."""
-    return sorted({*globals(), *AROUND_THE_CHECK, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})
+    return sorted({*globals(), *LOADED_LATER, *_WITH_EXTRA_AGENTS, *_WITH_NEWER_CORE})

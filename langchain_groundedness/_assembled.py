@@ -20,7 +20,7 @@ from langchain_groundedness.verifiers import (
 if TYPE_CHECKING:
     from langchain_groundedness.runnable import GroundednessRunnable
 
-__all__ = ["assembled", "refuse_clashes"]
+__all__ = ["assembled", "import_verifier", "refuse_clashes"]
 
 
 def refuse_clashes(options: "GroundednessRunnable") -> None:
@@ -49,20 +49,28 @@ def refuse_clashes(options: "GroundednessRunnable") -> None:
             "(an extractor of your own takes its examples itself)"
         )
         raise ValueError(msg)
-    if options.verdict_cache is not None and single:
-        msg = (
-            "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
-            "answers: give one of them"
-        )
-        raise ValueError(msg)
-    if not single:
-        # A cache refuses verifiers whose verdicts cannot be kept; and what a verifier imports is
-        # not left to the first check, which may be on an event loop.
-        _verifier(options, None)
+    if options.verdict_cache is not None:
+        if single:
+            msg = (
+                "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
+                "answers: give one of them"
+            )
+            raise ValueError(msg)
+        _verifier(options, None)  # which refuses what cannot be kept
     at_most = options.policy.at_most
     if options.on_contradicted == "block" and at_most != "block":
         msg = f"on_contradicted='block' and a policy with at_most={at_most!r} clash"
         raise ValueError(msg)
+
+
+def import_verifier(options: "GroundednessRunnable") -> None:
+    """Import what the check needs now, and not at the first check, on an event loop perhaps.
+
+    Args:
+        options: The checker.
+    """
+    if options.verifier is None and options.model is None and not options.single_pass:
+        _embedded()
 
 
 def assembled(options: "GroundednessRunnable") -> Check:

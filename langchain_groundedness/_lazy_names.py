@@ -1,8 +1,8 @@
 """Where the names are that not every check needs: loaded when they are asked for."""
 
-__all__ = ["AROUND_THE_CHECK"]
+__all__ = ["LOADED_LATER"]
 
-AROUND_THE_CHECK = {
+LOADED_LATER = {
     name: module
     for module, names in {
         "audit": (

@@ -10,7 +10,7 @@ from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._assembled import assembled, refuse_clashes
+from langchain_groundedness._assembled import assembled, import_verifier, refuse_clashes
 from langchain_groundedness._boundaries import load
 from langchain_groundedness._check import Check
 from langchain_groundedness._input_schema import GroundednessInput, InputReader, reader
@@ -104,7 +104,13 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
         refuse_clashes(self)
+        import_verifier(self)
         return self
+
+    @override
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        super().__setstate__(state)
+        import_verifier(self)
 
     @override
     @classmethod

@@ -397,13 +397,19 @@ print("numpy" in sys.modules, "{PACKAGE}.verifiers.embedded" in sys.modules)
     assert out.split() == ["False", "False"]
 
 
-def test_the_first_check_on_an_event_loop_imports_no_verifier() -> None:
-    out = run_python(
-        f"""
-import sys
-from {PACKAGE} import GroundednessRunnable
-GroundednessRunnable()
-print("{PACKAGE}.verifiers.embedded" in sys.modules)
+def test_a_first_check_imports_nothing_of_the_package() -> None:
+    check = f"""
+before = set(sys.modules)
+checker.invoke({{"answer": "It rains.", "documents": ["It rained."]}})
+print([name for name in set(sys.modules) - before if name.startswith("{PACKAGE}")])
+print(pickle.dumps(checker).hex())
 """
+    made = run_python(
+        f"import pickle, sys\nfrom {PACKAGE} import GroundednessRunnable\n"
+        f"checker = GroundednessRunnable(){check}"
     )
-    assert out.split() == ["True"]
+    imported, pickled = made.splitlines()
+    loaded = run_python(
+        f"import pickle, sys\nchecker = pickle.loads(bytes.fromhex({pickled!r})){check}"
+    )
+    assert [imported, loaded.splitlines()[0]] == ["[]", "[]"]

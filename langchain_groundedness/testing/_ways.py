@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-__all__ = ["ASYNC_WAYS", "WAYS", "Call", "agree", "called", "raised", "short", "within"]
+__all__ = ["ASYNC_WAYS", "WAYS", "Call", "agree", "called", "raised", "short", "unlike", "within"]
 
 _SECONDS = 30
 _LONGEST_SHOWN = 400
+_SHOWN_BEFORE = 100
 
 Call = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
 
@@ -60,15 +62,28 @@ def within(call: Awaitable[Any]) -> Any:
 
 
 def agree(found: Any, expected: Any, told: str) -> None:
-    """Fail unless two values are equal, and show both."""
+    """Fail unless two values are equal, and show where they are not."""
     if found != expected:
-        msg = f"{told}: {short(found)}, not {short(expected)}"
+        msg = f"{told}: {unlike(found, expected)}"
         raise AssertionError(msg)
+
+
+def unlike(found: Any, expected: Any) -> str:
+    """Write two values that differ for a message, from shortly before the place where they do."""
+    one, other = repr(found), repr(expected)
+    alike = takewhile(lambda signs: signs[0] == signs[1], zip(one, other, strict=False))
+    same = sum(1 for _ in alike) - _SHOWN_BEFORE
+    if same <= 0 or max(len(one), len(other)) <= _LONGEST_SHOWN:
+        return f"{_cut(one)}, not {_cut(other)}"
+    return f"…{_cut(one[same:])}, not …{_cut(other[same:])}"
 
 
 def short(value: Any) -> str:
     """Write a value for a message, its beginning if it is long."""
-    text = repr(value)
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 

@@ -14,7 +14,15 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
 from langchain_groundedness.testing._seen_runs import SeenRuns
-from langchain_groundedness.testing._ways import ASYNC_WAYS, WAYS, called, raised, short, within
+from langchain_groundedness.testing._ways import (
+    ASYNC_WAYS,
+    WAYS,
+    called,
+    raised,
+    short,
+    unlike,
+    within,
+)
 
 __all__ = ["Probe", "ProbeError", "RunnableContract"]
 
@@ -341,7 +349,7 @@ class RunnableContract(ABC):
     # --- how
 
     def _agree(self, found: Any, expected: Any, told: str) -> None:
-        assert self.same(expected, found), f"{told}: {short(found)}, not {short(expected)}"
+        assert self.same(expected, found), f"{told}: {unlike(found, expected)}"
 
     def _with_probe(self, probe: Probe) -> Runnable[Any, Any]:
         return self.probed(probe) or _skip("probed() gives no runnable")

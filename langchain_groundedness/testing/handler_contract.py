@@ -141,8 +141,10 @@ class CallbackHandlerContract(ABC):
             await asyncio.wait([run, waiting], return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if run.done():
-                msg = f"the run ended before it could be cancelled: {short(run.exception())}"
-                raise AssertionError(msg)
+                error = None if run.cancelled() else run.exception()
+                ended = short(error) if error else "no exception"
+                msg = f"the run ended before it could be cancelled: {ended}"
+                raise AssertionError(msg) from error
             run.cancel()
             await asyncio.wait([run])
             assert run.cancelled(), "the cancellation was lost"

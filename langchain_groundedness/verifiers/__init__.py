@@ -37,14 +37,15 @@ Verifier: TypeAlias = Runnable[VerificationTask, list[ClaimVerdict]]
 Verdicts are matched to claims by id; what is missing becomes `unchecked`. A verifier that streams
 yields lists, which add up."""
 
-_WITHOUT_A_MODEL = {
+_COMPUTING = {
     "CrossEncoderVerifier": "cross_encoder",
     "EmbeddedCrossEncoder": "embedded_cross_encoder",
     "EmbeddedDecisionModel": "decisions",
     "EmbeddedVerifier": "embedded",
     "EmbeddingVerifier": "embedding",
 }
-"""What computes, by its module: half of what there is to import, and a chat model needs none."""
+"""What computes here, by its module: half of all that there is to import, and a chat model as the
+judge needs none of it."""
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
 
 if not TYPE_CHECKING:  # a star import brings what can be had
@@ -54,13 +55,13 @@ if not TYPE_CHECKING:  # a star import brings what can be had
 
 def __getattr__(name: str) -> Any:
     """Load what computes, some of it with langchain-core 1.8 only, when it is asked for."""
-    if name not in _WITHOUT_A_MODEL:
+    if name not in _COMPUTING:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_WITHOUT_A_MODEL[name]}"), name)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_COMPUTING[name]}"), name)
     return found
 
 
 def __dir__() -> list[str]:
     """Name what is loaded when it is asked for, too."""
-    return sorted({*globals(), *_WITHOUT_A_MODEL})
+    return sorted({*globals(), *_COMPUTING})

@@ -5,9 +5,10 @@ import hashlib
 import os
 import sys
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,9 +39,9 @@ _LONG = 256
 """Tokens of a pair from which on the square of its length decides what memory it takes."""
 _MOST_THREADS = 4
 _STEPS_BACK = 15
-"""Of 20 steps of priority. The 99th percentile of an event loop's delay is 15 ms without and 6 to
-8 with it while eight checks at a time keep two cores busy, and checks take no longer, nor beside
-other processes (`benchmarks/load.py embedded`)."""
+"""Of 20 steps of priority. While eight checks at a time keep two cores busy, the 99th percentile of
+an event loop's delay is 6 to 8 ms with it, where it is 15 without, and checks take no longer
+(`benchmarks/load.py embedded`)."""
 _FILES = ("encoder.onnx", "tokenizer.json")
 
 Floats = NDArray[np.float32]
@@ -244,21 +245,34 @@ def _session(network: bytes, threads: int) -> "InferenceSession":
     # them, want the processor.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     options.enable_mem_pattern = False  # a plan for each shape, and every run has another
-    with ThreadPoolExecutor(1, initializer=_step_back) as starter:
-        return starter.submit(
-            onnxruntime.InferenceSession, network, options, providers=["CPUExecutionProvider"]
-        ).result()
+    return _stepped_back(
+        partial(onnxruntime.InferenceSession, network, options, providers=["CPUExecutionProvider"])
+    )
 
 
-def _step_back() -> None:
-    """Let the threads that this one starts compute only where no others want the core.
+def _stepped_back(make: "Callable[[], InferenceSession]") -> "InferenceSession":
+    """Make something whose threads compute where no others want the core.
 
-    They never hold the interpreter's lock, so nobody waits for them; but an event loop that has to
-    wait until they have used up their share of a core comes back as late again.
+    They never hold the interpreter's lock, so the interpreter never waits for them, and an event
+    loop need not wait until they have used up their share of a core. The check that is being made
+    does wait for them.
     """
-    if sys.platform == "linux":  # elsewhere it would be the whole process
-        with suppress(OSError):  # not allowed here: then as before
-            os.nice(_STEPS_BACK)
+    made: Future[InferenceSession] = Future()
+    caller = threading.get_native_id()
+
+    def work() -> None:
+        # Priority is a thread's own on Linux only; and gevent's threads are none.
+        if sys.platform == "linux" and threading.get_native_id() != caller:
+            with suppress(OSError):  # not allowed here: then as all others
+                os.nice(_STEPS_BACK)
+        try:
+            made.set_result(make())
+        except Exception as exc:  # noqa: BLE001  (the caller raises it)
+            made.set_exception(exc)
+
+    # Not an executor, which takes no more work from the end of the main thread on.
+    threading.Thread(target=work, name="groundedness-loading", daemon=True).start()
+    return made.result()
 
 
 def _tokenizer(words: bytes) -> "Tokenizer":

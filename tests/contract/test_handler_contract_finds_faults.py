@@ -1,5 +1,6 @@
 """The contract of handlers fails for handlers that break it."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness.testing import CallbackHandlerContract
+from langchain_groundedness.testing._ways import agree
 
 
 class _Counting(BaseCallbackHandler):
@@ -42,6 +44,13 @@ class _Changing(_Counting):
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         super().on_chain_end(outputs, run_id=run_id, **kwargs)
         outputs.append("seen")
+
+
+class _Cancelling(_Counting):
+    raise_error = True
+
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        raise asyncio.CancelledError
 
 
 class _Forgetful(_Counting):
@@ -110,6 +119,21 @@ def test_both_outputs_are_shown_if_a_handler_changes_one() -> None:
         contract.test_the_chain_gives_what_it_gives_without_the_handler()
 
 
-def test_a_run_that_fails_before_it_is_cancelled_is_not_waited_for() -> None:
-    with pytest.raises(AssertionError, match=r"before it could be cancelled: RuntimeError\(\)"):
-        contract_of(_Raising).test_nothing_is_kept_of_a_run_that_is_cancelled()
+@pytest.mark.parametrize(
+    ("kind", "ended"), [(_Raising, r"RuntimeError\(\)"), (_Cancelling, "no exception")]
+)
+def test_a_run_that_ends_before_it_is_cancelled_is_not_waited_for(
+    kind: type[_Counting], ended: str
+) -> None:
+    with pytest.raises(AssertionError, match=f"before it could be cancelled: {ended}"):
+        contract_of(kind).test_nothing_is_kept_of_a_run_that_is_cancelled()
+
+
+def test_a_late_difference_is_shown() -> None:
+    one, other = ["a" * 500, 1, "b" * 900], ["a" * 500, 2, "b" * 900]
+    with pytest.raises(AssertionError) as raised:
+        agree(one, other, "they differ")
+    found, expected = str(raised.value).removeprefix("they differ: ").split(", not ")
+    assert len(found) < 500
+    assert "', 1, 'b" in found
+    assert "', 2, 'b" in expected

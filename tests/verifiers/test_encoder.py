@@ -341,7 +341,8 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux", reason="elsewhere threads have no priority of their own"
+    sys.platform != "linux" or os.nice(0) > 4,
+    reason="elsewhere threads have no priority of their own, and 19 is the last step",
 )
 def test_the_threads_of_the_network_leave_the_cores_to_others() -> None:
     code = """
@@ -353,6 +354,19 @@ usual, stats = os.nice(0), Path("/proc/self/task").glob("*/stat")
 nice = [int(path.read_text().rpartition(")")[2].split()[16]) for path in stats]
 print([each - usual for each in nice if each != usual], usual)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    back = min(15, 19 - os.nice(0))
-    assert done.stdout == f"{[back, back]} {os.nice(0)}\n"
+    assert python(code) == f"[15, 15] {os.nice(0)}\n"
+
+
+def test_what_was_asked_before_the_main_thread_ended_is_answered() -> None:
+    code = """
+from langchain_groundedness.verifiers._encoder import Pair
+from langchain_groundedness.verifiers._shared_runs import shared_runs
+asked = shared_runs(1).submit([Pair("Rome is in Italy.", "Rome is in Italy.")])
+asked.add_done_callback(lambda done: print(done.exception() or done.result().shape))
+"""
+    assert python(code) == "(1, 3)\n"
+
+
+def python(code: str) -> str:
+    command, here = [sys.executable, "-c", code], MODEL.parent.parent
+    return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout
