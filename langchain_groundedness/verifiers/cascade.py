@@ -49,6 +49,9 @@ class Stage(CheckedOptions, Serializable):
     """Up to this support probability, `contradicted` and `unverifiable` are final."""
     settles: Callable[[ClaimVerdict], bool] | None = None
     """Decides instead of the band whether a verdict is final. Never asked about `unchecked`."""
+    required: bool = False
+    """Whether its word is needed: a claim that it could not check, or that it judged without the
+    evidence for it, is `unchecked` then, and no later stage is asked about it."""
     name: str | None = None
     """Name of the stage's runs in traces; by default that of the verifier."""
 
@@ -100,7 +103,8 @@ class CascadeVerifier(PooledVerifier):
     The last stage has the last word: its verdicts stand, whatever its band. If it could not check
     a claim, the claim is `unchecked`, even where an earlier, unsure stage leaned to a verdict: the
     explanation tells that, but a failure never turns a doubt into a result. A stage that raises
-    leaves its claims to the next one. In a batch, all tasks pass a stage together.
+    leaves its claims to the next one, unless it is `required`: one whose `supported` the next only
+    confirms must be. In a batch, all tasks pass a stage together.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -198,14 +202,25 @@ def _sorted_out(
     if not isinstance(reply, list) or not all(isinstance(v, ClaimVerdict) for v in reply):
         how = "failed with" if isinstance(reply, Exception) else "gave no list of verdicts but"
         reason = f"{stage.title} {how} {type(reply).__name__}"
-        return [], [ClaimVerdict.unchecked(c, reason, verifier=stage.title) for c in task.claims]
+        failed = [ClaimVerdict.unchecked(c, reason, verifier=stage.title) for c in task.claims]
+        return (failed, []) if stage.required else ([], failed)
     claimed = {v.claim.id for v in reply if v.verdict in ("supported", "contradicted")}
     final: list[ClaimVerdict] = []
     doubtful: list[ClaimVerdict] = []
     for verdict in reconcile(task, reply, verifier=stage.title):
         unbacked = verdict.verdict == "unverifiable" and verdict.claim.id in claimed
-        (final if stage.is_final(verdict) and not unbacked else doubtful).append(verdict)
+        if stage.required and (unbacked or verdict.verdict == "unchecked"):
+            final.append(_unchecked(stage, verdict))
+        else:
+            (final if stage.is_final(verdict) and not unbacked else doubtful).append(verdict)
     return final, doubtful
+
+
+def _unchecked(stage: Stage, verdict: ClaimVerdict) -> ClaimVerdict:
+    if verdict.verdict == "unchecked":
+        return verdict
+    reason = f"{stage.title} judged without evidence for it"
+    return ClaimVerdict.unchecked(verdict.claim, reason, verifier=stage.title)
 
 
 def _leaning(stage: Stage, verdict: ClaimVerdict) -> str:

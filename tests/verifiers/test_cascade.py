@@ -130,6 +130,31 @@ def test_a_claim_that_the_last_stage_cannot_check_is_unchecked_whatever_was_lean
     assert verdict.support_probability is None
 
 
+@pytest.mark.parametrize(
+    ("judge", "why"),
+    [
+        (lambda _: [], "no verdict"),
+        (lambda _: 1 / 0, "ZeroDivisionError"),
+        (lambda task: [ClaimVerdict.unchecked(task.claims[0], "it is ill")], "it is ill"),
+        (
+            lambda task: [ClaimVerdict.model_construct(claim=task.claims[0], verdict="supported")],
+            "without evidence",
+        ),
+    ],
+)
+def test_what_a_required_stage_cannot_judge_is_unchecked(judge: Any, why: str) -> None:
+    second = Judge("supported")
+    verdict = CascadeVerifier([Stage(verifier=judge, required=True), second]).invoke(task("a"))[0]
+    assert verdict.verdict == "unchecked"
+    assert why in str(verdict.reason)
+    assert second.asked == []
+
+
+def test_what_a_required_stage_is_unsure_of_goes_on() -> None:
+    cascade = CascadeVerifier([Stage(verifier=Judge("supported", 0.6), required=True), Judge()])
+    assert labels(cascade.invoke(task("a"))) == ["unverifiable"]
+
+
 def test_a_failing_stage_leaves_its_claims_to_the_next_one() -> None:
     verdicts = CascadeVerifier([failing(ValueError("secret")), Judge("supported")]).invoke(task())
     assert labels(verdicts) == ["supported"] * 3
