@@ -3,11 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, NoReturn
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-__all__ = ["ASYNC_WAYS", "WAYS", "Call", "agree", "called", "raised", "short", "unlike", "within"]
+__all__ = [
+    "ASYNC_WAYS",
+    "WAYS",
+    "Call",
+    "agree",
+    "called",
+    "raised",
+    "short",
+    "skip",
+    "unlike",
+    "within",
+]
 
 _SECONDS = 30
 _LONGEST_SHOWN = 400
@@ -58,7 +69,12 @@ def within(call: Awaitable[Any]) -> Any:
     async def bounded() -> Any:
         return await asyncio.wait_for(call, _SECONDS)
 
-    return asyncio.run(bounded())
+    try:
+        return asyncio.run(bounded())
+    except TimeoutError as exc:
+        name = getattr(call, "__qualname__", type(call).__name__)
+        msg = f"{name} did not end, or ended with a TimeoutError, within {_SECONDS} s"
+        raise TimeoutError(msg) from exc
 
 
 def agree(found: Any, expected: Any, told: str) -> None:
@@ -81,6 +97,13 @@ def unlike(found: Any, expected: Any) -> str:
 def short(value: Any) -> str:
     """Write a value for a message, its beginning if it is long."""
     return _cut(repr(value))
+
+
+def skip(reason: str) -> NoReturn:
+    """Show the test that runs as skipped."""
+    import pytest  # noqa: PLC0415  (only where tests run)
+
+    pytest.skip(reason)
 
 
 def _cut(text: str) -> str:

@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.testing._seen_runs import SeenRuns
-from langchain_groundedness.testing._ways import agree, within
+from langchain_groundedness.testing._ways import agree, short, within
 
 __all__ = ["AgentMiddlewareContract"]
 
@@ -84,6 +84,10 @@ class AgentMiddlewareContract(ABC):
         agent, other = self.agent([shared]), self.agent([shared])
         inputs = [_asked(question) for question in self.questions()] * 4
         expected = [_told(self.agent([self.middleware()]).invoke(each)) for each in inputs]
+        assert any(each != expected[0] for each in expected), (
+            "questions() must give two or more with different answers; theirs are all "
+            f"{short(expected[0])}"
+        )
         agree([_told(each) for each in agent.batch(inputs)], expected, "runs have mixed")
         found = [_told(each) for each in within(other.abatch(inputs))]
         agree(found, expected, "runs on a loop have mixed")

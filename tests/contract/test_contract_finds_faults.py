@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import (
     ensure_config,
@@ -14,7 +17,7 @@ from langchain_core.runnables.config import (
 )
 from typing_extensions import override
 
-from langchain_groundedness.testing import Probe, RunnableContract
+from langchain_groundedness.testing import Probe, RunnableContract, ScriptedChatModel
 
 
 def _ignore(config: RunnableConfig) -> None:
@@ -188,3 +191,50 @@ def test_an_input_that_is_changed_is_found_out() -> None:
 def test_inputs_that_all_give_the_same_are_of_no_use() -> None:
     with pytest.raises(AssertionError):
         contract_of(_Upper, ("a", "A")).test_inputs_give_different_outputs()
+
+
+def test_a_bad_input_that_nobody_refuses_is_told() -> None:
+    class Kept(RunnableContract):
+        def runnable(self) -> Runnable[Any, Any]:
+            return _Upper()
+
+        def inputs(self) -> Sequence[Any]:
+            return ["a", "b"]
+
+        def bad_input(self) -> Any:
+            return "c"
+
+    with pytest.raises(AssertionError, match="bad_input\\(\\) is 'c', and nobody refuses it"):
+        Kept().test_a_bad_input_is_refused_in_every_way()
+
+
+class _Finding(BaseRetriever):
+    @override
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document(f"About {query}.")]
+
+
+class TestRetriever(RunnableContract):
+    def runnable(self) -> Runnable[Any, Any]:
+        return _Finding()
+
+    def inputs(self) -> Sequence[Any]:
+        return ["Rome", "Oslo"]
+
+
+class TestChatModel(RunnableContract):
+    def runnable(self) -> Runnable[Any, Any]:
+        return ScriptedChatModel(replies=_shouted)
+
+    def inputs(self) -> Sequence[Any]:
+        return ["who?", "where?"]
+
+    def same(self, one: Any, other: Any) -> bool:
+        return bool(one.text == other.text)  # each reply has an id of its own
+
+    def can_be_pickled(self) -> bool:
+        return False  # it holds a lock
+
+
+def _shouted(messages: list[BaseMessage]) -> str:
+    return messages[-1].text.upper()
