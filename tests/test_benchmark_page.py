@@ -52,3 +52,15 @@ def test_every_script_that_is_named_is_there_and_sections_survive_writing(
     kept = {"guard": "## Guard\n\n```text\n1 <!-- 2\n```", "overhead": "## Overhead"}
     page._write(kept)
     assert page._sections(page.PAGE.read_text(encoding="utf-8")) == kept
+
+
+def test_goals_that_a_script_says_it_missed_are_listed_first(
+    page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    kept = {"load": "## Load\n\n```text\n| 1 |\nmissed: embedded: 12 ms\nmissed: it\n```"}
+    page._write(kept)
+    text = page.PAGE.read_text(encoding="utf-8")
+    goals = "## Goals that were missed\n\n- Load: embedded: 12 ms\n- Load: it\n\n<!-- load -->"
+    assert goals in text
+    assert page._sections(text) == kept

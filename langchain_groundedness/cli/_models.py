@@ -45,7 +45,13 @@ def load_model(name: str | None, base_url: str | None) -> BaseChatModel | None:
     except GroundednessError:
         raise
     except Exception as error:
-        msg = f"model {name}: {one_line(error)}"
+        why = one_line(error)
+        if "model_provider" in why:  # an argument of LangChain's, which has no option here
+            why = (
+                "its provider is not known; write PROVIDER:NAME, as in openai:gpt-4o-mini or "
+                "ollama:qwen2.5:7b, or give --base-url for a server that speaks OpenAI's protocol"
+            )
+        msg = f"model {name}: {why}"
         raise CannotCheckError(msg) from error
 
 
