@@ -1,14 +1,20 @@
 import threading
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
+from openai import InternalServerError
 
+from langchain_groundedness import ConfigurationError
 from langchain_groundedness.testing import (
+    FaultyServer,
+    HonestJudge,
+    KnownClaim,
     ScriptedChatModel,
     ScriptedClaimExtractor,
+    ScriptedRequest,
     ScriptedResponse,
     ScriptedServer,
     ScriptedVerifier,
@@ -156,3 +162,40 @@ def test_server_holds_a_response_back_until_it_is_released() -> None:
             thread.join()
         assert replies == ["done"] * 3
         assert server.peak_concurrency == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: ScriptedChatModel(replies="yes"), r"replies must be a list of replies"),
+        (lambda: ScriptedServer("yes"), r"the script must be a list of answers"),
+        (
+            lambda: ScriptedVerifier(cast("Any", {"A.": "suported"})),
+            r"says 'suported'; it may say supported,",
+        ),
+        (lambda: HonestJudge(cast("Any", {"A.": "supported"})), r"give a KnownClaim"),
+        (
+            lambda: HonestJudge({"A.": KnownClaim(cast("Any", "true"), "A.")}),
+            r"a judge says supported, ",
+        ),
+        (lambda: HonestJudge({"A.": KnownClaim("supported")}), r"without the sentence"),
+        (
+            lambda: FaultyServer(["yes"], fault=cast("Any", 5)),
+            r"there is no fault 5; there are garbled",
+        ),
+    ],
+)
+def test_a_script_that_cannot_be_meant_is_refused(make: Any, told: str) -> None:
+    with pytest.raises((ConfigurationError, ValueError), match=told):
+        make()
+
+
+def test_a_script_that_raises_is_an_error_of_the_server() -> None:
+    def broken(_: ScriptedRequest) -> str:
+        raise KeyError
+
+    with ScriptedServer(broken) as server:
+        for _ in range(2):
+            with pytest.raises(InternalServerError, match=r"the script failed with KeyError\(\)"):
+                chat(server).invoke("Is it?")
+    assert server.peak_concurrency == 1

@@ -69,6 +69,7 @@ class FaultyServer(ScriptedServer):
         Raises:
             ConfigurationError: There is no such fault, or no such rate.
         """
+        _refuse_unknown(fault, rate)  # before there is a socket to close
         super().__init__(script)
         self._right, self._script = self._script, self._answer
         self._drawing = threading.Lock()
@@ -85,12 +86,7 @@ class FaultyServer(ScriptedServer):
         Raises:
             ConfigurationError: As for the constructor.
         """
-        if isinstance(fault, str) and fault not in FAULTS:
-            msg = f"there is no fault {fault!r}; there are {', '.join(FAULTS)}"
-            raise ConfigurationError(msg)
-        if not 0 <= rate <= 1:
-            msg = f"rate must be from 0 to 1, got {rate}"
-            raise ConfigurationError(msg)
+        _refuse_unknown(fault, rate)
         with self._drawing:
             self._fault = FAULTS[fault] if isinstance(fault, str) else fault
             self._rate, self._seed = rate, seed
@@ -114,6 +110,15 @@ class FaultyServer(ScriptedServer):
         self._seen[text] += 1
         drawn = random.Random(f"{self._seed} {self._seen[text]} {text}")  # noqa: S311  (no secret)
         return drawn.random() < self._rate
+
+
+def _refuse_unknown(fault: object, rate: float) -> None:
+    if not (fault is None or isinstance(fault, Fault) or fault in FAULTS):
+        msg = f"there is no fault {fault!r}; there are {', '.join(FAULTS)}"
+        raise ConfigurationError(msg)
+    if not 0 <= rate <= 1:
+        msg = f"rate must be from 0 to 1, got {rate}"
+        raise ConfigurationError(msg)
 
 
 _MARK = re.compile(r" [a-z]{10}>")

@@ -5,12 +5,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.testing.server import ScriptedRequest
 from langchain_groundedness.types import VerdictLabel
 
 __all__ = ["HonestJudge", "KnownClaim"]
 
 _FENCED = re.compile(r"<(\w+) ([a-z]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_JUDGED = ("supported", "contradicted", "unverifiable")
 _WORDS: Mapping[str, str] = {"supported": "yes", "contradicted": "no"}
 
 
@@ -48,7 +50,13 @@ class HonestJudge:
         Args:
             claims: What is right about each claim, by its text.
             rewritten: Sentences of answers that need their context, and the claim that each makes.
+
+        Raises:
+            ConfigurationError: What is right about a claim is no `KnownClaim`, or one without a
+                verdict that a judge gives, or without the evidence that the verdict needs.
         """
+        for text, known in claims.items():
+            _refuse_unknown(text, known)
         self._claims = dict(claims)
         self._rewritten = dict(rewritten or {})
 
@@ -108,6 +116,18 @@ class HonestJudge:
         for number, text in _numbered(r"(\d+): (.*)", answer):
             if text in self._rewritten:
                 yield f"{number}: {self._rewritten[text]}"
+
+
+def _refuse_unknown(text: str, known: object) -> None:
+    if not isinstance(known, KnownClaim):
+        msg = f"{text!r} is known by {known!r}; give a KnownClaim, as KnownClaim('supported', ...)"
+    elif known.verdict not in _JUDGED:
+        msg = f"{text!r} is known as {known.verdict!r}; a judge says {', '.join(_JUDGED)}"
+    elif known.verdict != "unverifiable" and not known.evidence:
+        msg = f"{text!r} is known as {known.verdict!r} without the sentence that decides it"
+    else:
+        return
+    raise ConfigurationError(msg)
 
 
 def _numbered(form: str, text: str) -> list[tuple[str, str]]:

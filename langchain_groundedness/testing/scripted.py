@@ -6,17 +6,18 @@ Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` stand in for
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, field_validator
 from typing_extensions import override
 
 from langchain_groundedness.evidence import locate_quote
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.testing.server import ScriptedRequest, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import (
@@ -54,7 +55,15 @@ class ScriptedChatModel(BaseChatModel):
 
     replies: Any
     """Replies in order (texts, messages, or exceptions to raise), or a function from the
-    messages to a reply. A call after the last reply raises `IndexError`."""
+    messages to a reply. A call after the last reply raises `IndexError`. Not a single text."""
+
+    @field_validator("replies")
+    @classmethod
+    def _in_order(cls, replies: Any) -> Any:
+        if isinstance(replies, str | BaseMessage):
+            msg = f"replies must be a list of replies, or a function; [{replies!r}], perhaps"
+            raise ConfigurationError(msg)
+        return replies
 
     _requests: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
@@ -131,6 +140,7 @@ def _located(identity: str, text: str, answer: str) -> Claim:
     return Claim(id=identity, text=text, start=start, end=end)
 
 
+_LABELS: tuple[str, ...] = get_args(VerdictLabel)
 Scripted = VerdictLabel | ClaimVerdict | Exception | None
 
 
@@ -153,7 +163,12 @@ class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):
             verdicts: By the text of the claim, or from a function of the claim: a label, a whole
                 `ClaimVerdict`, an exception to raise, or `None` to leave the claim out. Claims
                 the script does not know are left out, and so `unchecked`.
+
+        Raises:
+            ConfigurationError: The script says something else.
         """
+        for said in () if callable(verdicts) else verdicts.values():
+            _refuse_unknown(said)
         self._verdicts = verdicts
         self.tasks: list[VerificationTask] = []
         """Every task seen, in order."""
@@ -180,6 +195,15 @@ class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):
             return ClaimVerdict.unchecked(claim, "the script says so", verifier="scripted")
         cited = () if said == "unverifiable" else _whole_documents(task)
         return ClaimVerdict(claim=claim, verdict=said, citations=cited, verifier="scripted")
+
+
+def _refuse_unknown(said: object) -> None:
+    if not (said is None or said in _LABELS or isinstance(said, ClaimVerdict | Exception)):
+        msg = (
+            f"a script of verdicts says {said!r}; it may say {', '.join(_LABELS)}, or give a "
+            "ClaimVerdict, an exception or None"
+        )
+        raise ConfigurationError(msg)
 
 
 def _whole_documents(task: VerificationTask) -> tuple[Citation, ...]:

@@ -11,6 +11,8 @@ from socketserver import TCPServer
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from langchain_groundedness.exceptions import ConfigurationError
+
 __all__ = ["Delivery", "Script", "ScriptedRequest", "ScriptedResponse", "ScriptedServer"]
 
 Delivery = Callable[[socket, bytes], None]
@@ -81,8 +83,15 @@ class ScriptedServer:
 
         Args:
             script: What to answer, in order, or a function from the request to the answer.
-                A request after the last answer gets HTTP 410.
+                A request after the last answer gets HTTP 410, one at which the function raises
+                HTTP 500.
+
+        Raises:
+            ConfigurationError: The script is a single text.
         """
+        if isinstance(script, str):
+            msg = f"the script must be a list of answers, or a function: [{script!r}]"
+            raise ConfigurationError(msg)
         self._script = script if callable(script) else _in_order(iter(script))
         self._lock = threading.Lock()
         self._in_flight = 0
@@ -142,7 +151,7 @@ class ScriptedServer:
             self.requests.append(request)
             self._in_flight += 1
             self.peak_concurrency = max(self.peak_concurrency, self._in_flight)
-            answer = self._script(request)
+            answer = self._answered(request)
         response = ScriptedResponse(answer) if isinstance(answer, str) else answer
         if response.after is not None:
             response.after.wait(timeout=30)
@@ -154,8 +163,15 @@ class ScriptedServer:
             return response, {"error": {"message": response.text, "type": "scripted"}}
         return response, _completion(request, response)
 
+    def _answered(self, request: ScriptedRequest) -> str | ScriptedResponse:
+        try:
+            return self._script(request)
+        except Exception as exc:  # noqa: BLE001  (the client hears of it)
+            return ScriptedResponse(f"the script failed with {exc!r}", status=_FAILED)
+
 
 HTTP_OK = 200
+_FAILED = 500
 _GONE = 410
 
 
