@@ -178,7 +178,6 @@ def test_server_holds_a_response_back_until_it_is_released() -> None:
             lambda: HonestJudge({"A.": KnownClaim(cast("Any", "true"), "A.")}),
             r"a judge says supported, ",
         ),
-        (lambda: HonestJudge({"A.": KnownClaim("supported")}), r"without the sentence"),
         (
             lambda: FaultyServer(["yes"], fault=cast("Any", 5)),
             r"there is no fault 5; there are garbled",

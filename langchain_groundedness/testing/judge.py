@@ -21,7 +21,8 @@ class KnownClaim(NamedTuple):
 
     verdict: VerdictLabel
     evidence: str = ""
-    """The sentence of a document that decides it, as it stands there."""
+    """The sentence of a document that decides it, as it stands there. Only a judge that is asked
+    claim by claim needs none: without, a claim is unverifiable to all others."""
     value: str = ""
     """The right value, if the claim is contradicted."""
 
@@ -52,8 +53,8 @@ class HonestJudge:
             rewritten: Sentences of answers that need their context, and the claim that each makes.
 
         Raises:
-            ConfigurationError: What is right about a claim is no `KnownClaim`, or one without a
-                verdict that a judge gives, or without the evidence that the verdict needs.
+            ConfigurationError: What is right about a claim is no `KnownClaim` with a verdict that
+                a judge gives.
         """
         for text, known in claims.items():
             _refuse_unknown(text, known)
@@ -123,8 +124,6 @@ def _refuse_unknown(text: str, known: object) -> None:
         msg = f"{text!r} is known by {known!r}; give a KnownClaim, as KnownClaim('supported', ...)"
     elif known.verdict not in _JUDGED:
         msg = f"{text!r} is known as {known.verdict!r}; a judge says {', '.join(_JUDGED)}"
-    elif known.verdict != "unverifiable" and not known.evidence:
-        msg = f"{text!r} is known as {known.verdict!r} without the sentence that decides it"
     else:
         return
     raise ConfigurationError(msg)
