@@ -184,7 +184,7 @@ def main() -> None:
                 print(row.shown(), flush=True)
                 if row.name.startswith("ours"):
                     missed += misses(profile, row)
-    print("\n" + ("\n".join(missed) or "all goals met"))
+    print(*(f"missed: {why}" for why in missed), sep="\n")
     sys.exit(bool(missed))
 
 

@@ -1,6 +1,8 @@
 """Entry of the command line; says what to install when the extra `cli` is missing."""
 
+import os
 import sys
+import threading
 from importlib import import_module
 
 __all__ = ["main"]
@@ -22,7 +24,22 @@ def main() -> None:
         run = import_module("langchain_groundedness.cli").run
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
-    run(sys.argv[1:])
+    try:
+        run(sys.argv[1:])
+    except SystemExit as ended:
+        if ended.code == _INTERRUPTED:
+            _end_at_once()
+        raise
+
+
+def _end_at_once() -> None:
+    """End the process if a thread is left that waits for a model: Python would wait for it."""
+    if any(
+        not each.daemon for each in threading.enumerate() if each is not threading.main_thread()
+    ):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

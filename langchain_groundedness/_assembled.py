@@ -16,6 +16,7 @@ from langchain_groundedness.verifiers import (
     LLMVerifier,
     Verifier,
 )
+from langchain_groundedness.verifiers._verdict_store import require_store
 
 if TYPE_CHECKING:
     from langchain_groundedness.runnable import GroundednessRunnable
@@ -56,6 +57,7 @@ def refuse_clashes(options: "GroundednessRunnable") -> None:
                 "answers: give one of them"
             )
             raise ValueError(msg)
+        require_store(options.verdict_cache, "verdict_cache")
         _verifier(options, None)  # which refuses what cannot be kept
     at_most = options.policy.at_most
     if options.on_contradicted == "block" and at_most != "block":

@@ -6,6 +6,7 @@ __all__ = ["cause", "details"]
 
 _CODE = re.compile(r"[a-z][a-z0-9_.-]{2,50}")
 _KEY = re.compile(r"api[_ -]?key|authenticat|credential|auth_token", re.IGNORECASE)
+_WAITED = re.compile(r"Timeout")
 _REACH = re.compile(r"Connect")
 _HINTS = {
     401: "check the API key",
@@ -59,6 +60,10 @@ def details(error: BaseException) -> str:
 def _hint(error: BaseException, status: object) -> str:
     if isinstance(status, int):
         return _HINTS.get(status, "")
-    if any(_REACH.search(kind.__name__) for kind in type(error).__mro__):
+    names = [kind.__name__ for kind in type(error).__mro__]
+    # A client's timeout may be one of its connection errors.
+    if any(map(_WAITED.search, names)) and any(map(_REACH.search, names)):
+        return "its client gave up waiting; see the timeout of the client"
+    if any(map(_REACH.search, names)):
         return "the server could not be reached"
     return "is the API key set?" if _KEY.search(str(error)) else ""

@@ -18,6 +18,7 @@ __all__ = [
     "refused",
     "reply_text",
     "salvaged",
+    "shortcoming",
 ]
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -89,9 +90,28 @@ def complete_lines(raw: Any) -> str:
         The text, without its last line if the reply ended at the limit of tokens.
     """
     text = reply_text(raw)
+    return text.rpartition("\n")[0] if _at_the_limit(raw) else text
+
+
+def _at_the_limit(raw: Any) -> bool:
     metadata = getattr(_message(raw), "response_metadata", {})
     ended = {metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason")}
-    return text.rpartition("\n")[0] if ended & {"length", "max_tokens"} else text
+    return bool(ended & {"length", "max_tokens"})
+
+
+def shortcoming(raw: Any) -> str | None:
+    """Say what is plainly wrong with a reply that could not be used.
+
+    Args:
+        raw: As for `reply_text`.
+
+    Returns:
+        A clause about "it", without a word of the reply; `None` if it is long enough, and ended
+        where the model wanted.
+    """
+    if _at_the_limit(raw):
+        return "it was cut off at the limit of tokens, see the model's max_tokens"
+    return None if reply_text(raw) else "it is empty"
 
 
 def numbered_line(line: str) -> tuple[int, str] | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from langchain_groundedness._replies import numbered_line
 from langchain_groundedness.prompts import VerdictLines, fold_space
-from langchain_groundedness.verifiers._lines import VerdictLine, labels_in, read_lines
+from langchain_groundedness.verifiers._lines import VerdictLine, labels_in, read_lines, undecided_in
 
 __all__ = ["Judged", "read_judged", "read_reply"]
 
@@ -85,7 +85,7 @@ def read_judged(lines: Iterable[str]) -> dict[int, Judged]:
         else:
             whole.append(line)
     judged = read_lines(whole)
-    undecided = {number for line in whole for number in read_lines([line])} - judged.keys()
+    undecided = undecided_in(whole)
     in_parts = {number for number, texts in parts.items() if any(texts.values())}
     return {
         number: Judged(

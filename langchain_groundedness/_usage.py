@@ -4,7 +4,7 @@ from threading import Lock
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import override
@@ -35,6 +35,16 @@ class UsageCounter(BaseCallbackHandler):
         return self._usage
 
     @override
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any
+    ) -> None:
+        self._add(model_calls=1)
+
+    @override
+    def on_llm_start(self, serialized: dict[str, Any], prompts: list[str], **kwargs: Any) -> None:
+        self._add(model_calls=1)
+
+    @override
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         messages = [
             generation.message
@@ -43,15 +53,8 @@ class UsageCounter(BaseCallbackHandler):
             if isinstance(generation, ChatGeneration)
         ]
         counts = [m.usage_metadata for m in messages if isinstance(m, AIMessage)]
-        inputs = [count["input_tokens"] for count in counts if count]
-        outputs = [count["output_tokens"] for count in counts if count]
-        with self._lock:
-            self._usage = Usage(
-                model_calls=self._usage.model_calls + 1,
-                input_tokens=_add(self._usage.input_tokens, inputs),
-                output_tokens=_add(self._usage.output_tokens, outputs),
-                cached_verdicts=self._usage.cached_verdicts,
-            )
+        for count in filter(None, counts):
+            self._add(input_tokens=count["input_tokens"], output_tokens=count["output_tokens"])
 
     def add_cached(self, verdicts: int) -> None:
         """Count verdicts that cost nothing.
@@ -59,13 +62,12 @@ class UsageCounter(BaseCallbackHandler):
         Args:
             verdicts: How many.
         """
+        self._add(cached_verdicts=verdicts)
+
+    def _add(self, **numbers: int) -> None:
         with self._lock:
-            known = self._usage.cached_verdicts
-            self._usage = self._usage.model_copy(update={"cached_verdicts": known + verdicts})
-
-
-def _add(total: int | None, counts: list[int]) -> int | None:
-    return (total or 0) + sum(counts) if counts else total
+            sums = {name: (getattr(self._usage, name) or 0) + n for name, n in numbers.items()}
+            self._usage = self._usage.model_copy(update=sums)
 
 
 def counted(config: RunnableConfig) -> tuple[RunnableConfig, UsageCounter]:

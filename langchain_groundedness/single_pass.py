@@ -213,7 +213,9 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
             reply_schema=VerdictLines,
             name="judge_answer",
             from_text=read_reply,
-            usable=lambda reply: bool(read_judged(reply.lines)),
+            why_unusable=lambda reply: (
+                None if read_judged(reply.lines) else "there is no verdict in it"
+            ),
             plain=self.reply_form == "lines",
             timeout=self.timeout,
         )

@@ -41,6 +41,7 @@ from langchain_groundedness._replies import (
     refused,
     reply_text,
     salvaged,
+    shortcoming,
 )
 from langchain_groundedness.exceptions import OutputParsingError
 
@@ -87,9 +88,10 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     from_text: Callable[[str], ReplyT | None] | None = None
     """Reads a reply that is no JSON, or gives `None`. With it, the plain step of the ladder
     trusts the prompt to describe the lines; without it, the schema is spelled out."""
-    usable: Callable[[ReplyT], bool] | None = None
-    """Tells whether a reply that fits the schema makes sense; one that does not is asked for again
-    in plain form, where models that lose the thread inside a schema do better."""
+    why_unusable: Callable[[ReplyT], str | None] | None = None
+    """Says why a reply that fits the schema makes no sense, in a clause about "it", or gives
+    `None` if it does; one that does not is asked for again in plain form, where models that lose
+    the thread inside a schema do better."""
     timeout: float | None = None
     """Seconds to wait for a reply of the model."""
     plain: bool = False
@@ -135,15 +137,17 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     def _flow(self, values: dict[str, Any], budget: Budget | None) -> Flow[ReplyT]:
         messages = self.prompt.format_messages(**values)
         raw = yield from self._first_reply(messages, budget)
-        reply, problem = self._read(raw), "and no call was left for a second attempt"
+        reply, why = self._read(raw)
+        then = "and no call was left for a second attempt"
         if reply is None and (budget is None or budget.take()):
             again = [*messages, *self._second_request(raw)]
             raw = yield ModelCall(self.model, again, self.timeout)
-            reply, problem = self._read(raw), "nor does its second attempt"
+            reply, why = self._read(raw)
+            then = "nor does its second attempt"
             if reply is not None:
                 self._learn(_SUBJECT, len(_RUNGS) - 1)
         if reply is None:
-            msg = f"the model's reply to {self.name!r} does not fit, {problem}"
+            msg = f"the model's reply to {self.name!r} does not fit, {then}: {why}"
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
         return reply
 
@@ -205,7 +209,8 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         msg = f"the model refused to answer {self.name!r}"
         return ModelRefusedError(msg, raw=reply_text(raw), prompt_name=self.name)
 
-    def _read(self, raw: Any) -> ReplyT | None:
+    def _read(self, raw: Any) -> tuple[ReplyT | None, str]:
+        """Give what can be used of a reply; else `None`, and what is wrong with it."""
         if refused(raw):
             raise self._refusal(raw)
         parsed = raw.get("parsed") if isinstance(raw, dict) else None
@@ -215,9 +220,10 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
             reply = parse_json(raw, self.reply_schema)
         if reply is None and self.from_text is not None:
             reply = self.from_text(complete_lines(raw))
-        if reply is not None and self.usable is not None and not self.usable(reply):
-            return None
-        return reply
+        if reply is None:
+            return None, shortcoming(raw) or "it is not in the form that was asked for"
+        why = self.why_unusable(reply) if self.why_unusable else None
+        return (reply, "") if why is None else (None, shortcoming(raw) or why)
 
 
 def unsupported(exc: Exception) -> bool:

@@ -283,8 +283,11 @@ class Usage(_Value):
     """What the model calls of one check cost."""
 
     model_calls: int = 0
+    """Calls that were begun, those among them that failed or were not waited for. What the
+    model's client repeats by itself (`max_retries`) is one call."""
     input_tokens: int | None = None
-    """Prompt tokens, as the provider counted them; `None` if it did not say."""
+    """Prompt tokens, as the provider counted them for the calls that it answered; `None` if it
+    did not say."""
     output_tokens: int | None = None
     cached_verdicts: int = 0
     """Verdicts that nobody was asked for: a `CachedVerifier` had them, or shared them with a check

@@ -43,6 +43,17 @@ def test_runs_that_printed_other_lines_are_not_mixed(page: ModuleType) -> None:
     assert "did not print the same lines" in page.apart(runs)
 
 
+def test_a_goal_is_missed_if_most_runs_say_so(page: ModuleType) -> None:
+    runs = (
+        "12.0 ms\nmissed: mean: 12.0 ms, goal 10\nmissed: memory",
+        "9.0 ms",
+        "11.0 ms\nmissed: mean: 11.0 ms, goal 10",
+    )
+    assert page.mostly_missed(runs) == ["missed: mean: 12.0 ms, goal 10"]
+    assert page.mostly_missed(runs[:1]) == ["missed: mean: 12.0 ms, goal 10", "missed: memory"]
+    assert page.mostly_missed(runs[1:2]) == []
+
+
 def test_every_script_that_is_named_is_there_and_sections_survive_writing(
     page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,10 +31,12 @@ from langchain_groundedness import (
     GroundednessResultChunk,
     GroundednessRunnable,
     InputFormatError,
+    SentenceClaimExtractor,
     VerificationError,
     VerificationTask,
     load_arguments,
 )
+from langchain_groundedness.testing import ScriptedChatModel
 
 REPORT = Document(page_content="Revenue was $2.1B in Q3. Costs fell by 4%.", id="report")
 ANSWER = "Revenue was $2.4B in Q3. Costs fell by 4%. The CEO resigned."
@@ -494,6 +496,17 @@ def test_usage_counts_the_calls_of_the_models_below() -> None:
     assert checker().invoke(INPUT).usage.model_calls == 0
     first, second = checker(verifier=asks).batch([INPUT, INPUT])
     assert first.usage.model_calls == second.usage.model_calls == 1
+
+
+async def test_usage_counts_calls_that_fail_too() -> None:
+    judged = GroundednessRunnable(
+        model=ScriptedChatModel(replies=[ConnectionError("down")] * 3),
+        extractor=SentenceClaimExtractor(),
+    )
+    results = [judged.invoke(INPUT), await judged.ainvoke(INPUT), list(judged.stream(INPUT))[-1]]
+    for result in results:
+        assert result.usage.model_calls == 1
+        assert result.usage.input_tokens is None
 
 
 def test_a_copy_with_other_options_uses_them_also_after_the_first_check() -> None:

@@ -5,7 +5,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
-from openai import InternalServerError
+from openai import InternalServerError, NotFoundError
 
 from langchain_groundedness import ConfigurationError
 from langchain_groundedness.testing import (
@@ -113,6 +113,16 @@ def test_server_answers_in_order_and_then_says_that_the_script_is_over() -> None
         assert [request.text for request in server.requests] == ["a", "b", "c"]
         assert server.output_tokens > 0
         assert server.prompt_tokens > server.output_tokens
+
+
+def test_server_answers_at_no_other_path() -> None:
+    told = "a scripted server answers /v1/chat/completions alone, not /v1/responses"
+    with ScriptedServer(["one"]) as server:
+        model = chat(server).model_copy(update={"use_responses_api": True})
+        with pytest.raises(NotFoundError, match=told):
+            model.invoke("a")
+        assert server.calls == 0
+        assert chat(server).invoke("a").text == "one"
 
 
 def test_server_counts_usage_as_providers_do() -> None:

@@ -4,6 +4,7 @@ Exit codes: 0 the answer is trusted, and the policy neither blocks it nor sends 
 is not; 2 it could not be checked (bad input included); 130 interrupted.
 """
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from langchain_groundedness._patience import PATIENCE
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli._errors import CannotCheckError, one_line
 from langchain_groundedness.cli._models import load_model
-from langchain_groundedness.cli._options import BaseUrl, CalibrationFile, Model
+from langchain_groundedness.cli._options import BaseUrl, CalibrationFile, Model, ModelTimeout
 from langchain_groundedness.cli._sources import (
     read_answer,
     read_documents,
@@ -67,6 +69,7 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     question: Annotated[str | None, typer.Option(help="What was asked.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
+    model_timeout: ModelTimeout = PATIENCE,
     on_contradicted: Annotated[
         Literal["annotate", "correct", "strip"],
         typer.Option(help="What to do to a claim that the documents contradict."),
@@ -110,6 +113,7 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         sources = read_documents(documents)
         options: dict[str, Any] = {
             "model": load_model(model, base_url),
+            "model_timeout": model_timeout,
             "on_contradicted": on_contradicted,
             "on_unverifiable": on_unverifiable,
             "max_claims": max_claims,
@@ -120,7 +124,8 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         checker = _checker(options, calibration)
         given = {"question": question, "query_class": query_class, "risk_tier": risk_tier}
         with Console(stderr=True).status("checking…"):
-            result = checker.invoke({**given, "answer": text, "documents": sources})
+            # On an event loop, since a thread that waits for a model cannot be interrupted.
+            result = asyncio.run(checker.ainvoke({**given, "answer": text, "documents": sources}))
         _print_result(result, as_json=as_json)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

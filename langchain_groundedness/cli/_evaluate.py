@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from langchain_core.language_models import BaseChatModel
 from rich.console import Console
 
+from langchain_groundedness._patience import PATIENCE
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending
 from langchain_groundedness.cli._evaluation_table import as_plain, render_evaluation
@@ -27,6 +29,7 @@ from langchain_groundedness.cli._options import (
     Layout,
     MaxConcurrency,
     Model,
+    ModelTimeout,
     Separator,
 )
 from langchain_groundedness.cli._pairs import number, numbers, pairs
@@ -77,6 +80,7 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
     ],
     model: Model = None,
     base_url: BaseUrl = None,
+    model_timeout: ModelTimeout = PATIENCE,
     calibration: CalibrationFile = None,
     column: Annotated[
         list[str] | None,
@@ -153,7 +157,7 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
         columns = pairs(column, "--column", "answer=my_column")
         evaluation = prepare(
             open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
-            _evaluators(metric, model, base_url, calibration),
+            _evaluators(metric, load_model(model, base_url), model_timeout, calibration),
             columns=None,
             journal=out,
             fresh=not resume,
@@ -199,12 +203,12 @@ def _driven(evaluation: Evaluation, ray: RayEngine | None) -> bool:
 
 
 def _evaluators(
-    names: Iterable[str], model: str | None, base_url: str | None, calibration: Path | None
+    names: Iterable[str], model: BaseChatModel | None, patience: float, calibration: Path | None
 ) -> list[Evaluator]:
     if calibration is not None and model is not None:
         msg = "--calibration is of the embedded verifier; leave out --model"
         raise CannotCheckError(msg)
-    parts: dict[str, Any] = {"model": load_model(model, base_url)}
+    parts: dict[str, Any] = {"model": model, "model_timeout": patience}
     if calibration is not None:
         parts["verifier"] = Calibration.load(calibration).checker().check.verifier
     return [make_metric(name, **parts) for name in dict.fromkeys(names)]

@@ -12,6 +12,7 @@ __all__ = [
     "Layout",
     "MaxConcurrency",
     "Model",
+    "ModelTimeout",
     "Separator",
 ]
 
@@ -24,6 +25,10 @@ Model: TypeAlias = Annotated[
 ]
 BaseUrl: TypeAlias = Annotated[
     str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
+]
+ModelTimeout: TypeAlias = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", help="How long to wait for each reply of the model."),
 ]
 CalibrationFile: TypeAlias = Annotated[
     Path | None,

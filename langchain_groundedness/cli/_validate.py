@@ -15,10 +15,18 @@ from langchain_core.embeddings import Embeddings
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from langchain_groundedness._patience import PATIENCE
 from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending, one_line
 from langchain_groundedness.cli._files import require_json_lines
 from langchain_groundedness.cli._models import load_model
-from langchain_groundedness.cli._options import AsJson, BaseUrl, Layout, MaxConcurrency, Separator
+from langchain_groundedness.cli._options import (
+    AsJson,
+    BaseUrl,
+    Layout,
+    MaxConcurrency,
+    ModelTimeout,
+    Separator,
+)
 from langchain_groundedness.cli._pairs import numbers, pairs
 from langchain_groundedness.cli._validation_table import render_validation
 from langchain_groundedness.cli._warnings import each_warning_once
@@ -93,6 +101,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     base_url: BaseUrl = None,
+    model_timeout: ModelTimeout = PATIENCE,
     embeddings: Annotated[
         str | None,
         typer.Option(
@@ -153,6 +162,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
         composite = _composite(weight, minimum, judged=model is not None)
         validator = AnswerValidator(
             model=load_model(model, base_url),
+            model_timeout=model_timeout,
             embeddings=_load_embeddings(embeddings),
             calibration=calibration,
             accept=accept,
@@ -182,6 +192,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
                 )
         except KeyboardInterrupt:
             _print(_interrupted(told), sweep=sweep, as_json=as_json)
+            typer.echo("interrupted; the same command goes on from here", err=True)
             raise typer.Exit(INTERRUPTED) from None
         _print(found, sweep=sweep, as_json=as_json)
         if not as_json:

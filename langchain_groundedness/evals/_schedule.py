@@ -14,9 +14,17 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
-__all__ = ["Broken", "Do", "Schedule", "adrive_jobs", "drive_jobs", "schedule"]
+__all__ = [
+    "GRACE_SECONDS",
+    "Broken",
+    "Do",
+    "Schedule",
+    "adrive_jobs",
+    "drive_jobs",
+    "schedule",
+]
 
-_GRACE_SECONDS = 2.0
+GRACE_SECONDS = 2.0
 """How long rows that are running are waited for after an interruption; threads cannot be ended."""
 
 JobT = TypeVar("JobT")
@@ -113,7 +121,7 @@ def drive_jobs(
         return
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        done, _ = wait(running, _GRACE_SECONDS)
+        done, _ = wait(running, GRACE_SECONDS)
         record([found for each in done if (found := _found(each)) is not None])
 
 

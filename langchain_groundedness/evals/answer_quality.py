@@ -73,7 +73,7 @@ class AnswerQualityEvaluator(Evaluator):
             reply_schema=QualityScores,
             name="judge_answer_quality",
             timeout=self.model_timeout,
-            usable=_in_range,
+            why_unusable=_out_of_range,
         )
         reply: QualityScores = yield ModelCall(ask, parts)
         scores = {name: getattr(reply, name) for name in QUALITY_DIMENSIONS}
@@ -90,5 +90,6 @@ class AnswerQualityEvaluator(Evaluator):
         return {"prompt": self._prompt}
 
 
-def _in_range(reply: QualityScores) -> bool:
-    return all(0.0 <= getattr(reply, name) <= 1.0 for name in QUALITY_DIMENSIONS)
+def _out_of_range(reply: QualityScores) -> str | None:
+    names = [name for name in QUALITY_DIMENSIONS if not 0.0 <= getattr(reply, name) <= 1.0]
+    return f"{names[0]} is not from 0 to 1" if names else None

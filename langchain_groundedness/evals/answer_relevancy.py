@@ -72,7 +72,7 @@ class AnswerRelevancyEvaluator(Evaluator):
             reply_schema=AnsweredQuestions,
             name="generate_questions",
             timeout=self.model_timeout,
-            usable=lambda reply: not reply.commits or bool(_asked(reply)),
+            why_unusable=_asks_nothing,
         )
         values = {"count": str(self.questions), "answer": fence("answer", row.answer or "")}
         reply: AnsweredQuestions = yield ModelCall(ask, values)
@@ -112,6 +112,10 @@ class AnswerRelevancyEvaluator(Evaluator):
     @override
     def _defaults(self) -> Mapping[str, Any]:
         return {"prompt": self._prompt}
+
+
+def _asks_nothing(reply: AnsweredQuestions) -> str | None:
+    return "there is no question in it" if reply.commits and not _asked(reply) else None
 
 
 def _asked(reply: AnsweredQuestions) -> list[str]:

@@ -187,7 +187,7 @@ class ContextRelevanceEvaluator(Evaluator):
             name="find_relevant_sentences",
             timeout=self.model_timeout,
             from_text=_read_text,
-            usable=partial(_readable, batch),
+            why_unusable=partial(_why_unreadable, batch),
         )
 
     def _close(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
@@ -276,10 +276,14 @@ def _read_text(text: str) -> RelevantSentences | None:
     return RelevantSentences(lines=text.splitlines()) if text.strip() else None
 
 
-def _readable(batch: NumberedEvidence, reply: RelevantSentences) -> bool:
-    """Tell whether a reply says something, and every line of it can be read."""
+def _why_unreadable(batch: NumberedEvidence, reply: RelevantSentences) -> str | None:
+    """Say why a reply cannot be read: it says nothing, or a line of it is no choice."""
     lines = [line for line in reply.lines if line.strip()]
-    return (bool(lines) or not reply.lines) and all(_numbers(batch, n) is not None for n in lines)
+    if reply.lines and not lines:
+        return "its lines are empty"
+    if any(_numbers(batch, line) is None for line in lines):
+        return "a line of it names no sentence"
+    return None
 
 
 def _named(batch: NumberedEvidence, reply: RelevantSentences) -> list[_Sentence]:

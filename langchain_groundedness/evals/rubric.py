@@ -78,7 +78,7 @@ class RubricEvaluator(Evaluator):
             reply_schema=RubricScore,
             name="grade_by_rubric",
             timeout=self.model_timeout,
-            usable=partial(_is_level, self.rubric),
+            why_unusable=partial(_no_level, self.rubric),
         )
         levels = (f"{level}: {fold_space(self.rubric[level])}" for level in sorted(self.rubric))
         parts = {"rubric": "\n".join(levels), **row_parts(seen, max_tokens=self.max_tokens)}
@@ -99,5 +99,5 @@ class RubricEvaluator(Evaluator):
         return {"prompt": self._prompt}
 
 
-def _is_level(rubric: Mapping[int, str], reply: RubricScore) -> bool:
-    return reply.score in rubric
+def _no_level(rubric: Mapping[int, str], reply: RubricScore) -> str | None:
+    return None if reply.score in rubric else "its score is no level of the rubric"

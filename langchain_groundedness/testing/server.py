@@ -70,7 +70,8 @@ class ScriptedServer:
     """An OpenAI-compatible server on 127.0.0.1 that answers from a script and counts.
 
     Answers chat completions: plain and streamed, tool calls, JSON schema and JSON mode,
-    log-probabilities, refusals, errors.
+    log-probabilities, refusals, errors. At any other path it answers HTTP 404, and does not
+    count that.
 
     Example:
         >>> with ScriptedServer(["yes"]) as server:  # doctest: +SKIP
@@ -160,7 +161,7 @@ class ScriptedServer:
             self.prompt_tokens += _tokens(json.dumps(body))
             self.output_tokens += _tokens(response.text)
         if response.status != HTTP_OK:
-            return response, {"error": {"message": response.text, "type": "scripted"}}
+            return response, _error(response.text)
         return response, _completion(request, response)
 
     def _answered(self, request: ScriptedRequest) -> str | ScriptedResponse:
@@ -173,6 +174,8 @@ class ScriptedServer:
 HTTP_OK = 200
 _FAILED = 500
 _GONE = 410
+_NOT_FOUND = 404
+_PATH = "/v1/chat/completions"
 
 
 def _in_order(answers: Iterator[str | ScriptedResponse]) -> Script:
@@ -243,7 +246,10 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            response, answer = server.respond(body)
+            if self.path.partition("?")[0] == _PATH:
+                response, answer = server.respond(body)
+            else:
+                response, answer = _elsewhere(self.path)
             kind, text = "application/json", json.dumps(answer)
             if response.body is not None:
                 text = response.body
@@ -260,6 +266,15 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             """Keep the standard error stream clean."""
 
     return Handler
+
+
+def _elsewhere(path: str) -> tuple[ScriptedResponse, dict[str, Any]]:
+    text = f"a scripted server answers {_PATH} alone, not {path}"
+    return ScriptedResponse(text, status=_NOT_FOUND), _error(text)
+
+
+def _error(message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "scripted"}}
 
 
 def _at_once(connection: socket, data: bytes) -> None:

@@ -1,6 +1,7 @@
 """Batched verification: several claims in one call, the reply one short line per claim."""
 
 from collections.abc import Iterable, Sequence
+from json import JSONDecodeError
 from typing import NamedTuple
 
 from langchain_core.documents import Document
@@ -20,7 +21,7 @@ from langchain_groundedness.types import (
     EvidenceBatch,
     VerificationTask,
 )
-from langchain_groundedness.verifiers._lines import VerdictLine, read_lines
+from langchain_groundedness.verifiers._lines import VerdictLine, read_lines, undecided_in
 
 __all__ = ["NumberedEvidence", "judge_together", "why_unchecked"]
 
@@ -47,7 +48,7 @@ def judge_together(
         One verdict per claim; `unchecked` for those that no reply gave one for.
     """
     verdicts: dict[str, ClaimVerdict] = {}
-    reason = "the judge gave no verdict"
+    reasons = {claim.id: _LEFT_OUT for claim in task.claims}
     for group in _rounds(task.claims, verdicts):
         values = {
             "evidence": evidence.shown,
@@ -55,31 +56,38 @@ def judge_together(
             "claims": fence("claims", _numbered(group)),
         }
         if group is not task.claims and not budget.take():
-            reason = f"{reason}; no call was left to ask again (retry_budget=)"
+            reasons = {claim: f"{reason}; {_NO_CALL_LEFT}" for claim, reason in reasons.items()}
             break
         try:
             reply = yield ModelCall(ask, values, options={"budget": budget})
-        except ModelRefusedError as exc:
-            reason = why_unchecked(caught(exc))
-            break
-        except OutputParsingError as exc:
-            reason = why_unchecked(caught(exc))
-            # Small models leave out the number when there is only one claim to judge. Only the
-            # first line can be a verdict then: a further one may be the end of a sentence.
-            reply = VerdictLines(lines=[f"C1: {line}" for line in exc.raw.splitlines()[:1]])
-            if len(group) > 1:
-                continue
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(caught(exc))
-            break
-        for number, line in read_lines(reply.lines).items():
+            if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
+                reasons = dict.fromkeys(reasons, reason)
+                break
+            reasons |= {claim.id: reason for claim in group}
+            # Small models leave out the number when there is only one claim to judge. Only the
+            # first line can be a verdict then: a further one may be the end of a sentence.
+            lines = [f"C1: {line}" for line in exc.raw.splitlines()[:1] if len(group) == 1]
+        else:
+            lines = reply.lines
+            undecided = undecided_in(lines)
+            for number, claim in enumerate(group, 1):
+                reasons[claim.id] = _TWO_VERDICTS if number in undecided else _LEFT_OUT
+        for number, line in read_lines(lines).items():
             if 1 <= number <= len(group):
                 claim = group[number - 1]
                 verdicts[claim.id] = evidence.verdict(claim, line, task.documents, verifier)
     return [
-        verdicts.get(claim.id) or ClaimVerdict.unchecked(claim, reason, verifier=verifier)
+        verdicts.get(claim.id)
+        or ClaimVerdict.unchecked(claim, reasons[claim.id], verifier=verifier)
         for claim in task.claims
     ]
+
+
+_LEFT_OUT = "the judge gave no verdict: its reply leaves the claim out"
+_TWO_VERDICTS = "the judge gave no verdict: its reply has two different ones for the claim"
+_NO_CALL_LEFT = "no call was left to ask again (retry_budget=)"
 
 
 def _rounds(
@@ -111,8 +119,13 @@ def why_unchecked(exc: Exception) -> str:
     """
     if isinstance(exc, GroundednessError):
         return str(exc)
-    more = details(exc)
+    unread = _UNREAD if isinstance(exc, _OF_READING) else ""
+    more = "; ".join(filter(None, (details(exc), unread)))
     return f"{type(exc).__name__} from the judge{f' ({more})' if more else ''}"
+
+
+_OF_READING = (AttributeError, JSONDecodeError, LookupError)
+_UNREAD = "was the response a chat completion? check the URL of the server"
 
 
 class _Sentence(NamedTuple):

@@ -1,12 +1,20 @@
 """The line protocol of batched verification: `CLAIM: SENTENCES LABEL | VALUE | REASON`."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.prompts import VerdictLines
 
-__all__ = ["Label", "VerdictLine", "labels_in", "read_lines", "read_text"]
+__all__ = [
+    "Label",
+    "VerdictLine",
+    "labels_in",
+    "read_lines",
+    "read_text",
+    "undecided_in",
+    "why_no_verdict",
+]
 
 Label: TypeAlias = Literal["supported", "contradicted", "unverifiable"]
 
@@ -69,6 +77,37 @@ def read_lines(lines: Iterable[str]) -> dict[int, VerdictLine]:
         The verdict lines by number of the claim. A claim that got two different labels is left
         out: it was not decided.
     """
+    return _read_all(lines)[0]
+
+
+def undecided_in(lines: Iterable[str]) -> set[int]:
+    """Find the claims that got two different labels.
+
+    Args:
+        lines: The lines of a reply, as for `read_lines`.
+
+    Returns:
+        The numbers of the claims.
+    """
+    return _read_all(lines)[1]
+
+
+def why_no_verdict(lines: Sequence[str]) -> str | None:
+    """Say why there is no verdict in a reply.
+
+    Args:
+        lines: The lines of the reply.
+
+    Returns:
+        A clause about the reply; `None` if there is a verdict.
+    """
+    decided, undecided = _read_all(lines)
+    if decided:
+        return None
+    return f"it has {'two different verdicts for a claim' if undecided else 'no verdict'}"
+
+
+def _read_all(lines: Iterable[str]) -> tuple[dict[int, VerdictLine], set[int]]:
     found: dict[int, VerdictLine] = {}
     undecided: set[int] = set()
     for line in lines:
@@ -77,7 +116,8 @@ def read_lines(lines: Iterable[str]) -> dict[int, VerdictLine]:
             continue
         if found.setdefault(verdict.claim, verdict).label != verdict.label:
             undecided.add(verdict.claim)
-    return {number: line for number, line in found.items() if number not in undecided}
+    decided = {number: line for number, line in found.items() if number not in undecided}
+    return decided, undecided
 
 
 def labels_in(text: str) -> set[Label]:

@@ -14,8 +14,9 @@ from langchain_core.stores import BaseStore, InMemoryByteStore, InMemoryStore
 
 from langchain_groundedness._causes import cause
 from langchain_groundedness._patience import Abandoned
+from langchain_groundedness.exceptions import ConfigurationError
 
-__all__ = ["Entries", "VerdictStore", "is_store"]
+__all__ = ["Entries", "VerdictStore", "require_store"]
 
 _LOGGER = logging.getLogger(__name__)
 _SHELF = "langchain-groundedness verdicts"
@@ -38,16 +39,22 @@ _ItemT = TypeVar("_ItemT")
 _ReplyT = TypeVar("_ReplyT")
 
 
-def is_store(value: object) -> bool:
-    """Tell whether verdicts can be kept in something.
+def require_store(value: object, option: str) -> None:
+    """Refuse what verdicts cannot be kept in.
 
     Args:
-        value: The thing.
+        value: What was given.
+        option: The option that it was given for.
 
-    Returns:
-        True for caches and stores of LangChain.
+    Raises:
+        ConfigurationError: It is neither a cache nor a store of LangChain.
     """
-    return isinstance(value, BaseCache | BaseStore)
+    if not isinstance(value, BaseCache | BaseStore):
+        msg = (
+            f"{option} must be a cache or a store of LangChain, such as InMemoryCache() or "
+            f"LocalFileStore(folder), got {type(value).__name__}"
+        )
+        raise ConfigurationError(msg)
 
 
 class VerdictStore:

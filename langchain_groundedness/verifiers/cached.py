@@ -34,7 +34,7 @@ from langchain_groundedness.verifiers._pooled import (
     total_size,
 )
 from langchain_groundedness.verifiers._verdict_entries import Reads
-from langchain_groundedness.verifiers._verdict_store import VerdictStore, is_store
+from langchain_groundedness.verifiers._verdict_store import VerdictStore, require_store
 
 if TYPE_CHECKING:
     from langchain_groundedness.verifiers._identity import Identity
@@ -99,12 +99,7 @@ class CachedVerifier(OptionsAlone, PooledVerifier):
 
     @override
     def _check_options(self) -> None:
-        if not is_store(self.store):
-            msg = (
-                f"store must be a cache or a store of LangChain, such as InMemoryCache() or "
-                f"LocalFileStore(folder), got {type(self.store).__name__}"
-            )
-            raise ConfigurationError(msg)
+        require_store(self.store, "store")
         known = self._identity()
         if known.dynamic:
             msg = (

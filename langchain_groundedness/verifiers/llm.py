@@ -33,7 +33,7 @@ from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.structured import StructuredModel
 from langchain_groundedness.types import ClaimVerdict, EvidenceBatch, VerificationTask
 from langchain_groundedness.verifiers._batched import NumberedEvidence, judge_together
-from langchain_groundedness.verifiers._lines import read_lines, read_text
+from langchain_groundedness.verifiers._lines import read_text, why_no_verdict
 from langchain_groundedness.verifiers._per_claim import LabelModel, PlainEvidence, judge_alone
 
 __all__ = ["LLMVerifier"]
@@ -233,7 +233,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
             reply_schema=VerdictLines,
             name="verify_claims",
             from_text=read_text,
-            usable=lambda reply: bool(read_lines(reply.lines)),
+            why_unusable=lambda reply: why_no_verdict(reply.lines),
             timeout=self.timeout,
         )
 

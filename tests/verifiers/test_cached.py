@@ -334,6 +334,9 @@ def test_raise_on_failure_hears_of_a_verifier_that_failed_behind_the_cache() -> 
 def test_what_is_not_a_store_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"must be a cache or a store of LangChain.* dict"):
         cached(Reader(), {})
+    store: Any = "verdicts.db"
+    with pytest.raises(ConfigurationError, match=r": verdict_cache must be a cache .* got str"):
+        GroundednessRunnable(verdict_cache=store)
     with pytest.raises(ConfigurationError, match=r"verifier: Reader.*version='1'"):
         GroundednessRunnable(verifier=Reader(), verdict_cache=InMemoryByteStore())
 

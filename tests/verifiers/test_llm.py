@@ -144,7 +144,7 @@ def test_a_claim_that_no_reply_mentions_is_unchecked() -> None:
     model = FakeListChatModel(responses=["C9: [1] supported"])
     verdicts = LLMVerifier(model=model).invoke(task(*CLAIMS))
     assert labels(verdicts) == ["unchecked"] * 3
-    assert verdicts[0].reason == "the judge gave no verdict"
+    assert verdicts[0].reason == "the judge gave no verdict: its reply leaves the claim out"
 
 
 def test_a_judge_of_one_claim_may_leave_out_its_number() -> None:
@@ -194,8 +194,68 @@ def test_a_judge_that_never_makes_sense_leaves_every_claim_unchecked() -> None:
     verdicts = LLMVerifier(model=FakeListChatModel(responses=["hm"])).invoke(task(*CLAIMS))
     assert labels(verdicts) == ["unchecked"] * 3
     assert verdicts[0].reason == (
-        "the model's reply to 'verify_claims' does not fit, nor does its second attempt"
+        "the model's reply to 'verify_claims' does not fit, nor does its second attempt: "
+        "it is not in the form that was asked for"
     )
+
+
+def test_each_claim_has_the_reason_why_it_got_no_verdict_itself() -> None:
+    verifier, _ = judge(
+        "C1: [1] supported",
+        "C1: [2] supported\nC1: [2] contradicted\nC9: unverifiable",
+        retry_budget=1,
+    )
+    first, second, third = verifier.invoke(task(*CLAIMS))
+    assert first.verdict == "supported"
+    assert third.reason == (
+        "the judge gave no verdict: its reply leaves the claim out; "
+        "no call was left to ask again (retry_budget=)"
+    )
+    assert second.reason == (
+        "the judge gave no verdict: its reply has two different ones for the claim; "
+        "no call was left to ask again (retry_budget=)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("", "it is empty"),
+        (
+            AIMessage("I think", response_metadata={"finish_reason": "length"}),
+            "it was cut off at the limit of tokens, see the model's max_tokens",
+        ),
+        ("C1: [1] supported\nC1: [1] contradicted", "it has two different verdicts for a claim"),
+        ('{"lines": ["I am sure of it."]}', "it has no verdict"),
+    ],
+)
+def test_what_is_wrong_with_a_reply_is_said(reply: Any, reason: str) -> None:
+    verifier, _ = judge(*[reply] * 4)
+    (verdict,) = verifier.invoke(task(CLAIMS[0]))
+    assert verdict.reason is not None
+    assert verdict.reason.endswith(f"second attempt: {reason}")
+
+
+@pytest.mark.parametrize("body", ["", "null", "<html>Busy</html>", '{"choices": []}'])
+def test_a_response_that_is_no_chat_completion_is_asked_about(body: str) -> None:
+    with ScriptedServer(lambda _: ScriptedResponse(body=body)) as server:
+        model = ChatOpenAI(model="m", base_url=server.base_url, api_key="none", max_retries=0)
+        (verdict,) = LLMVerifier(model=model).invoke(task(CLAIMS[0]))
+    assert verdict.reason is not None
+    assert "was the response a chat completion? check the URL of the server" in verdict.reason
+    assert "Busy" not in verdict.reason
+
+
+def test_a_client_that_gives_up_waiting_has_reached_its_server() -> None:
+    held = threading.Event()
+    with ScriptedServer(lambda _: ScriptedResponse("late", after=held)) as server:
+        model = ChatOpenAI(
+            model="m", base_url=server.base_url, api_key="none", max_retries=0, timeout=0.1
+        )
+        (verdict,) = LLMVerifier(model=model).invoke(task(CLAIMS[0]))
+        held.set()
+    assert verdict.reason is not None
+    assert "its client gave up waiting; see the timeout of the client" in verdict.reason
 
 
 def test_an_error_of_a_call_is_named_without_its_text() -> None:

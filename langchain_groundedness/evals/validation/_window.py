@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack
 from threading import Event
 from types import TracebackType
 from typing import Self
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import get_executor_for_config
+from langchain_core.runnables.config import ContextThreadPoolExecutor
 
 from langchain_groundedness.evals.datasets import LocatedRow
 from langchain_groundedness.evals.validation.values import RowValidation
@@ -17,6 +16,7 @@ from langchain_groundedness.evals.values import EvaluationRow
 __all__ = ["Window"]
 
 Finished = tuple[LocatedRow, RowValidation]
+_THREADS = "groundedness-validate"
 
 
 class Window:
@@ -47,12 +47,10 @@ class Window:
         self._size = size
         self._stop = stop
         self._under_way: dict[Future[RowValidation], LocatedRow] = {}
-        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         """Start the threads."""
-        executor = get_executor_for_config({"max_concurrency": self._size})
-        self._pool = self._open.enter_context(executor)
+        self._pool = ContextThreadPoolExecutor(self._size, thread_name_prefix=_THREADS)
         return self
 
     def __exit__(
@@ -61,10 +59,8 @@ class Window:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Begin nothing any more, and wait for what is under way."""
-        for future in self._under_way:
-            future.cancel()
-        self._open.__exit__(kind, error, trace)
+        """Begin nothing any more; what is under way and was not waited for has no outcome."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def run(self, rows: Iterable[LocatedRow]) -> Iterator[Finished]:
         """Validate rows.
@@ -85,18 +81,21 @@ class Window:
         while self._under_way:
             yield from self._finished()
 
-    def rest(self) -> Iterator[Finished]:
-        """Wait for the rows that have begun, after an interruption; the others are left out.
+    def rest(self, seconds: float | None = None) -> Iterator[Finished]:
+        """Wait for the rows that have begun, when no more are to begin.
+
+        Args:
+            seconds: How long; what takes longer is left out. `None` for as long as it takes.
 
         Yields:
             As `run`; a row that fails is left out too.
         """
         for future in [each for each in self._under_way if each.cancel()]:
             del self._under_way[future]
-        wait(self._under_way)
-        for future, row in list(self._under_way.items()):
+        done, _ = wait(self._under_way, seconds)
+        for future in done:
             if future.exception() is None:
-                yield row, future.result()
+                yield self._under_way[future], future.result()
             del self._under_way[future]
 
     def _finished(self) -> Iterator[Finished]:

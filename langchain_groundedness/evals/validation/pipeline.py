@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_groundedness._package import PACKAGE_VERSION
 from langchain_groundedness.calibration._samples import group_of
 from langchain_groundedness.evals._fingerprint import describe
+from langchain_groundedness.evals._schedule import GRACE_SECONDS
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, open_dataset
 from langchain_groundedness.evals.validation._files import OutcomeFiles, Paths, read_outcomes
 from langchain_groundedness.evals.validation._replay import Setting
@@ -82,8 +83,8 @@ def validate(  # noqa: PLR0913  (options by keyword)
         ConfigurationError: An option has a value that cannot work; the files hold rows that were
             validated with other options, or are written to by another run.
         InputFormatError: The data set cannot be read.
-        KeyboardInterrupt: The run was interrupted; rows under way were finished, and the summary
-            is written.
+        KeyboardInterrupt: The run was interrupted; rows under way had two seconds to end, and the
+            summary is written.
     """
     if isinstance(max_concurrency, bool) or max_concurrency < 1:
         msg = f"max_concurrency must be 1 or more, got {max_concurrency!r}"
@@ -190,7 +191,7 @@ class _Run:
                 for row, found in window.run(rows):
                     self._write(files, row, found)
             except KeyboardInterrupt:
-                for row, found in window.rest():
+                for row, found in window.rest(GRACE_SECONDS):
                     self._write(files, row, found)
                 return True
             except Exception:
