@@ -14,6 +14,7 @@ Each scenario runs in a process of its own, beside a process whose event loop do
 A target is missed, and the exit status 1, if `p99` is 10 ms or more, memory grows by 1 KiB
 or more per check from 10 % on (10,000 checks), anything is left, or a check gives anything but one
 right verdict per claim. `--scale 0.1` runs a tenth of the checks, too few to tell growth by.
+`--tuned` first makes the settings of the process that `docs/guide/scaling.md` advises a service.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -53,24 +54,30 @@ def main() -> int:
     )
     parser.add_argument("names", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of checks")
+    parser.add_argument("--tuned", action="store_true", help="with the settings of the guide")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if unknown := set(options.names) - set(SCENARIOS):
         parser.error(f"no scenario {', '.join(sorted(unknown))}; there are {', '.join(SCENARIOS)}")
+    if options.tuned:
+        sys.setswitchinterval(0.001)
+        gc.set_threshold(20_000, 50, 100)
     if options.child:
         print(json.dumps(asyncio.run(measure(SCENARIOS[options.names[0]], options.scale))))
         return 0
     print(_HEAD)
     print("|" + "|".join("-" * len(cell) for cell in _HEAD[1:-1].split("|")) + "|")
-    missed = [why for name in options.names or SCENARIOS for why in run(name, options.scale)]
+    more = ["--scale", str(options.scale), *(["--tuned"] if options.tuned else [])]
+    names = options.names or SCENARIOS
+    missed = [why for name in names for why in run(name, options.scale, more)]
     print(*(f"missed: {why}" for why in missed), sep="\n")
     print(_LEGEND)
     return int(bool(missed))
 
 
-def run(name: str, scale: float) -> Iterator[str]:
-    """Print the row of a scenario; give the targets it misses."""
-    command = [sys.executable, __file__, name, "--child", "--scale", str(scale)]
+def run(name: str, scale: float, more: Sequence[str]) -> Iterator[str]:
+    """Print the row of a scenario, run with more options; give the targets it misses."""
+    command = [sys.executable, __file__, name, "--child", *more]
     with Control() as control:
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode:

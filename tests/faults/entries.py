@@ -22,6 +22,7 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator
 from langchain_groundedness.testing import KnownClaim, ScriptedChatModel
+from langchain_groundedness.verifiers import CascadeVerifier, EmbeddedVerifier, Stage
 
 __all__ = [
     "ANSWER",
@@ -118,6 +119,29 @@ def _per_claim(asked: Asked) -> Seen:
     verifier = LLMVerifier(model=model, strategy="per_claim", timeout=seconds)
     checker = GroundednessRunnable(verifier=verifier, extractor=SentenceClaimExtractor())
     return Seen(checker.invoke(SAMPLE).claims)
+
+
+def _cross_checked(asked: Asked) -> GroundednessRunnable:
+    """Make what SECURITY.md shows: `supported` is what the judge and the embedded verifier say."""
+    model, seconds = asked
+    judge = Stage(
+        verifier=LLMVerifier(model=model, claims_per_call=2, timeout=seconds),
+        settles=lambda verdict: verdict.verdict != "supported",
+        required=True,
+    )
+    verifier = CascadeVerifier([judge, EmbeddedVerifier()])
+    return GroundednessRunnable(verifier=verifier, extractor=SentenceClaimExtractor())
+
+
+def _cross_checked_invoke(asked: Asked) -> Seen:
+    return Seen(_cross_checked(asked).invoke(SAMPLE).claims)
+
+
+def _cross_checked_astream(asked: Asked) -> Seen:
+    async def chunks() -> list[Any]:
+        return [chunk async for chunk in _cross_checked(asked).astream(SAMPLE)]
+
+    return Seen(_summed(_within(chunks())).claims)
 
 
 def _batch(asked: Asked) -> Seen:
@@ -333,6 +357,8 @@ ENTRIES: Mapping[str, Callable[[Asked], Seen]] = {
     "runnable.stream": _stream,
     "runnable.astream": _astream,
     "runnable.invoke, per_claim": _per_claim,
+    "cross-checked invoke": _cross_checked_invoke,
+    "cross-checked astream": _cross_checked_astream,
     "single_pass.invoke": _single_pass,
     "single_pass in plain lines": _plain_single_pass,
     "single_pass.astream": _asingle_pass,
