@@ -108,6 +108,8 @@ def main() -> None:
     if args.record and found:
         args.record.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"\n{wrong} differences")
+    if wrong or not found:
+        print("missed: all scores as those of the other libraries")
     sys.exit(1 if wrong or not found else 0)
 
 

@@ -66,9 +66,12 @@ def main() -> int:
             print(f"{row.fault} at {row.rate:.0%}: {text}", file=sys.stderr)
     summary = _summary(rows)
     print(f"\n{summary}")
+    wrong = sum(len(row.wrong) for row in rows)
+    if wrong:
+        print(f"\nmissed: {wrong} claims, texts or scores ended wrong")
     if given.write is not None:
         put(given.write, _PLACE, "\n".join([summary, "", *lines]))
-    return 1 if any(row.wrong for row in rows) else 0
+    return int(wrong > 0)
 
 
 def _rows(faults: Sequence[str], rates: Sequence[float]) -> Iterator[_Row]:

@@ -33,7 +33,10 @@ def main() -> int:
     for store in STORES:
         counts = (found.acknowledged, found.lost, found.doubled, found.beyond)
         print(f"| {store} | {' | '.join(str(count[store]) for count in counts)} |")
-    return 1 if found.lost.total() or found.doubled.total() else 0
+    wrong = found.lost.total() + found.doubled.total()
+    if wrong:
+        print(f"\nmissed: {wrong} records were lost or doubled")
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":

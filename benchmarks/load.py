@@ -24,7 +24,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -67,17 +67,17 @@ def main() -> int:
         return 0
     print(_HEAD)
     print("|" + "|".join("-" * len(cell) for cell in _HEAD[1:-1].split("|")) + "|")
-    more = ["--scale", str(options.scale), *(["--tuned"] if options.tuned else [])]
-    names = options.names or SCENARIOS
-    missed = [why for name in names for why in run(name, options.scale, more)]
+    names, tuned = options.names or SCENARIOS, options.tuned
+    missed = [why for name in names for why in run(name, options.scale, tuned=tuned)]
     print(*(f"missed: {why}" for why in missed), sep="\n")
     print(_LEGEND)
     return int(bool(missed))
 
 
-def run(name: str, scale: float, more: Sequence[str]) -> Iterator[str]:
-    """Print the row of a scenario, run with more options; give the targets it misses."""
-    command = [sys.executable, __file__, name, "--child", *more]
+def run(name: str, scale: float, *, tuned: bool) -> Iterator[str]:
+    """Print the row of a scenario; give the targets it misses."""
+    command = [sys.executable, __file__, name, "--child", "--scale", str(scale)]
+    command += ["--tuned"] if tuned else []
     with Control() as control:
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode:

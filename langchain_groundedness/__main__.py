@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from importlib import import_module
+from typing import Any
 
 __all__ = ["main"]
 
@@ -22,24 +23,22 @@ def main() -> None:
             sys.stderr.write(f"{error}\n")
             sys.exit(2)
         run = import_module("langchain_groundedness.cli").run
+        is_waiting = import_module("langchain_groundedness.cli._awaited").is_waiting
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     try:
         run(sys.argv[1:])
     except SystemExit as ended:
-        if ended.code == _INTERRUPTED:
-            _end_at_once()
+        if is_waiting() or (ended.code == _INTERRUPTED and threading.active_count() > 1):
+            _end_at_once(ended.code)
         raise
 
 
-def _end_at_once() -> None:
-    """End the process if a thread is left that waits for a model: Python would wait for it."""
-    if any(
-        not each.daemon for each in threading.enumerate() if each is not threading.main_thread()
-    ):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(_INTERRUPTED)
+def _end_at_once(code: Any) -> None:
+    """End the process: Python would wait for threads that wait for a model, daemons or not."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 1)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Says what is behind somebody else's error, without a word of what was sent, replied or secret."""
 
 import re
+from collections.abc import Iterator
 
 __all__ = ["cause", "details"]
 
 _CODE = re.compile(r"[a-z][a-z0-9_.-]{2,50}")
 _KEY = re.compile(r"api[_ -]?key|authenticat|credential|auth_token", re.IGNORECASE)
-_WAITED = re.compile(r"Timeout")
+_UNREACHED = re.compile(r"Connect\w*Timeout")
+_WAITED = re.compile(r"Timeout(?!Error$)|\w+TimeoutError$")
 _REACH = re.compile(r"Connect")
 _HINTS = {
     401: "check the API key",
@@ -60,10 +62,27 @@ def details(error: BaseException) -> str:
 def _hint(error: BaseException, status: object) -> str:
     if isinstance(status, int):
         return _HINTS.get(status, "")
-    names = [kind.__name__ for kind in type(error).__mro__]
-    # A client's timeout may be one of its connection errors.
-    if any(map(_WAITED.search, names)) and any(map(_REACH.search, names)):
+    names = [kind.__name__ for each in _causing(error) for kind in type(each).__mro__]
+    if any(map(_UNREACHED.search, names)):
+        return _COULD_NOT
+    if any(map(_WAITED.search, names)):  # of some clients such an error is one of connecting, too
         return "its client gave up waiting; see the timeout of the client"
     if any(map(_REACH.search, names)):
-        return "the server could not be reached"
+        return _COULD_NOT
     return "is the API key set?" if _KEY.search(str(error)) else ""
+
+
+_COULD_NOT = "the server could not be reached"
+
+
+def _causing(error: BaseException) -> Iterator[BaseException]:
+    """Give an error, and the errors that it was raised from."""
+    at: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if at is None:
+            return
+        yield at
+        at = at.__cause__
+
+
+_DEEPEST = 10

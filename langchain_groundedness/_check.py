@@ -228,7 +228,8 @@ class Check:
         verdicts = reconcile(task, given)
         unchecked = tuple(v.claim.id for v in verdicts if v.verdict == "unchecked")
         if self.raise_on_failure and unchecked and complete:
-            msg = f"{len(unchecked)} of {len(verdicts)} claims could not be checked"
+            why = next(v.reason for v in verdicts if v.verdict == "unchecked")
+            msg = f"{len(unchecked)} of {len(verdicts)} claims could not be checked: {why}"
             raise VerificationError(msg, claim_ids=unchecked)
         return replace(state, verdicts=tuple(verdicts))
 

@@ -21,6 +21,7 @@ __all__ = [
     "Budget",
     "Seconds",
     "awithin",
+    "calls_going_on",
     "within",
 ]
 
@@ -179,6 +180,15 @@ class WaitedTooLongError(TimeoutError):
 
 
 _models = Abandoned(MOST_ABANDONED)
+
+
+def calls_going_on() -> int:
+    """Count the calls of models that go on in threads though nobody waits for them any more.
+
+    Returns:
+        How many.
+    """
+    return len(_models)
 
 
 def within(seconds: float | None, call: Callable[[], _ResultT]) -> _ResultT:

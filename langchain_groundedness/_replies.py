@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import json_repair
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel, ValidationError
 
 __all__ = [
@@ -154,7 +154,7 @@ def declined(exc: Exception) -> bool:
     return any("Refusal" in name or "ContentFilter" in name for name in names)
 
 
-def salvaged(exc: Exception) -> str | None:
+def salvaged(exc: Exception) -> AIMessage | None:
     """Find the reply inside an error that a client raised because it could not parse it.
 
     The OpenAI client parses structured replies itself and raises on a reply that is cut off
@@ -165,17 +165,23 @@ def salvaged(exc: Exception) -> str | None:
         exc: What the call raised.
 
     Returns:
-        The text of the reply, or `None` if the error holds none.
+        The reply, and how it ended; `None` if the error holds none.
     """
     completion = getattr(exc, "completion", None)
     try:
         if completion is not None:
-            return completion.choices[0].message.content or ""
+            choice = completion.choices[0]
+            return _ended(choice.message.content, choice.finish_reason)
         if isinstance(exc, ValidationError) and (response := getattr(exc, "response", None)):
-            return response.json()["choices"][0]["message"]["content"] or ""
+            found = response.json()["choices"][0]
+            return _ended(found["message"]["content"], found.get("finish_reason"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         pass
     return None
+
+
+def _ended(text: str | None, how: Any) -> AIMessage:
+    return AIMessage(text or "", response_metadata={"finish_reason": how})
 
 
 def parse_json(raw: Any, schema: type[ReplyT]) -> ReplyT | None:

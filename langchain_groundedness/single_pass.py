@@ -213,9 +213,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
             reply_schema=VerdictLines,
             name="judge_answer",
             from_text=read_reply,
-            why_unusable=lambda reply: (
-                None if read_judged(reply.lines) else "there is no verdict in it"
-            ),
+            why_unusable=lambda reply: None if read_judged(reply.lines) else "it has no verdict",
             plain=self.reply_form == "lines",
             timeout=self.timeout,
         )

@@ -286,8 +286,8 @@ class Usage(_Value):
     """Calls that were begun, those among them that failed or were not waited for. What the
     model's client repeats by itself (`max_retries`) is one call."""
     input_tokens: int | None = None
-    """Prompt tokens, as the provider counted them for the calls that it answered; `None` if it
-    did not say."""
+    """Prompt tokens, as the provider counted them; calls that failed have none, nor have those of
+    which the client could not read the reply. `None` if nothing was counted."""
     output_tokens: int | None = None
     cached_verdicts: int = 0
     """Verdicts that nobody was asked for: a `CachedVerifier` had them, or shared them with a check

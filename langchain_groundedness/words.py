@@ -102,9 +102,16 @@ def each_word(text: str) -> Iterator[Word]:
         Word(stem='she', start=0, end=3)
     """
     for match in _WORD.finditer(text):
-        yield Word(word_stem(match.group()), match.start(), match.end())
+        word, end = match.group(), match.end()
+        if text[end : end + 1] in _APOSTROPHES and _CONTRACTED.match(text, end - 1):
+            word = _IN_FULL.get(word.lower(), word[:-1])
+        yield Word(word_stem(word), match.start(), end)
 
 
+_APOSTROPHES = frozenset("'\u2019")
+_CONTRACTED = re.compile(r"n['\u2019]t(?![^\W_])", re.IGNORECASE)
+"""Behind "wasn" in "wasn't", of which the word is "was"; what negates is found apart from it."""
+_IN_FULL = {"can": "can", "won": "will", "shan": "shall", "ain": "is"}
 _SENTENCE = 600
 """Characters: a claim and its best sentences are read many times in a row, whole documents once."""
 

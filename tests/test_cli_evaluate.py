@@ -3,11 +3,7 @@
 import json
 import logging
 import signal
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from subprocess import PIPE, Popen
-from threading import Event
 from typing import Any
 
 import pytest
@@ -17,13 +13,7 @@ from langchain_core.messages import AIMessage
 from langchain_groundedness.cli import _evaluate
 from langchain_groundedness.cli._warnings import each_warning_once
 from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
-from langchain_groundedness.testing import (
-    ScriptedChatModel,
-    ScriptedRequest,
-    ScriptedResponse,
-    ScriptedServer,
-    ScriptedVerifier,
-)
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 from langchain_groundedness.types import Claim
 
 TRUE = {"id": "t", "answer": "Rome is in Italy.", "contexts": ["Rome is in Italy."], "kind": "x"}
@@ -218,41 +208,6 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(
     assert not load_run("run.jsonl").complete
     assert run(*USUAL).code == 0
     assert len(load_run("run.jsonl").rows) == 50
-
-
-@pytest.mark.enable_socket
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("check", "--answer", "It is.", "--documents", "rows.jsonl"),
-        ("evaluate", "rows.jsonl", "--metric", "faithfulness", "--out", "run.jsonl"),
-        ("validate", "rows.jsonl", "--passed", "good.jsonl", "--rejected", "bad.jsonl"),
-    ],
-)
-def test_ctrl_c_ends_a_command_that_waits_for_a_model(
-    command: Sequence[str], tmp_path: Path
-) -> None:
-    answer = "Revenue was 2.4 billion. Costs were 1 billion."
-    row = {"question": "How was it?", "answer": answer, "contexts": ["Revenue was 2.4 billion."]}
-    write(tmp_path / "rows.jsonl", *({**row, "id": str(n)} for n in range(3)))
-    asked, held = Event(), Event()
-
-    def silent(_: ScriptedRequest) -> ScriptedResponse:
-        asked.set()
-        return ScriptedResponse("late", after=held)
-
-    with ScriptedServer(silent) as server:
-        options = ("--model", "any", "--base-url", server.base_url)
-        program = (sys.executable, "-m", "langchain_groundedness")
-        with Popen(
-            (*program, *command, *options), cwd=tmp_path, stdout=PIPE, stderr=PIPE, text=True
-        ) as process:
-            assert asked.wait(60)
-            process.send_signal(signal.SIGINT)
-            _, told = process.communicate(timeout=20)
-        assert process.returncode == 130
-        assert "Traceback" not in told
-        held.set()
 
 
 def test_a_warning_that_each_row_brings_up_is_shown_once_and_counted(

@@ -18,6 +18,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from langchain_groundedness import _learnt, structured
+from langchain_groundedness._patience import Budget
 from langchain_groundedness._replies import reply_text, salvaged
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.exceptions import OutputParsingError
@@ -269,6 +270,20 @@ def test_a_structured_reply_cut_off_at_the_token_limit_keeps_its_complete_entrie
         assert ask(chat(server)).invoke({"what": "it"}) == Lines(lines=["a b"])
 
 
+def test_a_line_that_was_cut_off_inside_a_schema_does_not_count() -> None:
+    """The client raises then; what it got is read like any reply that was cut off."""
+    cut = ScriptedResponse("a b\nc d", finish_reason="length")
+    with ScriptedServer([cut]) as server:
+        assert ask(chat(server)).invoke({"what": "it"}) == Lines(lines=["a b"])
+
+
+def test_that_a_reply_was_cut_off_inside_a_schema_is_said() -> None:
+    cut = ScriptedResponse("", finish_reason="length")
+    with ScriptedServer([cut, cut]) as server, pytest.raises(OutputParsingError) as caught:
+        ask(chat(server)).invoke({"what": "it"}, budget=Budget(0))
+    assert str(caught.value).endswith("cut off at the limit of tokens, see the model's max_tokens")
+
+
 def test_an_unreadable_reply_is_asked_for_once_more_in_plain_form() -> None:
     model = ScriptedChatModel(replies=["hm", "a b\nc d"])
     assert ask(model).invoke({"what": "it"}) == EXPECTED
@@ -429,8 +444,8 @@ def client_error(content: Any) -> ValidationError:
 
 
 def test_a_reply_that_the_client_could_not_parse_is_read_from_its_error() -> None:
-    assert salvaged(client_error("half")) == "half"
-    assert salvaged(client_error(None)) == ""
+    assert reply_text(salvaged(client_error("half"))) == "half"
+    assert reply_text(salvaged(client_error(None))) == ""
     assert salvaged(client_error("none")) is None
     assert salvaged(ValueError()) is None
 

@@ -125,6 +125,23 @@ def test_server_answers_at_no_other_path() -> None:
         assert chat(server).invoke("a").text == "one"
 
 
+def test_server_answers_with_any_status_that_providers_use() -> None:
+    with (
+        ScriptedServer([ScriptedResponse("overloaded", status=529)]) as server,
+        pytest.raises(InternalServerError, match="overloaded"),
+    ):
+        chat(server).invoke("a")
+
+
+def test_a_script_that_gives_no_text_is_an_error_of_the_server() -> None:
+    script: Any = lambda _: None  # noqa: E731  (typed as anything)
+    with (
+        ScriptedServer(script) as server,
+        pytest.raises(InternalServerError, match="the script gave NoneType, neither text nor"),
+    ):
+        chat(server).invoke("a")
+
+
 def test_server_counts_usage_as_providers_do() -> None:
     with ScriptedServer(["one two"]) as server:
         message = chat(server).invoke("a")

@@ -1,8 +1,11 @@
 """Words and the memory they take."""
 
+import re
 import tracemalloc
 
-from langchain_groundedness.words import find_words
+import pytest
+
+from langchain_groundedness.words import find_words, word_stem
 
 
 def test_words_of_any_length_are_found_whole() -> None:
@@ -25,3 +28,28 @@ def test_overlong_words_are_not_kept_in_memory() -> None:
 def test_a_text_without_any_space_is_read_in_pieces() -> None:
     pieces = [(word.start, word.end) for word in find_words("x" * 250_000)]
     assert pieces == [(0, 100_000), (100_000, 200_000), (200_000, 250_000)]
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("wasn't", "was not"),
+        ("isn\u2019t", "is not"),
+        ("DIDN'T", "did not"),
+        ("don't", "do not"),
+        ("can't", "can not"),
+        ("won't", "will not"),
+        ("mustn't", "must not"),
+    ],
+)
+def test_a_contraction_has_the_word_that_it_is_short_for(short: str, full: str) -> None:
+    word, *_ = find_words(f"{short} go")
+    assert word.stem == find_words(full)[0].stem
+    assert short[word.end] in "'\u2019"
+
+
+@pytest.mark.parametrize("text", ["Don Quixote", "Don's horse", "the isn", "a fan's ticket"])
+def test_what_only_looks_like_a_contraction_is_read_as_it_stands(text: str) -> None:
+    assert [word.stem for word in find_words(text)] == [
+        word_stem(part) for part in re.findall(r"\w+", text)
+    ]

@@ -4,7 +4,6 @@ Exit codes: 0 the answer is trusted, and the policy neither blocks it nor sends 
 is not; 2 it could not be checked (bad input included); 130 interrupted.
 """
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 
 from langchain_groundedness._patience import PATIENCE
 from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.cli._awaited import awaited
 from langchain_groundedness.cli._errors import CannotCheckError, one_line
 from langchain_groundedness.cli._models import load_model
 from langchain_groundedness.cli._options import BaseUrl, CalibrationFile, Model, ModelTimeout
@@ -124,10 +124,11 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         checker = _checker(options, calibration)
         given = {"question": question, "query_class": query_class, "risk_tier": risk_tier}
         with Console(stderr=True).status("checking…"):
-            # On an event loop, since a thread that waits for a model cannot be interrupted.
-            result = asyncio.run(checker.ainvoke({**given, "answer": text, "documents": sources}))
+            # Awaited, since a thread that waits for a model cannot be interrupted.
+            result = awaited(checker.ainvoke({**given, "answer": text, "documents": sources}))
         _print_result(result, as_json=as_json)
     except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001  (a crash would exit with 1: "not trusted")
         typer.echo(f"cannot check: {printable(one_line(error))}", err=True)

@@ -4,7 +4,6 @@ Exit codes: 0 all rows are done, 1 a metric is below what `--fail-under` asks fo
 be done, 130 interrupted; what was done by then is in the run file.
 """
 
-import asyncio
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from rich.console import Console
 
 from langchain_groundedness._patience import PATIENCE
 from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.cli._awaited import awaited
 from langchain_groundedness.cli._errors import INTERRUPTED, CannotCheckError, ending
 from langchain_groundedness.cli._evaluation_table import as_plain, render_evaluation
 from langchain_groundedness.cli._files import require_json_lines
@@ -191,7 +191,7 @@ def _driven(evaluation: Evaluation, ray: RayEngine | None) -> bool:
     """Evaluate; tell whether it came to its end, or was interrupted on the way."""
     try:
         if ray is None:
-            asyncio.run(drive_to_the_end(evaluation))
+            awaited(drive_to_the_end(evaluation))
         else:
             with redirect_stdout(sys.stderr):  # Ray tells there what becomes of its processes
                 ray.drive_to_the_end(evaluation)

@@ -73,6 +73,8 @@ def _lines(evaluation: Evaluation, price: Price | None) -> list[str]:
     if spent := spending(evaluation.tally.usage, price):
         lines.append(spent)
     lines += _reasons(evaluation)
+    if any(counts.failed for counts in evaluation.tally.metrics.values()):
+        lines.append("rows that failed stay so when the run is resumed, but for --retry-failed")
     bad = evaluation.outline.bad_rows
     if bad:
         lines.append(f"{len(bad):,} rows could not be read and are set aside:")

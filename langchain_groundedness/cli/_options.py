@@ -1,5 +1,6 @@
 """Options that several commands take, with one help text each."""
 
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -16,6 +17,14 @@ __all__ = [
     "Separator",
 ]
 
+
+def _seconds(given: float) -> float:
+    if not 0 < given < inf:
+        msg = f"it must be more than 0 seconds, and a number; got {given:g}"
+        raise typer.BadParameter(msg)
+    return given
+
+
 Model: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -28,7 +37,9 @@ BaseUrl: TypeAlias = Annotated[
 ]
 ModelTimeout: TypeAlias = Annotated[
     float,
-    typer.Option(metavar="SECONDS", help="How long to wait for each reply of the model."),
+    typer.Option(
+        metavar="SECONDS", help="How long to wait for each reply of the model.", callback=_seconds
+    ),
 ]
 CalibrationFile: TypeAlias = Annotated[
     Path | None,

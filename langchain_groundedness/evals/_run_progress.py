@@ -87,7 +87,7 @@ def spending(usage: Usage, price: Price | None) -> str:
         return ""
     parts = [f"{usage.model_calls:,} calls"]
     if usage.input_tokens is None and usage.output_tokens is None:
-        parts.append("tokens not counted by the provider")
+        parts.append("no tokens counted")
     else:
         parts.append(f"{(usage.input_tokens or 0) + (usage.output_tokens or 0):,} tokens")
     paid = None if price is None else price.of(usage)

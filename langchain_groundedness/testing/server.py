@@ -166,7 +166,11 @@ class ScriptedServer:
 
     def _answered(self, request: ScriptedRequest) -> str | ScriptedResponse:
         try:
-            return self._script(request)
+            answer: object = self._script(request)
+            if isinstance(answer, str | ScriptedResponse):
+                return answer
+            told = f"the script gave {type(answer).__name__}, neither text nor a ScriptedResponse"
+            return ScriptedResponse(told, status=_FAILED)
         except Exception as exc:  # noqa: BLE001  (the client hears of it)
             return ScriptedResponse(f"the script failed with {exc!r}", status=_FAILED)
 
@@ -244,16 +248,24 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self) -> None:
+            self._send(*_elsewhere(self.path), streamed=False)
+
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if self.path.partition("?")[0] == _PATH:
-                response, answer = server.respond(body)
-            else:
-                response, answer = _elsewhere(self.path)
+            sent = self.rfile.read(int(self.headers["content-length"]))
+            if self.path.partition("?")[0] != _PATH:
+                self._send(*_elsewhere(self.path), streamed=False)
+                return
+            body = json.loads(sent)
+            self._send(*server.respond(body), streamed=bool(body.get("stream")))
+
+        def _send(
+            self, response: ScriptedResponse, answer: dict[str, Any], *, streamed: bool
+        ) -> None:
             kind, text = "application/json", json.dumps(answer)
             if response.body is not None:
                 text = response.body
-            elif response.status == HTTP_OK and body.get("stream"):
+            elif response.status == HTTP_OK and streamed:
                 kind, text = "text/event-stream", _events(answer)
             data = _head(response, kind, text) + text.encode()
             try:
@@ -288,8 +300,9 @@ def _head(response: ScriptedResponse, kind: str, text: str) -> bytes:
         "connection": "close",
         **(response.headers or {}),
     }
-    status = HTTPStatus(response.status)
-    lines = [f"HTTP/1.1 {status.value} {status.phrase}"]
+    known = response.status in {each.value for each in HTTPStatus}
+    phrase = HTTPStatus(response.status).phrase if known else "Unknown"
+    lines = [f"HTTP/1.1 {response.status} {phrase}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 

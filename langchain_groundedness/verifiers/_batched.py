@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from json import JSONDecodeError
+from traceback import walk_tb
 from typing import NamedTuple
 
 from langchain_core.documents import Document
@@ -49,6 +50,7 @@ def judge_together(
     """
     verdicts: dict[str, ClaimVerdict] = {}
     reasons = {claim.id: _LEFT_OUT for claim in task.claims}
+    asked_alone: set[str] = set()
     for group in _rounds(task.claims, verdicts):
         values = {
             "evidence": evidence.shown,
@@ -56,14 +58,18 @@ def judge_together(
             "claims": fence("claims", _numbered(group)),
         }
         if group is not task.claims and not budget.take():
-            reasons = {claim: f"{reason}; {_NO_CALL_LEFT}" for claim, reason in reasons.items()}
+            reasons |= {
+                claim: f"{reason}; {_NO_CALL_LEFT}"
+                for claim, reason in reasons.items()
+                if claim not in asked_alone
+            }
             break
         try:
             reply = yield ModelCall(ask, values, options={"budget": budget})
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(caught(exc))
             if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
-                reasons = dict.fromkeys(reasons, reason)
+                reasons |= dict.fromkeys(reasons.keys() - asked_alone, reason)
                 break
             reasons |= {claim.id: reason for claim in group}
             # Small models leave out the number when there is only one claim to judge. Only the
@@ -74,6 +80,7 @@ def judge_together(
             undecided = undecided_in(lines)
             for number, claim in enumerate(group, 1):
                 reasons[claim.id] = _TWO_VERDICTS if number in undecided else _LEFT_OUT
+        asked_alone |= {claim.id for claim in group if len(group) == 1}
         for number, line in read_lines(lines).items():
             if 1 <= number <= len(group):
                 claim = group[number - 1]
@@ -119,13 +126,20 @@ def why_unchecked(exc: Exception) -> str:
     """
     if isinstance(exc, GroundednessError):
         return str(exc)
-    unread = _UNREAD if isinstance(exc, _OF_READING) else ""
+    unread = _UNREAD if isinstance(exc, _OF_READING) and _of_the_client(exc) else ""
     more = "; ".join(filter(None, (details(exc), unread)))
     return f"{type(exc).__name__} from the judge{f' ({more})' if more else ''}"
 
 
 _OF_READING = (AttributeError, JSONDecodeError, LookupError)
+_CLIENTS = ("json.", "langchain_core.language_models", "langchain_openai.", "openai.")
 _UNREAD = "was the response a chat completion? check the URL of the server"
+
+
+def _of_the_client(exc: Exception) -> bool:
+    """Tell whether an error was raised where a client reads a response."""
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(exc.__traceback__)]
+    return modules[-1:] != [] and modules[-1].startswith(_CLIENTS)
 
 
 class _Sentence(NamedTuple):

@@ -213,3 +213,28 @@ def test_what_something_else_stands_in_place_of_is_denied(
 ) -> None:
     document = f"Passwords are hashed with Argon2id {words} bcrypt."
     assert judged(claim, document).verdict == verdict
+
+
+AFFIRMED = [
+    ("The drug was approved by the FDA in 2019.", "was", "wasn't"),
+    ("The road is open to cyclists in winter.", "is", "isn\u2019t"),
+    ("The lamps are made of recycled glass.", "are", "aren't"),
+    ("The rooms were renovated in 2020.", "were", "weren't"),
+    ("The team did win the cup in 2014.", "did", "didn\u2019t"),
+    ("The plan does include dental care.", "does", "doesn't"),
+    ("Members can cancel their contract at any time.", "can", "can't"),
+    ("Refunds will be paid within ten days.", "will", "won't"),
+    ("The company has paid a dividend since 2010.", "has", "hasn't"),
+    ("Visitors should book a table in advance.", "should", "shouldn't"),
+]
+
+
+@pytest.mark.parametrize(("affirmed", "verb", "contraction"), AFFIRMED)
+def test_a_contracted_negation_is_read_as_one_in_full(
+    affirmed: str, verb: str, contraction: str
+) -> None:
+    denied = affirmed.replace(f" {verb} ", f" {contraction} ")
+    in_full = affirmed.replace(f" {verb} ", f" {verb} not ")
+    assert judged(denied, affirmed).verdict == "contradicted"
+    assert judged(affirmed, denied).verdict == "contradicted"
+    assert judged(denied, in_full).verdict == "supported"

@@ -246,6 +246,21 @@ def test_a_response_that_is_no_chat_completion_is_asked_about(body: str) -> None
     assert "Busy" not in verdict.reason
 
 
+def test_an_error_of_a_judge_that_is_no_client_is_not_blamed_on_a_response() -> None:
+    def lookup(_: Any) -> str:
+        return {"a": "b"}["c"]
+
+    (verdict,) = LLMVerifier(model=RunnableLambda(lookup)).invoke(task(CLAIMS[0]))
+    assert verdict.reason == "KeyError from the judge"
+
+
+def test_a_claim_that_was_asked_about_alone_keeps_its_own_reason() -> None:
+    verifier, _ = judge("C1: [1] supported", "C9: unverifiable", "C9: unverifiable", OSError())
+    _, second, third = verifier.invoke(task(*CLAIMS))
+    assert second.reason == "the judge gave no verdict: its reply leaves the claim out"
+    assert third.reason == "OSError from the judge"
+
+
 def test_a_client_that_gives_up_waiting_has_reached_its_server() -> None:
     held = threading.Event()
     with ScriptedServer(lambda _: ScriptedResponse("late", after=held)) as server:
