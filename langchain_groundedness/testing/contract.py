@@ -139,12 +139,16 @@ class RunnableContract(ABC):
         assert any(not self.same(outputs[0], other) for other in outputs[1:]), told
 
     def test_inputs_stay_as_they_are(self) -> None:
-        """Nothing that is given is changed."""
+        """Nothing that is given is changed, input or config, whichever way it is called."""
         for each in self.inputs():
             before = copy.deepcopy(each)
-            self.runnable().invoke(each)
-            WAYS["stream"](self.runnable(), each, None)
-            assert each == before, f"an input was {short(before)} and is now {short(each)}"
+            for name, call in WAYS.items():
+                config = _config(SeenRuns())
+                given = {key: copy.copy(value) for key, value in config.items()}
+                call(self.runnable(), each, config)
+                told = f"{name}: an input was {short(before)} and is now {short(each)}"
+                assert each == before, told
+                assert config == given, f"{name} changes the config: {unlike(config, given)}"
 
     def test_a_runnable_can_be_used_again(self) -> None:
         """A second call gives what the first gave."""

@@ -1,6 +1,7 @@
 """What a callback handler promises to the chains it is attached to, as a test class."""
 
 import asyncio
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any
@@ -66,6 +67,14 @@ class CallbackHandlerContract(ABC):
                 alone = call(self.chain(), given, None)
                 watched = call(self.chain(), given, {"callbacks": [self.handler()]})
                 agree(watched, alone, f"{name} gives something else with the handler")
+
+    def test_inputs_stay_as_they_are(self) -> None:
+        """The handler changes nothing of what the chain is given."""
+        for given in self.inputs():
+            before = copy.deepcopy(given)
+            for name, call in WAYS.items():
+                call(self.chain(), given, {"callbacks": [self.handler()]})
+                agree(given, before, f"{name}: the handler changes an input")
 
     def test_a_stream_has_the_same_chunks(self) -> None:
         """The chunks are the same, sync and async."""

@@ -68,6 +68,25 @@ class _ChangesInput(_Upper):
         return "".join(input)
 
 
+class _ChangesAwaitedInput(_Upper):
+    @override
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return super().invoke("".join(input), config)
+
+    @override
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        input.append("seen")
+        return self.invoke(input[:-1], config)
+
+
+class _ChangesConfig(_Upper):
+    @override
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        if config:
+            config["tags"] = [*config.get("tags", []), "more"]
+        return super().invoke(input, config)
+
+
 class _ForgetsConfig(_Upper):
     def _run(self, text: str, run_manager: Any, config: RunnableConfig) -> str:
         return self.inner.invoke(text, {"callbacks": []})
@@ -186,6 +205,13 @@ def test_a_difference_is_told_with_both_outputs() -> None:
 def test_an_input_that_is_changed_is_found_out() -> None:
     with pytest.raises(AssertionError):
         contract_of(_ChangesInput, (["a"], ["b"])).test_inputs_stay_as_they_are()
+    with pytest.raises(AssertionError, match=r"ainvoke: an input was \['a'\] and is now"):
+        contract_of(_ChangesAwaitedInput, (["a"], ["b"])).test_inputs_stay_as_they_are()
+
+
+def test_a_config_that_is_changed_is_found_out() -> None:
+    with pytest.raises(AssertionError, match="invoke changes the config"):
+        contract_of(_ChangesConfig).test_inputs_stay_as_they_are()
 
 
 def test_inputs_that_all_give_the_same_are_of_no_use() -> None:

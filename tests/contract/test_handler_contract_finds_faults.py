@@ -46,6 +46,12 @@ class _Changing(_Counting):
         outputs.append("seen")
 
 
+class _ChangingInputs(_Counting):
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        super().on_chain_start(serialized, inputs, run_id=run_id, **kwargs)
+        inputs.setdefault("seen", True)
+
+
 class _Cancelling(_Counting):
     raise_error = True
 
@@ -69,16 +75,18 @@ class _Mixing(_Counting):
         super().on_chain_end([self.last], run_id=run_id, **kwargs)
 
 
-def contract_of(kind: type[_Counting]) -> CallbackHandlerContract:
+def contract_of(
+    kind: type[_Counting], inputs: Sequence[Any] = ("a", "b", "c")
+) -> CallbackHandlerContract:
     class Kept(CallbackHandlerContract):
         def handler(self) -> BaseCallbackHandler:
             return kind()
 
         def chain(self) -> Runnable[Any, Any]:
-            return RunnableLambda(lambda text: [text, text.upper()])
+            return RunnableLambda(lambda text: [text, str(text).upper()])
 
         def inputs(self) -> Sequence[Any]:
-            return ["a", "b", "c"]
+            return inputs
 
         def found(self, handler: Any) -> Sequence[Any]:
             return list(handler.found)
@@ -110,6 +118,11 @@ def test_a_handler_that_keeps_the_contract_passes(test: str) -> None:
 def test_a_broken_handler_is_found_out(kind: type[_Counting], test: str) -> None:
     with pytest.raises((AssertionError, RuntimeError)):
         getattr(contract_of(kind), test)()
+
+
+def test_a_handler_that_changes_an_input_is_found_out() -> None:
+    with pytest.raises(AssertionError, match="invoke: the handler changes an input"):
+        contract_of(_ChangingInputs, ({"q": 1},)).test_inputs_stay_as_they_are()
 
 
 def test_both_outputs_are_shown_if_a_handler_changes_one() -> None:
