@@ -6,7 +6,7 @@ carry it out, one with threads, one on the event loop.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from itertools import islice
@@ -21,6 +21,7 @@ __all__ = [
     "Schedule",
     "adrive_jobs",
     "drive_jobs",
+    "first_done",
     "schedule",
 ]
 
@@ -114,7 +115,7 @@ def drive_jobs(
             elif isinstance(request, Start):
                 running.add(pool.submit(work, request.job))
             else:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
+                done, running = first_done(running)
                 reply = len(done)
                 _record([each.result() for each in done], record)
     except StopIteration:
@@ -123,6 +124,27 @@ def drive_jobs(
         pool.shutdown(wait=False, cancel_futures=True)
         done, _ = wait(running, GRACE_SECONDS)
         record([found for each in done if (found := _found(each)) is not None])
+
+
+def first_done(
+    running: Collection[Future[DoneT]],
+) -> tuple[set[Future[DoneT]], set[Future[DoneT]]]:
+    """Wait until at least one of several jobs is done; Ctrl-C is heard of meanwhile.
+
+    Args:
+        running: The jobs, one or more.
+
+    Returns:
+        Those that are done, and the others.
+    """
+    while True:
+        # A wait without end is not interrupted everywhere: on Windows it never is.
+        done, others = wait(running, _HEARD_SECONDS, return_when=FIRST_COMPLETED)
+        if done:
+            return done, others
+
+
+_HEARD_SECONDS = 0.5
 
 
 def _found(job: "Future[DoneT | Broken]") -> DoneT | None:

@@ -1,7 +1,7 @@
 """Validates rows side by side, a bounded number at a time."""
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future, wait
 from threading import Event
 from types import TracebackType
 from typing import Self
@@ -9,6 +9,7 @@ from typing import Self
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
+from langchain_groundedness.evals._schedule import first_done
 from langchain_groundedness.evals.datasets import LocatedRow
 from langchain_groundedness.evals.validation.values import RowValidation
 from langchain_groundedness.evals.values import EvaluationRow
@@ -99,7 +100,7 @@ class Window:
             del self._under_way[future]
 
     def _finished(self) -> Iterator[Finished]:
-        done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
+        done, _ = first_done(self._under_way.keys())
         for future in done:
             yield self._under_way[future], future.result()
             del self._under_way[future]
