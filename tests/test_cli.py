@@ -392,6 +392,7 @@ def test_module_runs_as_a_program(folder: Path) -> None:
     ("options", "said"),
     [
         (["--model", ""], "--model is empty"),
+        (["--model", "openai:"], "--model openai: names no model"),
         (["--model", "nosuch:any"], "write PROVIDER:NAME, as in openai:gpt-4o-mini"),
         (["--model", "any", "--base-url", "notaurl"], "--base-url must begin with http://"),
     ],

@@ -34,8 +34,9 @@ def load_model(name: str | None, base_url: str | None) -> BaseChatModel | None:
             msg = "--base-url needs --model, the name of the model on that server"
             raise CannotCheckError(msg)
         return None
-    if not name.strip():
-        msg = "--model is empty; give the name of a model, such as openai:gpt-4o-mini"
+    if not name.strip() or name.strip().endswith(":"):
+        given = f"{name.strip()} names no model" if name.strip() else "is empty"
+        msg = f"--model {given}; give the name of a model, such as openai:gpt-4o-mini"
         raise CannotCheckError(msg)
     if base_url is not None and not _URL.match(base_url):
         msg = "--base-url must begin with http:// or https://, as in http://localhost:11434/v1"
