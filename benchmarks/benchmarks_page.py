@@ -142,7 +142,7 @@ SECTIONS = (
     Section(
         "load_tuned",
         "Load, with the settings of the guide",
-        "The same, a fifth of the checks, with the settings of the process that "
+        "The same, with a fifth of the 10,000 checks, and the settings of the process that "
         "`docs/guide/scaling.md` advises a service.",
         "benchmarks/load.py --tuned --scale 0.2",
     ),

@@ -13,7 +13,8 @@ Each scenario runs in a process of its own, beside a process whose event loop do
 
 A target is missed, and the exit status 1, if `p99` is 10 ms or more, memory grows by 1 KiB
 or more per check from 10 % on (10,000 checks), anything is left, or a check gives anything but one
-right verdict per claim. `--scale 0.1` runs a tenth of the checks, too few to tell growth by.
+right verdict per claim. `--scale 0.1` runs a tenth of 10,000 checks, too few to tell growth by;
+scenarios of fewer stay as they are.
 `--tuned` first makes the settings of the process that `docs/guide/scaling.md` advises a service.
 """
 
@@ -35,7 +36,7 @@ from watched import GROWTH_TARGET_KIB
 
 STALL_TARGET_MS = 10.0
 _FEW = 2
-"""So few checks of a scenario are large ones, which are not scaled."""
+"""So few checks of a scenario are large ones, which are not warmed up for."""
 _WARM_UP_AT = 1_000_000
 _LEGEND = (
     "s: in all; ms: processor time per check; p50, p99, max: ms that the event loop kept others\n"
@@ -53,7 +54,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of checks")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="of the numbers of checks, where they are 10,000"
+    )
     parser.add_argument("--tuned", action="store_true", help="with the settings of the guide")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -110,7 +113,7 @@ async def measure(scenario: Scenario, scale: float) -> dict[str, Any]:
     """Run a scenario in this process."""
     work = scenario.begin()
     handler = getattr(work, "handler", None)
-    count = scenario.count if scenario.count <= _FEW else max(1, round(scenario.count * scale))
+    count = max(1, round(scenario.count * scale)) if scenario.flat else scenario.count
     if scenario.count > _FEW:
         await _several(work, iter(range(_WARM_UP_AT, _WARM_UP_AT + 64)), scenario.at_once)
     gc.collect()
