@@ -29,7 +29,7 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.testing import ScriptedVerifier
 
-TOLD = "The code is 4711."
+TOLD = "The code is swordfish."
 GIVEN = {"question": "The code?", "answer": f"{TOLD} It rains.", "documents": [TOLD]}
 
 
@@ -140,7 +140,7 @@ def test_failure_is_told_by_its_type_and_no_text_is(seen: Seen) -> None:
     check = seen.spans["groundedness.check"]
     assert check.attributes["error.type"] == "VerificationError"
     told = "".join(span.to_json() for span in seen.spans.values())
-    assert "4711" not in told
+    assert "swordfish" not in told
 
 
 def test_opentelemetry_is_neither_looked_for_before_the_first_check_nor_needed_for_it() -> None:
@@ -214,7 +214,7 @@ def test_a_failure_that_leaves_claims_unchecked_stands_in_the_span_of_its_step(
     assert span.status.status_code == trace.StatusCode.ERROR
     others = [s for name, s in seen.spans.items() if name != "groundedness.verify_claims"]
     assert not any("error.type" in other.attributes for other in others)
-    assert "4711" not in "".join(span.to_json() for span in seen.spans.values())
+    assert "swordfish" not in "".join(span.to_json() for span in seen.spans.values())
 
 
 @pytest.mark.parametrize("call", CALLS)
