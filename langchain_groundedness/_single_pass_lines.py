@@ -6,7 +6,12 @@ from typing import NamedTuple
 
 from langchain_groundedness._replies import numbered_line
 from langchain_groundedness.prompts import VerdictLines, fold_space
-from langchain_groundedness.verifiers._lines import VerdictLine, labels_in, read_lines, undecided_in
+from langchain_groundedness.verifiers._lines import (
+    VerdictLine,
+    labels_in,
+    read_lines,
+    read_verdicts,
+)
 
 __all__ = ["Judged", "read_judged", "read_reply"]
 
@@ -84,8 +89,7 @@ def read_judged(lines: Iterable[str]) -> dict[int, Judged]:
             skipped.add(numbered[0])
         else:
             whole.append(line)
-    judged = read_lines(whole)
-    undecided = undecided_in(whole)
+    judged, undecided = read_verdicts(whole)
     in_parts = {number for number, texts in parts.items() if any(texts.values())}
     return {
         number: Judged(

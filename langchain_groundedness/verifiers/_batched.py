@@ -22,7 +22,7 @@ from langchain_groundedness.types import (
     EvidenceBatch,
     VerificationTask,
 )
-from langchain_groundedness.verifiers._lines import VerdictLine, read_lines, undecided_in
+from langchain_groundedness.verifiers._lines import VerdictLine, read_verdicts
 
 __all__ = ["NumberedEvidence", "judge_together", "why_unchecked"]
 
@@ -74,14 +74,14 @@ def judge_together(
             reasons |= {claim.id: reason for claim in group}
             # Small models leave out the number when there is only one claim to judge. Only the
             # first line can be a verdict then: a further one may be the end of a sentence.
-            lines = [f"C1: {line}" for line in exc.raw.splitlines()[:1] if len(group) == 1]
+            first = [f"C1: {line}" for line in exc.raw.splitlines()[:1] if len(group) == 1]
+            read = read_verdicts(first)
         else:
-            lines = reply.lines
-            undecided = undecided_in(lines)
+            read = read_verdicts(reply.lines)
             for number, claim in enumerate(group, 1):
-                reasons[claim.id] = _TWO_VERDICTS if number in undecided else _LEFT_OUT
+                reasons[claim.id] = _TWO_VERDICTS if number in read.undecided else _LEFT_OUT
         asked_alone |= {claim.id for claim in group if len(group) == 1}
-        for number, line in read_lines(lines).items():
+        for number, line in read.decided.items():
             if 1 <= number <= len(group):
                 claim = group[number - 1]
                 verdicts[claim.id] = evidence.verdict(claim, line, task.documents, verifier)

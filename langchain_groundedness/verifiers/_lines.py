@@ -1,18 +1,19 @@
 """The line protocol of batched verification: `CLAIM: SENTENCES LABEL | VALUE | REASON`."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.prompts import VerdictLines
 
 __all__ = [
     "Label",
+    "ReadVerdicts",
     "VerdictLine",
     "labels_in",
     "read_lines",
     "read_text",
-    "undecided_in",
+    "read_verdicts",
     "why_no_verdict",
 ]
 
@@ -54,6 +55,15 @@ class VerdictLine(NamedTuple):
     reason: str = ""
 
 
+class ReadVerdicts(NamedTuple):
+    """What the lines of a reply say."""
+
+    decided: dict[int, VerdictLine]
+    """By number of the claim."""
+    undecided: set[int]
+    """Numbers of claims that got two different labels."""
+
+
 def read_text(text: str) -> VerdictLines | None:
     """Read a plain reply.
 
@@ -77,37 +87,18 @@ def read_lines(lines: Iterable[str]) -> dict[int, VerdictLine]:
         The verdict lines by number of the claim. A claim that got two different labels is left
         out: it was not decided.
     """
-    return _read_all(lines)[0]
+    return read_verdicts(lines).decided
 
 
-def undecided_in(lines: Iterable[str]) -> set[int]:
-    """Find the claims that got two different labels.
-
-    Args:
-        lines: The lines of a reply, as for `read_lines`.
-
-    Returns:
-        The numbers of the claims.
-    """
-    return _read_all(lines)[1]
-
-
-def why_no_verdict(lines: Sequence[str]) -> str | None:
-    """Say why there is no verdict in a reply.
+def read_verdicts(lines: Iterable[str]) -> ReadVerdicts:
+    """Read the lines of a reply, and find what they leave undecided.
 
     Args:
-        lines: The lines of the reply.
+        lines: The lines; what is no verdict is passed over.
 
     Returns:
-        A clause about the reply; `None` if there is a verdict.
+        The verdict lines, and the claims that got two different labels.
     """
-    decided, undecided = _read_all(lines)
-    if decided:
-        return None
-    return f"it has {'two different verdicts for a claim' if undecided else 'no verdict'}"
-
-
-def _read_all(lines: Iterable[str]) -> tuple[dict[int, VerdictLine], set[int]]:
     found: dict[int, VerdictLine] = {}
     undecided: set[int] = set()
     for line in lines:
@@ -117,7 +108,22 @@ def _read_all(lines: Iterable[str]) -> tuple[dict[int, VerdictLine], set[int]]:
         if found.setdefault(verdict.claim, verdict).label != verdict.label:
             undecided.add(verdict.claim)
     decided = {number: line for number, line in found.items() if number not in undecided}
-    return decided, undecided
+    return ReadVerdicts(decided, undecided)
+
+
+def why_no_verdict(lines: Iterable[str]) -> str | None:
+    """Say why there is no verdict in a reply.
+
+    Args:
+        lines: The lines of the reply.
+
+    Returns:
+        A clause about the reply; `None` if there is a verdict.
+    """
+    decided, undecided = read_verdicts(lines)
+    if decided:
+        return None
+    return f"it has {'two different verdicts for a claim' if undecided else 'no verdict'}"
 
 
 def labels_in(text: str) -> set[Label]:

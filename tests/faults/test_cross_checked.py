@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_openai import ChatOpenAI
+from matrix import Models
 
 from langchain_groundedness.testing import FAULTS, FaultyServer, HonestJudge, KnownClaim
 
@@ -31,14 +31,7 @@ def test_a_judge_that_fails_does_not_leave_the_other_alone(
 ) -> None:
     known = {CLAIM: KnownClaim("contradicted", DOCUMENT, "the sister of a baker")}
     with FaultyServer(HonestJudge(known), fault=fault) as server:
-        model = ChatOpenAI(
-            model="scripted",
-            base_url=server.base_url,
-            api_key="none",
-            max_retries=0,
-            use_responses_api=False,
-        )
-        checker = of_the_page(model, monkeypatch)
+        checker = of_the_page(Models(server).fresh(fault), monkeypatch)
         result = checker.invoke({"answer": CLAIM, "documents": [DOCUMENT]})
     [found] = result.claims
     assert found.verdict in {"unchecked", "contradicted"}
