@@ -37,11 +37,11 @@ from score_encoder import score
 from train_combination import combine, load_readings, readings_of
 from train_signals import calibrated, calibration_error, load_sets, support_despite
 
+from langchain_groundedness.text.words import content_words
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers import EmbeddedVerifier
-from langchain_groundedness.verifiers._encoder import encoder
-from langchain_groundedness.verifiers._support_model import Reading, support_model
-from langchain_groundedness.words import content_words
+from langchain_groundedness.verification import EmbeddedVerifier
+from langchain_groundedness.verification.embedded.encoder import encoder
+from langchain_groundedness.verification.embedded.support_model import Reading, support_model
 
 BENCHMARK_SETS = ("lfqa", "qags_xsum")
 _PARTS = {"factscore": ("chatgpt",), "begin": ("wow", "topicalchat")}

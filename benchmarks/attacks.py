@@ -30,7 +30,7 @@ from langchain_core.documents import Document
 from pages import place_in, put
 
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers import EmbeddedVerifier, LLMVerifier
+from langchain_groundedness.verification import EmbeddedVerifier, LLMVerifier
 
 CLAIMS = {"nowhere": FALSE, "contradicted": NEAR}
 TRUE = (

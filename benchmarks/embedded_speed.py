@@ -28,7 +28,7 @@ from langchain_core.documents import Document
 from throughput import make_tasks
 
 from langchain_groundedness import Claim, EmbeddedVerifier, VerificationTask
-from langchain_groundedness.verifiers._encoder import Pair, encoder
+from langchain_groundedness.verification.embedded.encoder import Pair, encoder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 
@@ -177,8 +177,8 @@ def _asked(tasks: Sequence[VerificationTask]) -> Iterator[tuple[str, list[str]]]
 
 def _forgetting(threads: int, judge: Callable[[], object]) -> None:
     """Judge without what is remembered of the same answers from the method before."""
-    from langchain_groundedness.verifiers import embedded  # noqa: PLC0415  (what it remembers)
-    from langchain_groundedness.verifiers._shared_runs import shared_runs  # noqa: PLC0415  (as above)
+    from langchain_groundedness.verification import embedded  # noqa: PLC0415  (what it remembers)
+    from langchain_groundedness.verification.embedded.batching import shared_runs  # noqa: PLC0415  (as above)
 
     embedded._recent.cache_clear()  # noqa: SLF001  (nobody else needs it)
     shared_runs(threads)._known.clear()  # noqa: SLF001  (as above)

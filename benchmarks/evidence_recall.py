@@ -17,12 +17,16 @@ import numpy as np
 from langchain_core.documents import Document
 from sklearn.metrics import roc_auc_score
 
-from langchain_groundedness.verifiers._encoder import Pair, encoder
-from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import chosen_units, joined
-from langchain_groundedness.verifiers._statement import Statement, read_statement
-from langchain_groundedness.verifiers._support_model import read_logits
-from langchain_groundedness.verifiers._windows import Match, match_statement
+from langchain_groundedness.verification.embedded.encoder import Pair, encoder
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.statement import Statement, read_statement
+from langchain_groundedness.verification.embedded.support_model import read_logits
+from langchain_groundedness.verification.embedded.windows import (
+    Match,
+    chosen_units,
+    joined,
+    match_statement,
+)
 
 _SETS = ("lfqa", "qags_xsum")
 _WORDS = (30, 60, 110, 160, 220)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers import EmbeddedVerifier
+from langchain_groundedness.verification import EmbeddedVerifier
 
 
 class Row(NamedTuple):

@@ -27,8 +27,8 @@ from langchain_core.outputs import LLMResult
 from langchain_openai import ChatOpenAI
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers._lines import read_lines
-from langchain_groundedness.verifiers.llm import LLMVerifier
+from langchain_groundedness.verification.batched import read_lines
+from langchain_groundedness.verification.llm import LLMVerifier
 
 
 class Sample(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from claim_sets import Example

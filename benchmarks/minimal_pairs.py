@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers import EmbeddedVerifier
+from langchain_groundedness.verification import EmbeddedVerifier
 
 _ROWS = Path(__file__).with_suffix(".jsonl")
 

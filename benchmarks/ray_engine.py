@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow
+from langchain_groundedness._runtime.flow import Flow
 from langchain_groundedness.evals import (
     EvaluatedRow,
     EvaluationRow,
@@ -38,7 +38,7 @@ from langchain_groundedness.evals import (
     RowScore,
     load_run,
 )
-from langchain_groundedness.evals._evaluation import Evaluation
+from langchain_groundedness.evals.evaluation import Evaluation
 from langchain_groundedness.evals.ray_engine import RayEngine
 from langchain_groundedness.evals.runner import prepare
 

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness.text.sentences import split_sentences
 
 Splitter = Callable[[str], list[str]]
 
@@ -231,7 +231,7 @@ def candidates() -> Iterator[tuple[str, str | None, Splitter]]:
         yield "pysbd", "pysbd", lambda text: list(segmenter.segment(text))
     yield (
         "ours",
-        "langchain_groundedness.sentences",
+        "langchain_groundedness.text.sentences",
         lambda text: [sentence.text for sentence in split_sentences(text)],
     )
 

@@ -42,7 +42,7 @@ from langchain_groundedness.testing import (
     ScriptedChatModel,
     ScriptedRequest,
 )
-from langchain_groundedness.words import content_words
+from langchain_groundedness.text.words import content_words
 
 # %% [markdown]
 # ## 1. Labelled claims
@@ -222,7 +222,10 @@ print(len(calls), "calls")
 
 # %%
 # (its figures differ a little between processors)
-from langchain_groundedness._svg import Plot, document  # draws the package's own plots; may change
+from langchain_groundedness.display.svg import (  # draws the package's own plots; may change
+    Plot,
+    document,
+)
 
 
 def bars(title, columns):
@@ -299,7 +302,7 @@ for name, figures in (("before", support.before), ("expected", support.expected)
 
 # %%
 # (its figures differ a little between processors)
-from langchain_groundedness.calibration._plot import calibration_plot  # may change
+from langchain_groundedness.calibration.plots import calibration_plot  # may change
 
 SVG(calibration_plot(calibration.reliability, support))
 

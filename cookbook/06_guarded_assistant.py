@@ -53,7 +53,7 @@ from langchain_groundedness import (
     resume_reviewed,
     summarize,
 )
-from langchain_groundedness.terminal import render
+from langchain_groundedness.display.terminal import render
 from langchain_groundedness.testing import ScriptedChatModel
 
 SHOP = Path("shop")

@@ -7,16 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_groundedness import verifiers
-from langchain_groundedness._absent import absent
 from langchain_groundedness._lazy_names import LOADED_LATER
-from langchain_groundedness.claims import (
+from langchain_groundedness._runtime.lazy_imports import absent
+from langchain_groundedness.claims.extractors import (
     ClaimExtractor,
     ExtractionExample,
     LLMClaimExtractor,
     SentenceClaimExtractor,
 )
-from langchain_groundedness.correction import Corrector
-from langchain_groundedness.evidence import EvidencePacker
+from langchain_groundedness.correction.corrector import Corrector
+from langchain_groundedness.decision import DecisionPolicy, DecisionRule
+from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.exceptions import (
     AuditError,
     ConfigurationError,
@@ -31,11 +32,9 @@ from langchain_groundedness.exceptions import (
     VerificationError,
     require,
 )
-from langchain_groundedness.inputs import CheckInput, read_input
-from langchain_groundedness.policy import DecisionPolicy, DecisionRule
+from langchain_groundedness.inputs.formats import CheckInput, read_input
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.serialization import load_arguments
-from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.types import (
     Action,
@@ -58,13 +57,14 @@ from langchain_groundedness.types import (
     VerdictLabel,
     VerificationTask,
 )
-from langchain_groundedness.verifiers import (
+from langchain_groundedness.verification import (
     CachedVerifier,
     CascadeVerifier,
     LLMVerifier,
     Stage,
     Verifier,
 )
+from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 if TYPE_CHECKING:
     from langchain_groundedness.audit import (
@@ -151,11 +151,16 @@ if TYPE_CHECKING:
         slice_scores,
         validate,
     )
-    from langchain_groundedness.feedback import ReviewExport
+    from langchain_groundedness.evals.review_export import ReviewExport
     from langchain_groundedness.middleware import (
         GroundednessMiddleware,
         GroundednessState,
         groundedness_node,
+    )
+    from langchain_groundedness.middleware.resume import (
+        aresume_reviewed,
+        resume_reviewed,
+        resume_value,
     )
     from langchain_groundedness.monitoring import AuditSummary, GroupFigures, summarize
     from langchain_groundedness.query import (
@@ -176,8 +181,7 @@ if TYPE_CHECKING:
         RunnableQueryClassifier,
     )
     from langchain_groundedness.report import to_html, to_junit, to_markdown, write_report
-    from langchain_groundedness.resume import aresume_reviewed, resume_reviewed, resume_value
-    from langchain_groundedness.verifiers import (
+    from langchain_groundedness.verification import (
         CrossEncoderVerifier,
         EmbeddedCrossEncoder,
         EmbeddedDecisionModel,

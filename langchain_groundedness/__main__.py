@@ -23,7 +23,7 @@ def main() -> None:
             sys.stderr.write(f"{error}\n")
             sys.exit(2)
         run = import_module("langchain_groundedness.cli").run
-        is_waiting = import_module("langchain_groundedness.cli._awaited").is_waiting
+        is_waiting = import_module("langchain_groundedness.cli.options").is_waiting
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     try:

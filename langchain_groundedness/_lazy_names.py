@@ -89,7 +89,7 @@ LOADED_LATER = {
             "slice_scores",
             "validate",
         ),
-        "feedback": ("ReviewExport",),
+        "evals.review_export": ("ReviewExport",),
         "monitoring": ("AuditSummary", "GroupFigures", "summarize"),
         "query": (
             "QUERY_CLASSES",
@@ -109,8 +109,8 @@ LOADED_LATER = {
             "RunnableQueryClassifier",
         ),
         "report": ("to_html", "to_junit", "to_markdown", "write_report"),
-        "resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
-        "verifiers": (
+        "middleware.resume": ("aresume_reviewed", "resume_reviewed", "resume_value"),
+        "verification": (
             "CrossEncoderVerifier",
             "EmbeddedCrossEncoder",
             "EmbeddedVerifier",

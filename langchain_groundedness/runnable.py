@@ -10,28 +10,28 @@ from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._assembled import assembled, import_verifier, refuse_clashes
-from langchain_groundedness._boundaries import load
-from langchain_groundedness._check import Check
-from langchain_groundedness._input_schema import GroundednessInput, InputReader, reader
-from langchain_groundedness._interruptions import exceptions_at_most
-from langchain_groundedness._live import LiveCheck
-from langchain_groundedness._options import AnyRunnable, OptionsAlone
-from langchain_groundedness._patience import PATIENCE, Seconds
-from langchain_groundedness._recording import Recorder
-from langchain_groundedness._runs import Runs, arun_pieces, run_pieces
-from langchain_groundedness._transform import atransformed, transformed
-from langchain_groundedness._turns import turn
+from langchain_groundedness._runtime.executors import turn
+from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.policy import DecisionPolicy
-from langchain_groundedness.single_pass import SinglePassJudge
+from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.inputs.schema import GroundednessInput, InputReader, reader
+from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.pipeline.build import assembled, import_verifier, refuse_clashes
+from langchain_groundedness.pipeline.live import LiveCheck
+from langchain_groundedness.pipeline.recording import Recorder
+from langchain_groundedness.pipeline.runs import Runs, arun_pieces, run_pieces
+from langchain_groundedness.pipeline.steps import Check
+from langchain_groundedness.text.sentences import load
 from langchain_groundedness.types import (
     GroundednessResult,
     GroundednessResultChunk,
     OnContradicted,
     OnUnverifiable,
 )
-from langchain_groundedness.verifiers.cached import VerdictCache
+from langchain_groundedness.verification.cached import VerdictCache
+from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 __all__ = ["GroundednessRunnable"]
 

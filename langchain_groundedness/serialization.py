@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from langchain_groundedness.claims import LLMClaimExtractor, SentenceClaimExtractor
-from langchain_groundedness.correction import Corrector
-from langchain_groundedness.evidence import EvidencePacker
-from langchain_groundedness.policy import (
+from langchain_groundedness.claims.extractors import LLMClaimExtractor, SentenceClaimExtractor
+from langchain_groundedness.correction.corrector import Corrector
+from langchain_groundedness.decision import (
     Amount,
     Conditions,
     DecisionPolicy,
     DecisionRule,
     Range,
 )
+from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.streaming import GroundednessGuard
-from langchain_groundedness.verifiers import CascadeVerifier, LLMVerifier, Stage
+from langchain_groundedness.verification import CascadeVerifier, LLMVerifier, Stage
+from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 __all__ = ["load_arguments"]
 

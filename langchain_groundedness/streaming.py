@@ -9,15 +9,15 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from langchain_groundedness._events import EventStream
-from langchain_groundedness._live_drivers import arun_live, run_live
-from langchain_groundedness._options import CheckedOptions
-from langchain_groundedness._recording import Recorder, unaudited
-from langchain_groundedness._release import OnUnchecked, Release, ReleaseRules, guarded_text
-from langchain_groundedness._transform import atransformed, transformed
-from langchain_groundedness._turns import turn
-from langchain_groundedness._usage import counted
+from langchain_groundedness._runtime.executors import turn
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog, Review
+from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.pipeline.events import EventStream
+from langchain_groundedness.pipeline.live_drivers import arun_live, run_live
+from langchain_groundedness.pipeline.recording import Recorder, unaudited
+from langchain_groundedness.pipeline.release import OnUnchecked, Release, ReleaseRules, guarded_text
 from langchain_groundedness.runnable import GroundednessRunnable
 
 if TYPE_CHECKING:

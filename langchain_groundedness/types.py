@@ -331,7 +331,7 @@ class GroundednessResult(_Value):
 
     def _repr_html_(self) -> str:
         """Show the answer with its claims marked, in a notebook."""
-        from langchain_groundedness._notebook import result_html  # noqa: PLC0415  (for notebooks)
+        from langchain_groundedness.display.notebook import result_html  # noqa: PLC0415  (for notebooks)
 
         return result_html(self)
 

@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from langchain_groundedness._causes import cause
+from langchain_groundedness.exceptions import cause
 
 
 class WaitingTimeoutError(ConnectionError):

@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness.claims import ExtractionExample, LLMClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError, OutputParsingError
-from langchain_groundedness.prompts import fence
+from langchain_groundedness.llm.prompts import fence
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import ExtractionTask
 

@@ -11,7 +11,7 @@ from commands import Outcome, Run, ran, without_settings
 from langchain_core.messages import AIMessage
 
 from langchain_groundedness.cli import _evaluate
-from langchain_groundedness.cli._warnings import each_warning_once
+from langchain_groundedness.cli.errors import each_warning_once
 from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 from langchain_groundedness.types import Claim

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness._edits import (
+from langchain_groundedness.correction.edits import (
     apply_edits,
     differing_part,
     removal,

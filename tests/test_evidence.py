@@ -13,7 +13,6 @@ from langchain_core._api import LangChainBetaWarning
 from langchain_core.documents import Document
 from langchain_core.load import dumpd, load
 
-from langchain_groundedness._quotes import _fold_text
 from langchain_groundedness.evidence import (
     EvidencePacker,
     SentenceIndex,
@@ -23,6 +22,7 @@ from langchain_groundedness.evidence import (
     shares_content_word,
 )
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.text.quotes import _fold_text
 from langchain_groundedness.types import Passage
 
 WORDS = st.sampled_from(

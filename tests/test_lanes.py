@@ -9,7 +9,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_groundedness import Claim, EmbeddedVerifier, VerificationTask
-from langchain_groundedness._lanes import computed, size_of
+from langchain_groundedness._runtime.executors import computed, size_of
 from langchain_groundedness.exceptions import GroundednessError
 
 NOTE: contextvars.ContextVar[str] = contextvars.ContextVar("NOTE", default="none")

@@ -9,12 +9,12 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness._flow import Flow, ModelCall, adrive, drive
-from langchain_groundedness._statements import sentence_claims
+from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness.claims import LLMClaimExtractor
-from langchain_groundedness.scoring import reconcile
+from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verification.scoring import reconcile
 
 SENTENCE = "The reading of station {} was {} millimetres on the first day of the month."
 

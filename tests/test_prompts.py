@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from langchain_groundedness import prompts
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.prompts import (
+from langchain_groundedness.llm.prompts import (
     EXTRACTION_PROMPT,
     LABEL_PROMPT,
     SINGLE_PASS_PROMPT,

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel
 
-from langchain_groundedness._replies import numbered_line, parse_json
+from langchain_groundedness.llm.replies import numbered_line, parse_json
 
 
 class Lines(BaseModel):

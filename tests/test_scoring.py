@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness.scoring import (
+from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verification.scoring import (
     answer_verdict,
     merge_verdicts,
     reconcile,
     trust_score,
 )
-from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
 
 DOCUMENTS = (
     Document(page_content="Revenue was $2.1B in Q3."),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_groundedness import _boundaries
-from langchain_groundedness.sentences import Sentence, SentenceSplitter, split_sentences
+from langchain_groundedness.text.sentences import Sentence, SentenceSplitter, split_sentences
 
 PIECES = st.sampled_from(
     [

@@ -37,7 +37,7 @@ from langchain_groundedness import (
     load_arguments,
 )
 from langchain_groundedness.evidence import EvidencePacker
-from langchain_groundedness.prompts import fence
+from langchain_groundedness.llm.prompts import fence
 from langchain_groundedness.testing import (
     HonestJudge,
     KnownClaim,

@@ -18,11 +18,11 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from langchain_groundedness import _learnt, structured
-from langchain_groundedness._patience import Budget
-from langchain_groundedness._replies import reply_text, salvaged
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.exceptions import OutputParsingError
-from langchain_groundedness.structured import ModelRefusedError, StructuredModel
+from langchain_groundedness.llm.replies import reply_text, salvaged
+from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
+from langchain_groundedness.llm.timeouts import Budget
 from langchain_groundedness.testing import (
     ScriptedChatModel,
     ScriptedRequest,
@@ -30,7 +30,7 @@ from langchain_groundedness.testing import (
     ScriptedServer,
 )
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers import LLMVerifier
+from langchain_groundedness.verification import LLMVerifier
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from rich.console import Console
 
-from langchain_groundedness.terminal import printable, render
+from langchain_groundedness.display.terminal import printable, render
 from langchain_groundedness.types import (
     Citation,
     Claim,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_groundedness._threshold_choice import (
+from langchain_groundedness.calibration.threshold_choice import (
     Scored,
     Target,
     between,

@@ -44,7 +44,7 @@ from langchain_groundedness import (
     VerificationError,
     VerificationTask,
 )
-from langchain_groundedness._statements import StatementReader
+from langchain_groundedness.claims.statements import StatementReader
 from langchain_groundedness.testing import ScriptedClaimExtractor
 
 EVERY_CHARACTER = list(range(1, len(ANSWER)))

@@ -12,7 +12,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from typing_extensions import override
 
 from langchain_groundedness import GroundednessRunnable, _turns
-from langchain_groundedness._turns import _TURNS, turn
+from langchain_groundedness._runtime.executors import _TURNS, turn
 from langchain_groundedness.testing import ScriptedVerifier
 
 STEPS = 30

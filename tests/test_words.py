@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from langchain_groundedness.words import find_words, word_stem
+from langchain_groundedness.text.words import find_words, word_stem
 
 
 def test_words_of_any_length_are_found_whole() -> None:

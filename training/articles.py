@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness.text.sentences import split_sentences
 
 __all__ = [
     "LONGEST",

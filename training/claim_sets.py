@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_groundedness._statements import sentence_claims
+from langchain_groundedness.claims.statements import sentence_claims
 
 __all__ = ["CLAIM_SETS", "EXTRA_SETS", "Example", "digest", "read_set"]
 

@@ -13,7 +13,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-from langchain_groundedness.words import STOP_WORDS, find_words
+from langchain_groundedness.text.words import STOP_WORDS, find_words
 
 _KEPT = 15_000
 _NAME_SHARE = 0.9

@@ -18,10 +18,13 @@ from claim_sets import CLAIM_SETS, EXTRA_SETS, read_set
 from langchain_core.documents import Document
 from rule_claims import made_claims
 
-from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import chosen_units, joined
-from langchain_groundedness.verifiers._statement import read_statement
-from langchain_groundedness.verifiers._windows import match_statement
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.statement import read_statement
+from langchain_groundedness.verification.embedded.windows import (
+    chosen_units,
+    joined,
+    match_statement,
+)
 
 _FINE = {
     "refute": "contradicted",

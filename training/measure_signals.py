@@ -9,12 +9,14 @@ from claim_sets import Example
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from langchain_groundedness.verifiers._findings import decides, find_difference
-from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._judgement import own_words_found
-from langchain_groundedness.verifiers._signals import signals
-from langchain_groundedness.verifiers._statement import read_statement
-from langchain_groundedness.verifiers._windows import match_statement
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.judgement import (
+    decides,
+    find_difference,
+    own_words_found,
+)
+from langchain_groundedness.verification.embedded.statement import read_statement
+from langchain_groundedness.verification.embedded.windows import match_statement, signals
 
 __all__ = ["Measured", "measure", "measure_cached"]
 

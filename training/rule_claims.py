@@ -15,7 +15,7 @@ from articles import Article, read_articles
 from false_edits import FALSE_EDITS
 from true_edits import TRUE_EDITS
 
-from langchain_groundedness.sentences import split_sentences
+from langchain_groundedness.text.sentences import split_sentences
 
 __all__ = ["Made", "made_claims"]
 

@@ -5,12 +5,11 @@ from claim_sets import Example
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from langchain_groundedness.verifiers._encoder import Encoder, Pair
-from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import WORDS, read_for
-from langchain_groundedness.verifiers._statement import read_statement
-from langchain_groundedness.verifiers._support_model import support_odds
-from langchain_groundedness.verifiers._windows import match_statement
+from langchain_groundedness.verification.embedded.encoder import Encoder, Pair
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.statement import read_statement
+from langchain_groundedness.verification.embedded.support_model import support_odds
+from langchain_groundedness.verification.embedded.windows import WORDS, match_statement, read_for
 
 __all__ = ["pairs_of", "score"]
 

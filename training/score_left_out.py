@@ -17,8 +17,8 @@ from sklearn.metrics import roc_auc_score
 from train_combination import readings_of
 from train_encoder import STAGES
 
-from langchain_groundedness.verifiers._encoder import load_encoder
-from langchain_groundedness.verifiers._reading import WORDS
+from langchain_groundedness.verification.embedded.encoder import load_encoder
+from langchain_groundedness.verification.embedded.windows import WORDS
 
 _OUT = Path(__file__).parents[1] / "benchmarks" / "left_out"
 

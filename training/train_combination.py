@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from train_signals import Calibrated, Threshold, calibrated, choose_threshold, load_sets, pool
 
-from langchain_groundedness.verifiers._support_model import SupportModel, read_logits
+from langchain_groundedness.verification.embedded.support_model import SupportModel, read_logits
 
 __all__ = ["Combined", "combine", "load_readings", "readings_of"]
 

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from langchain_groundedness.verifiers._contradictions import DifferenceKind
+from langchain_groundedness.verification.embedded.contradictions import DifferenceKind
 
 __all__ = [
     "AGAINST",

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from typing_extensions import override
 
-from langchain_groundedness.audit._content import Redact
-from langchain_groundedness.audit._files import (
+from langchain_groundedness._runtime.files import (
     failure,
     locked,
     need_locks,
@@ -19,11 +18,11 @@ from langchain_groundedness.audit._files import (
     refuse_symlink,
     write_all,
 )
-from langchain_groundedness.audit._lines import Damage, as_lines, found_in, read_lines
-from langchain_groundedness.audit._log_options import require_positive
-from langchain_groundedness.audit._reviewing import require_age
-from langchain_groundedness.audit.log import AuditLog
+from langchain_groundedness.audit.content import Redact
+from langchain_groundedness.audit.disk_spool import Damage, as_lines, found_in, read_lines
+from langchain_groundedness.audit.log import AuditLog, require_positive
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content, new_id
+from langchain_groundedness.audit.review_log import require_age
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
 __all__ = ["JsonlAuditLog"]

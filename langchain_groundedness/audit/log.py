@@ -10,22 +10,18 @@ from typing import Any, Literal, Self
 
 from langchain_core.runnables.config import run_in_executor
 
-from langchain_groundedness.audit import _process
-from langchain_groundedness.audit._content import Keeping, Redact, bare
-from langchain_groundedness.audit._files import failure
-from langchain_groundedness.audit._log_options import (
-    require_one_of,
-    require_positive,
-    spill_folder_of,
-)
-from langchain_groundedness.audit._outbox import Outbox
-from langchain_groundedness.audit._writer import Writer
+from langchain_groundedness._runtime.files import failure, need_locks, refuse_symlink
+from langchain_groundedness.audit import process_exit
+from langchain_groundedness.audit.content import Keeping, Redact, bare
+from langchain_groundedness.audit.disk_spool import SpillFolder
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content
+from langchain_groundedness.audit.write_queue import Outbox, Writer
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, GroundednessError
 
-__all__ = ["AuditLog"]
+__all__ = ["AuditLog", "require_positive"]
 
 _ROOM_WITHIN = 5.0
+
 _AT_EXIT_WITHIN = 10.0
 
 logger = logging.getLogger("langchain_groundedness")
@@ -116,7 +112,7 @@ class AuditLog(ABC):
             self._spill = spill_folder_of(spill_folder)
         self._closed = False
         self._begin()
-        _process.watch(self)
+        process_exit.watch(self)
         if self._spill is not None and self._spill.any_file:
             self._start()
 
@@ -363,7 +359,7 @@ class AuditLog(ABC):
         with self._starting:
             if self._thread is not None and self._thread.is_alive():
                 return
-            _process.register_exit()
+            process_exit.register_exit()
             thread = threading.Thread(
                 target=self._writer.run, name="groundedness-audit", daemon=True
             )
@@ -396,3 +392,58 @@ def _in_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def require_one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
+    """Refuse a value that is not in a closed set.
+
+    Args:
+        name: The option.
+        value: Its value.
+        accepted: The set.
+
+    Raises:
+        ConfigurationError: It is not in it.
+    """
+    if value not in accepted:
+        shown = value if isinstance(value, str) else type(value).__name__
+        msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown!r}"
+        raise ConfigurationError(msg)
+
+
+def require_positive(**options: Any) -> None:
+    """Refuse values that are no whole numbers of at least 1.
+
+    Args:
+        **options: The options.
+
+    Raises:
+        ConfigurationError: One of them is something else.
+    """
+    for name, value in options.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            msg = f"{name} must be a whole number of at least 1, got {value!r}"
+            raise ConfigurationError(msg)
+
+
+def spill_folder_of(folder: str | Path | None) -> SpillFolder:
+    """Give the folder for records that wait.
+
+    Args:
+        folder: The option.
+
+    Returns:
+        The folder, which need not be there yet.
+
+    Raises:
+        ConfigurationError: There is none, or it cannot be used.
+    """
+    if not isinstance(folder, str | Path) or not str(folder):
+        msg = (
+            "spill_folder is needed: a folder for records that wait while the store is down; or "
+            'set on_store_down="raise" and on_full="wait"'
+        )
+        raise ConfigurationError(msg)
+    need_locks('records that wait on disk need locks (without: on_store_down="raise")')
+    refuse_symlink(Path(folder), "spill_folder")
+    return SpillFolder(Path(folder))

@@ -11,16 +11,8 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from langchain_groundedness.audit._content import Redact
-from langchain_groundedness.audit._files import failure, open_private
-from langchain_groundedness.audit._paging import AuditPage, filled_page, place_in
-from langchain_groundedness.audit._reviewing import (
-    checked_filters,
-    conflict,
-    require_age,
-    require_decision,
-    require_limit,
-)
+from langchain_groundedness._runtime.files import failure, open_private
+from langchain_groundedness.audit.content import Redact
 from langchain_groundedness.audit.log import AuditLog
 from langchain_groundedness.audit.record import (
     AuditEntry,
@@ -29,6 +21,16 @@ from langchain_groundedness.audit.record import (
     Review,
     ReviewAction,
     ReviewStatus,
+)
+from langchain_groundedness.audit.review_log import (
+    AuditPage,
+    checked_filters,
+    conflict,
+    filled_page,
+    place_in,
+    require_age,
+    require_decision,
+    require_limit,
 )
 from langchain_groundedness.exceptions import (
     AuditError,
@@ -115,8 +117,8 @@ class SQLAuditLog(AuditLog):
             msg = f"url must be a text, got {type(url).__name__}"
             raise ConfigurationError(msg)
         require("sqlalchemy", extra="sql")
-        self._sql: Any = require("langchain_groundedness.audit._sql_store", extra="sql")
-        place: Any = require("langchain_groundedness.audit._sql_place", extra="sql")
+        self._sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
+        place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
         self._place = place.place_of(url)
         self._store = self._sql.Store(self._place, connect_args=connect_args)
         super().__init__(

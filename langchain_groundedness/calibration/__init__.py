@@ -1,14 +1,15 @@
 """Thresholds chosen on labelled data, and the checker that works with them."""
 
-from langchain_groundedness.calibration._samples import CalibrationSample, ScoredClaim
-from langchain_groundedness.calibration._values import (
+from langchain_groundedness.calibration.thresholds import Calibration, calibrate
+from langchain_groundedness.calibration.values import (
+    CalibrationSample,
     CalibrationTarget,
     Reliability,
     ReliabilityBin,
+    ScoredClaim,
     ThresholdChoice,
     ThresholdFigures,
 )
-from langchain_groundedness.calibration.thresholds import Calibration, calibrate
 
 __all__ = [
     "Calibration",

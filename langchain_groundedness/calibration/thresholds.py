@@ -7,22 +7,23 @@ from typing import Any, Literal, Self
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from langchain_groundedness._options import CheckedOptions
-from langchain_groundedness._recording import encoder_checksum
-from langchain_groundedness._threshold_choice import Target
-from langchain_groundedness.calibration._choosing import Calibrating, reliability
-from langchain_groundedness.calibration._knobs import ThresholdName, main_verifier
-from langchain_groundedness.calibration._samples import CalibrationSample
-from langchain_groundedness.calibration._values import (
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.calibration.choice import Calibrating, reliability
+from langchain_groundedness.calibration.threshold_choice import Target
+from langchain_groundedness.calibration.values import (
+    CalibrationSample,
     CalibrationTarget,
     Reliability,
     ThresholdChoice,
+    ThresholdName,
+    main_verifier,
 )
+from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
+from langchain_groundedness.decision.policy_files import parsed, text_of
 from langchain_groundedness.exceptions import ConfigurationError, Fault
-from langchain_groundedness.policy import Conditions, DecisionPolicy, DecisionRule, Range
-from langchain_groundedness.policy._files import parsed, text_of
+from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.verifiers import EmbeddedVerifier
+from langchain_groundedness.verification import EmbeddedVerifier
 
 __all__ = ["Calibration", "calibrate"]
 

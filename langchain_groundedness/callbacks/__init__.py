@@ -6,7 +6,7 @@ of code with `collect_groundedness()`. It gathers question, documents and answer
 checks, and hands out verdicts one by one.
 """
 
-from langchain_groundedness.callbacks._channel import GroundednessEvent
+from langchain_groundedness.callbacks.channel import GroundednessEvent
 from langchain_groundedness.callbacks.handlers import (
     AsyncGroundednessCallbackHandler,
     GroundednessCallbackHandler,

@@ -5,23 +5,23 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from langchain_groundedness._package import PACKAGE_VERSION
-from langchain_groundedness.cli._calibrate import HELP as CALIBRATE_HELP
-from langchain_groundedness.cli._calibrate import calibrate_command
-from langchain_groundedness.cli._check import HELP as CHECK_HELP
-from langchain_groundedness.cli._check import check
-from langchain_groundedness.cli._evaluate import HELP as EVALUATE_HELP
-from langchain_groundedness.cli._evaluate import evaluate_command
-from langchain_groundedness.cli._export_reviews import HELP as EXPORT_HELP
-from langchain_groundedness.cli._export_reviews import export_reviews
-from langchain_groundedness.cli._report import HELP as REPORT_HELP
-from langchain_groundedness.cli._report import report
-from langchain_groundedness.cli._review import HELP as REVIEW_HELP
-from langchain_groundedness.cli._review import review
-from langchain_groundedness.cli._stats import HELP as STATS_HELP
-from langchain_groundedness.cli._stats import stats
-from langchain_groundedness.cli._validate import HELP as VALIDATE_HELP
-from langchain_groundedness.cli._validate import validate_command
+from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness.cli.calibrate import HELP as CALIBRATE_HELP
+from langchain_groundedness.cli.calibrate import calibrate_command
+from langchain_groundedness.cli.check import HELP as CHECK_HELP
+from langchain_groundedness.cli.check import check
+from langchain_groundedness.cli.evaluate import HELP as EVALUATE_HELP
+from langchain_groundedness.cli.evaluate import evaluate_command
+from langchain_groundedness.cli.export_reviews import HELP as EXPORT_HELP
+from langchain_groundedness.cli.export_reviews import export_reviews
+from langchain_groundedness.cli.report import HELP as REPORT_HELP
+from langchain_groundedness.cli.report import report
+from langchain_groundedness.cli.review import HELP as REVIEW_HELP
+from langchain_groundedness.cli.review import review
+from langchain_groundedness.cli.stats import HELP as STATS_HELP
+from langchain_groundedness.cli.stats import stats
+from langchain_groundedness.cli.validate import HELP as VALIDATE_HELP
+from langchain_groundedness.cli.validate import validate_command
 
 __all__ = ["run", "spread"]
 

@@ -14,7 +14,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableParallel, RunnablePassthrough
 from typing_extensions import override
 
-from langchain_groundedness.words import content_words
+from langchain_groundedness.text.words import content_words
 
 __all__ = ["ANSWER", "QUESTION", "WordOverlapRetriever", "build_chain", "load_documents"]
 

@@ -18,7 +18,7 @@ def main() -> None:
     """Ask, check, and show the result in colour."""
     try:
         console = require("rich.console", extra="cli").Console()
-        render = require("langchain_groundedness.terminal", extra="cli").render
+        render = require("langchain_groundedness.display.terminal", extra="cli").render
     except MissingDependencyError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)

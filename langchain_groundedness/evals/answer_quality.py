@@ -8,14 +8,14 @@ from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow, ModelCall
-from langchain_groundedness._options import AnyRunnable
-from langchain_groundedness.evals._judged import row_parts
+from langchain_groundedness._runtime.flow import Flow, ModelCall
+from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import ANSWER_QUALITY_PROMPT, QualityScores
+from langchain_groundedness.evals.rubric import row_parts
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.prompts import check_prompt
-from langchain_groundedness.structured import StructuredModel
+from langchain_groundedness.llm.prompts import check_prompt
+from langchain_groundedness.llm.structured import StructuredModel
 
 __all__ = ["QUALITY_DIMENSIONS", "AnswerQualityEvaluator"]
 

@@ -10,14 +10,14 @@ from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow, ModelCall
-from langchain_groundedness._options import AnyRunnable
-from langchain_groundedness._vectors import VectorsError, embedding_of_documents, unit_rows
+from langchain_groundedness._runtime.flow import Flow, ModelCall
+from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import ANSWER_RELEVANCY_PROMPT, AnsweredQuestions
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.prompts import check_prompt, fence
-from langchain_groundedness.structured import StructuredModel
+from langchain_groundedness.llm.embeddings import VectorsError, embedding_of_documents, unit_rows
+from langchain_groundedness.llm.prompts import check_prompt, fence
+from langchain_groundedness.llm.structured import StructuredModel
 
 __all__ = ["AnswerRelevancyEvaluator"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from langchain_groundedness.audit._files import private_folder
+from langchain_groundedness._runtime.files import private_folder
 from langchain_groundedness.evals.run_files import as_json
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import ConfigurationError

@@ -1,5 +1,6 @@
 """Context relevance: whether what was retrieved helps to answer the question."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,31 +15,41 @@ from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow, ModelCall
-from langchain_groundedness._options import AnyRunnable
-from langchain_groundedness._recording import encoder_checksum
-from langchain_groundedness.evals._closeness import closeness
-from langchain_groundedness.evals._examples import RelevanceExample, numbered
+from langchain_groundedness._runtime.flow import Flow, ModelCall
+from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
-from langchain_groundedness.evals.prompts import CONTEXT_RELEVANCE_PROMPT, RelevantSentences
+from langchain_groundedness.evals.prompts import (
+    CONTEXT_RELEVANCE_PROMPT,
+    RelevanceExample,
+    RelevantSentences,
+    numbered,
+)
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.evidence import EvidencePacker
+from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.exceptions import GroundednessError
-from langchain_groundedness.inputs import has_text
-from langchain_groundedness.prompts import check_prompt, fence, fold_space
-from langchain_groundedness.structured import StructuredModel
-from langchain_groundedness.verifiers import EmbeddedVerifier
-from langchain_groundedness.verifiers._batched import NumberedEvidence
+from langchain_groundedness.inputs.formats import has_text
+from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
+from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space
+from langchain_groundedness.llm.structured import StructuredModel
+from langchain_groundedness.pipeline.recording import encoder_checksum
+from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verification import EmbeddedVerifier
+from langchain_groundedness.verification.batched import NumberedEvidence
 
 __all__ = ["DEFAULT_EXAMPLES", "ContextRelevanceEvaluator"]
 
 _MOST_TOKENS = 100_000
+
 _RANGE = re.compile(r"(\d{1,6})(?:\s*[-\u2013]\s*(\d{1,6}))?")
+
 _LONGEST_RANGE = 20
+
 _NONE = re.compile(r"\W*none\b[^\d]*", re.IGNORECASE)
+
 _ONLY_NUMBERS = re.compile(
     r"\W*(?:sentences?\W+)?\d{1,6}(?:\W+(?:and\W+)?\d{1,6})*\W*", re.IGNORECASE
 )
+
 _QUOTED = re.compile(r"[-*\s]*\[?(?:(\d{1,6})[\])]?[.:]? )?[\"'\u201c]?(.+?)[\"'\u201d]?")
 
 DEFAULT_EXAMPLES: tuple[dict[str, Any], ...] = (
@@ -322,3 +333,51 @@ def _counted(found: re.Match[str]) -> Iterable[int]:
 def _is_quote(text: str, sentence: str) -> bool:
     """Tell whether a text is a sentence, or the better part of it."""
     return text in sentence and 2 * len(text) > len(sentence)
+
+
+class _NotMeasuredError(GroundednessError):
+    """It cannot be told how close a text is."""
+
+
+def closeness(
+    question: str, texts: Sequence[str], measure: Embeddings | BaseCrossEncoder | None
+) -> Flow[list[float]]:
+    """Measure how close texts are to a question.
+
+    Args:
+        question: The question.
+        texts: At least one text.
+        measure: Gives the cosine of embeddings, or scores; `None` for the embedded verifier's
+            probability that the text supports the question, read as if it were a statement.
+
+    Returns:
+        One number per text; higher is closer.
+
+    Raises:
+        GroundednessError: A text cannot be measured: that is not the same as to be far away.
+    """
+    if isinstance(measure, Embeddings):
+        vectors = yield embedding_of_documents(measure, [question, *texts])
+        rows = unit_rows(vectors, texts=len(texts) + 1)
+        scores: list[float] = (rows[1:] @ rows[0]).tolist()
+    elif measure is not None:
+        score = RunnableLambda(measure.score, name="score_sentences")
+        scores = yield ModelCall(score, [(question, text) for text in texts])
+    else:
+        return (yield from _embedded(question, texts))
+    if len(scores) != len(texts) or any(map(math.isnan, scores)):
+        msg = "a sentence or the question has no usable embedding or score"
+        raise _NotMeasuredError(msg)
+    return [float(score) for score in scores]
+
+
+def _embedded(question: str, texts: Sequence[str]) -> Flow[list[float]]:
+    asked = Claim(id="question", text=question)
+    tasks = [VerificationTask(claims=(asked,), documents=(Document(text),)) for text in texts]
+    replies: list[list[ClaimVerdict]] = yield ModelCall(EmbeddedVerifier().map(), tasks)
+    scores = []
+    for [verdict] in replies:
+        if verdict.support_probability is None:
+            raise _NotMeasuredError(verdict.reason or "the question has no word to look for")
+        scores.append(verdict.support_probability)
+    return scores

@@ -7,17 +7,17 @@ from langchain_core.embeddings import Embeddings
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow
-from langchain_groundedness.evals._citation_marks import blanked, citation_marks, reference_list
-from langchain_groundedness.evals._claim_evaluator import (
+from langchain_groundedness._runtime.flow import Flow
+from langchain_groundedness.evals.citation_marks import blanked, citation_marks, reference_list
+from langchain_groundedness.evals.claim_evaluator import (
     ClaimEvaluator,
     listed,
     share,
     unchecked_reason,
 )
-from langchain_groundedness.evals._similarity import cosine_of
+from langchain_groundedness.evals.text_metrics import cosine_of
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
 
 __all__ = ["AnswerCorrectnessEvaluator", "FactualCorrectnessEvaluator", "f_beta"]

@@ -10,19 +10,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from langchain_groundedness.evals._cells import read_cells
-from langchain_groundedness.evals._column_names import find_columns
-from langchain_groundedness.evals._layouts import flattened, joined_claims
-from langchain_groundedness.evals._records import Record, Records, listed
-from langchain_groundedness.evals._remote_parquet import parquet_records
-from langchain_groundedness.evals._tables import (
+from langchain_groundedness.evals.columns import find_columns, read_cells
+from langchain_groundedness.evals.readers import (
+    Record,
+    Records,
+    csv_columns,
+    listed,
     of_frame,
     of_hugging_face,
     of_objects,
     of_parquet,
-)
-from langchain_groundedness.evals._text_records import (
-    csv_columns,
+    parquet_records,
     read_csv,
     read_json,
     read_json_lines,
@@ -37,6 +35,7 @@ Layout: TypeAlias = Literal["rows", "claims"]
 the others are claims that refer to them by `documents_id`."""
 
 _ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+
 _AS_LIST = ("to_pylist", "to_dicts")
 """What tables of pyarrow and polars give their rows with."""
 
@@ -373,3 +372,72 @@ def _ending(path: Path) -> str:
 
 def _name_of(source: Any) -> str:
     return str(source) if isinstance(source, str | Path) else ", ".join(map(str, source))
+
+
+_NESTS = ("inputs", "outputs", "reference", "reference_outputs")
+
+
+def flattened(records: Iterable[Record]) -> Iterator[Record]:
+    """Take apart what LangSmith exports nested: `{"inputs": {"question": ...}, ...}`.
+
+    Args:
+        records: Records as they were read; nested parts may be written as JSON.
+
+    Yields:
+        Records with columns such as `inputs.question`; others as they are.
+    """
+    for record in records:
+        if record.cells is None or not any(name in record.cells for name in _NESTS):
+            yield record
+        else:
+            yield record._replace(cells=dict(_flat(record.cells)))
+
+
+def _flat(cells: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in cells.items():
+        nested = _nested(value) if name in _NESTS else None
+        if nested is None:
+            yield name, value
+        else:
+            yield from ((f"{name}.{key}", each) for key, each in nested.items())
+
+
+def _nested(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, Mapping) else None
+
+
+def joined_claims(records: Iterable[Record]) -> Iterator[Record]:
+    """Give claims the documents that they refer to by `documents_id`.
+
+    A record with `documents` and no claim defines a set of documents; every other one is a
+    claim (or an answer), which becomes the answer of a row.
+
+    Args:
+        records: The records; documents before the claims that refer to them.
+
+    Yields:
+        One record per claim.
+    """
+    known: dict[str, Any] = {}
+    for record in records:
+        cells = record.cells
+        if cells is None:
+            yield record
+        elif "documents" in cells and "claim" not in cells and "answer" not in cells:
+            known[str(cells.get("documents_id"))] = cells["documents"]
+        elif "documents" in cells:
+            yield record._replace(cells=_as_answer(cells))
+        elif (key := str(cells.get("documents_id"))) in known:
+            yield record._replace(cells={**_as_answer(cells), "documents": known[key]})
+        else:
+            why = "no earlier line holds the documents that its documents_id names"
+            yield record._replace(cells=None, fault=why)
+
+
+def _as_answer(cells: Mapping[str, Any]) -> dict[str, Any]:
+    return {"answer" if name == "claim" else name: value for name, value in cells.items()}

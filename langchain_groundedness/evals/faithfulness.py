@@ -5,16 +5,15 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow
-from langchain_groundedness.evals._claim_evaluator import ClaimEvaluator, unchecked_reason
-from langchain_groundedness.evals._examples import FaithfulnessExample
-from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT
+from langchain_groundedness._runtime.flow import Flow
+from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, unchecked_reason
+from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, FaithfulnessExample
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.single_pass import SinglePassJudge
 from langchain_groundedness.types import GroundednessResult, VerdictLabel
-from langchain_groundedness.verifiers import LLMVerifier
+from langchain_groundedness.verification import LLMVerifier
+from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 __all__ = ["FaithfulnessEvaluator"]
 

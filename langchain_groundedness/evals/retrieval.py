@@ -5,8 +5,8 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow
-from langchain_groundedness.evals._claim_evaluator import (
+from langchain_groundedness._runtime.flow import Flow
+from langchain_groundedness.evals.claim_evaluator import (
     ClaimEvaluator,
     Evidence,
     listed,
@@ -14,9 +14,9 @@ from langchain_groundedness.evals._claim_evaluator import (
     unchecked_reason,
 )
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.inputs import CheckInput
-from langchain_groundedness.scoring import merge_verdicts
+from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.types import Claim, ClaimVerdict
+from langchain_groundedness.verification.scoring import merge_verdicts
 
 __all__ = ["ContextPrecisionEvaluator", "ContextRecallEvaluator", "average_precision"]
 

@@ -1,23 +1,25 @@
 """Rubrics: an answer graded by levels that you describe."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self
 
+from langchain_core.documents import Document
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow, ModelCall
-from langchain_groundedness._options import AnyRunnable
-from langchain_groundedness.evals._judged import row_parts
+from langchain_groundedness._runtime.flow import Flow, ModelCall
+from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import RUBRIC_PROMPT, RubricScore
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.prompts import check_prompt, fold_space
-from langchain_groundedness.structured import StructuredModel
+from langchain_groundedness.evidence.packing import approximate_tokens
+from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space, question_part
+from langchain_groundedness.llm.structured import StructuredModel
 
-__all__ = ["RubricEvaluator"]
+__all__ = ["RubricEvaluator", "row_parts"]
 
 Shown = Literal["question", "documents", "reference"]
 
@@ -101,3 +103,54 @@ class RubricEvaluator(Evaluator):
 
 def _no_level(rubric: Mapping[int, str], reply: RubricScore) -> str | None:
     return None if reply.score in rubric else "its score is no level of the rubric"
+
+
+class _TooLongError(GroundednessError):
+    """The documents do not fit into one call."""
+
+
+def row_parts(row: EvaluationRow, *, max_tokens: int) -> dict[str, str]:
+    """Give the variables of a prompt that shows a whole row.
+
+    Args:
+        row: The row.
+        max_tokens: Most tokens its documents may have: nothing is cut.
+
+    Returns:
+        `evidence`, `reference`, `question` and `answer`; empty what the row has not.
+
+    Raises:
+        GroundednessError: The documents are longer.
+    """
+    reference = f"{fence('reference', row.reference)}\n" if row.reference else ""
+    return {
+        "evidence": evidence_part(row.documents or (), max_tokens=max_tokens),
+        "reference": reference,
+        "question": question_part(row.question),
+        "answer": fence("answer", row.answer or ""),
+    }
+
+
+def evidence_part(documents: Sequence[Document], *, max_tokens: int) -> str:
+    """Give documents as prompts show them.
+
+    Args:
+        documents: The documents.
+        max_tokens: Most tokens they may have.
+
+    Returns:
+        Their texts, fenced, and a line end; nothing if they are blank.
+
+    Raises:
+        GroundednessError: They are longer.
+    """
+    texts = [document.page_content for document in documents if document.page_content.strip()]
+    tokens = sum(map(approximate_tokens, texts))
+    if tokens > max_tokens:
+        msg = (
+            f"the documents have about {tokens} tokens and max_tokens is {max_tokens}: they are "
+            "judged in one call, and nothing is cut off"
+        )
+        raise _TooLongError(msg)
+    joined = "\n\n".join(texts)
+    return f"{fence('evidence', joined)}\n" if texts else ""

@@ -8,15 +8,14 @@ from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 
-from langchain_groundedness.evals._evaluation import Evaluation
-from langchain_groundedness.evals._run_progress import RunProgress
-from langchain_groundedness.evals._schedule import adrive_jobs, drive_jobs
 from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.datasets import DataSet, open_dataset
+from langchain_groundedness.evals.evaluation import Evaluation
 from langchain_groundedness.evals.evaluator import Evaluator
-from langchain_groundedness.evals.journal import Journal
+from langchain_groundedness.evals.progress import Price, RunProgress
 from langchain_groundedness.evals.ray_engine import make_engine
-from langchain_groundedness.evals.tally import Price
+from langchain_groundedness.evals.run_files import Journal
+from langchain_groundedness.evals.schedule import adrive_jobs, drive_jobs
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
 

@@ -4,22 +4,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness._flow import Flow, ModelCall
-from langchain_groundedness.evals._similarity import cosine_of
+from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import GroundednessError, require
+from langchain_groundedness.llm.embeddings import VectorsError, embedding_of_documents, unit_rows
 
 __all__ = [
     "BleuEvaluator",
     "ChrfEvaluator",
     "RougeEvaluator",
     "SemanticSimilarityEvaluator",
+    "cosine_of",
 ]
 
 
@@ -190,3 +192,28 @@ class _Words:
     def tokenize(self, text: str) -> list[str]:
         """Find the words of a text."""
         return list(self._split(text))
+
+
+def cosine_of(embeddings: Embeddings, one: str, other: str) -> Flow[float]:
+    """Give the cosine of the angle between the embeddings of two whole texts.
+
+    Args:
+        embeddings: The embeddings.
+        one: A text.
+        other: Another.
+
+    Returns:
+        From -1 to 1; 0 if a text is blank, since it has nothing in common with any other.
+
+    Raises:
+        VectorsError: There is no usable vector for one of them.
+    """
+    if not one.strip() or not other.strip():
+        return 0.0
+    reply = yield embedding_of_documents(embeddings, [one, other])
+    first, second = unit_rows(reply, texts=2)
+    cosine = float(first @ second)
+    if np.isnan(cosine):
+        msg = "the embedding of the answer or of the reference is zero or not a number"
+        raise VectorsError(msg)
+    return min(1.0, max(-1.0, cosine))

@@ -11,7 +11,7 @@ from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import GroundednessResult, Usage
 
 if TYPE_CHECKING:
-    from langchain_groundedness.evals.tally import Tally
+    from langchain_groundedness.evals.progress import Tally
 
 __all__ = [
     "BadRow",
@@ -168,7 +168,7 @@ class EvaluationRun(_Value):
         return pandas.DataFrame([_flat(row) for row in self.rows])
 
     def _tally(self) -> "Tally":
-        from langchain_groundedness.evals.tally import Tally  # noqa: PLC0415  (it reads these values)
+        from langchain_groundedness.evals.progress import Tally  # noqa: PLC0415  (it reads these values)
 
         keys = (score.key for row in self.rows for score in row.scores)
         tally = Tally(dict.fromkeys((*self.header.evaluators, *keys)))
@@ -187,7 +187,7 @@ class EvaluationRun(_Value):
 
     def _repr_html_(self) -> str:
         """Show the metrics, in a notebook."""
-        from langchain_groundedness.report._notebook import run_html  # noqa: PLC0415  (for notebooks)
+        from langchain_groundedness.report.html import run_html  # noqa: PLC0415  (for notebooks)
 
         return run_html(self)
 

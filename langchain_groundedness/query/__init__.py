@@ -13,19 +13,26 @@ queries, `RunnableQueryClassifier` takes any runnable of yours. One that fails g
     )
 """
 
-from langchain_groundedness.query._embedding import EmbeddingQueryClassifier
-from langchain_groundedness.query._gate import GateCalibration, RetrievalGate, RetrievalStrength
-from langchain_groundedness.query._ngrams import HashedNgramEmbeddings
-from langchain_groundedness.query._report import ClassFigures, QueryReport
-from langchain_groundedness.query._values import (
+from langchain_groundedness.query.classifiers import LLMQueryClassifier, RunnableQueryClassifier
+from langchain_groundedness.query.embedding import (
+    EmbeddingQueryClassifier,
+    HashedNgramEmbeddings,
+    QueryWeights,
+)
+from langchain_groundedness.query.retrieval_gate import (
+    GateCalibration,
+    RetrievalGate,
+    RetrievalStrength,
+)
+from langchain_groundedness.query.values import (
     QUERY_CLASSES,
+    ClassFigures,
     QueryClass,
     QueryClassifier,
     QueryLabel,
+    QueryReport,
     QuerySample,
 )
-from langchain_groundedness.query._weights import QueryWeights
-from langchain_groundedness.query.classifiers import LLMQueryClassifier, RunnableQueryClassifier
 
 __all__ = [
     "QUERY_CLASSES",

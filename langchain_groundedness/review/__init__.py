@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_groundedness.audit import AuditRecord, SQLAuditLog
 from langchain_groundedness.exceptions import require
-from langchain_groundedness.review._guard import Guard
+from langchain_groundedness.review.requests import Guard
 
 __all__ = ["create_review_app"]
 
@@ -55,6 +55,6 @@ def create_review_app(
     """
     for needed in ("starlette", "jinja2"):
         require(needed, extra="review")
-    app: Any = require("langchain_groundedness.review._app", extra="review")
+    app: Any = require("langchain_groundedness.review.app", extra="review")
     made = app.make_app(store, token=token, on_decided=on_decided)
     return Guard(made, hosts=allowed_hosts, any_address=any_address)

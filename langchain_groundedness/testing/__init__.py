@@ -10,7 +10,6 @@ inherit from: they tell what a runnable, a handler or a middleware of yours gets
 from langchain_groundedness.testing.contract import Probe, ProbeError, RunnableContract
 from langchain_groundedness.testing.faults import FAULTS, Fault, FaultyServer
 from langchain_groundedness.testing.handler_contract import CallbackHandlerContract
-from langchain_groundedness.testing.judge import HonestJudge, KnownClaim
 from langchain_groundedness.testing.middleware_contract import AgentMiddlewareContract
 from langchain_groundedness.testing.scripted import (
     ScriptedChatModel,
@@ -18,6 +17,8 @@ from langchain_groundedness.testing.scripted import (
     ScriptedVerifier,
 )
 from langchain_groundedness.testing.server import (
+    HonestJudge,
+    KnownClaim,
     ScriptedRequest,
     ScriptedResponse,
     ScriptedServer,

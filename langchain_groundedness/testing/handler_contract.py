@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from langchain_groundedness.testing._ways import WAYS, agree, raised, short, skip, within
+from langchain_groundedness.testing.call_modes import WAYS, agree, raised, short, skip, within
 
 __all__ = ["CallbackHandlerContract"]
 

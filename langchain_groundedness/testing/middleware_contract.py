@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_groundedness.exceptions import require
-from langchain_groundedness.testing._seen_runs import SeenRuns
-from langchain_groundedness.testing._ways import agree, short, within
+from langchain_groundedness.testing.call_modes import agree, short, within
+from langchain_groundedness.testing.contract import SeenRuns
 
 __all__ = ["AgentMiddlewareContract"]
 

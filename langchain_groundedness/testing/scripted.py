@@ -16,9 +16,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import PrivateAttr, field_validator
 from typing_extensions import override
 
-from langchain_groundedness.evidence import locate_quote
+from langchain_groundedness.evidence.packing import locate_quote
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.scoring import reconcile
 from langchain_groundedness.testing.server import ScriptedRequest, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import (
     Citation,
@@ -28,6 +27,7 @@ from langchain_groundedness.types import (
     VerdictLabel,
     VerificationTask,
 )
+from langchain_groundedness.verification.scoring import reconcile
 
 __all__ = [
     "ScriptedChatModel",

@@ -18,8 +18,8 @@ from langchain_groundedness import (
     GroundednessError,
     load_run,
 )
-from langchain_groundedness.calibration._labelled import read_labelled
-from langchain_groundedness.cli._sources import read_answer, read_documents
+from langchain_groundedness.calibration.labelled_data import read_labelled
+from langchain_groundedness.cli.check import read_answer, read_documents
 from langchain_groundedness.evals import _text_records as text_records
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.query import EmbeddingQueryClassifier, HashedNgramEmbeddings

@@ -20,7 +20,7 @@ from langchain_groundedness import (
     to_junit,
     to_markdown,
 )
-from langchain_groundedness.terminal import render
+from langchain_groundedness.display.terminal import render
 from langchain_groundedness.testing import ScriptedVerifier
 from langchain_groundedness.types import Claim, ClaimVerdict
 

@@ -14,7 +14,7 @@ from attacks.seen import look_alikes, outside, within
 from langchain_groundedness import GroundednessResult, GroundednessRunnable
 from langchain_groundedness.evidence import shares_content_word
 from langchain_groundedness.testing import ScriptedChatModel
-from langchain_groundedness.verifiers import LLMVerifier
+from langchain_groundedness.verification import LLMVerifier
 
 Strategy = Literal["batched", "per_claim", "single_pass"]
 

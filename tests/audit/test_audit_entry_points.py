@@ -31,7 +31,7 @@ from langchain_groundedness import (
     load_arguments,
 )
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
-from langchain_groundedness.verifiers import CascadeVerifier, EmbeddedVerifier, LLMVerifier
+from langchain_groundedness.verification import CascadeVerifier, EmbeddedVerifier, LLMVerifier
 
 TRUE, FALSE = "Revenue was $2.1B in Q3.", "Costs rose by 9%."
 VERDICTS: Any = {TRUE: "supported", FALSE: "contradicted"}
@@ -405,7 +405,7 @@ async def test_recording_does_not_block_the_event_loop(log: JsonlAuditLog) -> No
 
 
 def test_versions_say_which_verifier_encoder_and_model_have_judged(log: JsonlAuditLog) -> None:
-    from langchain_groundedness._recording import Recorder  # noqa: PLC0415  (the seam itself)
+    from langchain_groundedness.pipeline.recording import Recorder  # noqa: PLC0415  (the seam itself)
     from langchain_groundedness.testing import ScriptedChatModel  # noqa: PLC0415  (used here alone)
 
     class Named(ScriptedChatModel):

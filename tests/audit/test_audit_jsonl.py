@@ -20,7 +20,7 @@ from langchain_groundedness import (
     JsonlAuditLog,
     Review,
 )
-from langchain_groundedness.audit._content import Keeping
+from langchain_groundedness.audit.content import Keeping
 from langchain_groundedness.audit.record import AuditEntry
 
 

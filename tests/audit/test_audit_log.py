@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from audit.stores import MemoryLog, names, record
 from langchain_groundedness import AuditError, ConfigurationError, GroundednessError
-from langchain_groundedness.audit._spill import SpillFolder
+from langchain_groundedness.audit.disk_spool import SpillFolder
 
 
 def hand_over(log: MemoryLog, wanted: list[str]) -> None:

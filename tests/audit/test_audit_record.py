@@ -24,7 +24,7 @@ from langchain_groundedness import (
     GroundednessResult,
     Review,
 )
-from langchain_groundedness.audit._content import MOST_UNCITED, Keeping
+from langchain_groundedness.audit.content import MOST_UNCITED, Keeping
 from langchain_groundedness.audit.record import new_id
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -30,8 +30,8 @@ from langchain_groundedness import (
     Versions,
 )
 from langchain_groundedness.audit import _sql_schema
-from langchain_groundedness.audit._content import Keeping
-from langchain_groundedness.audit._sql_place import place_of
+from langchain_groundedness.audit.content import Keeping
+from langchain_groundedness.audit.sql_store import place_of
 
 SECRET = "hunter2"  # noqa: S105  (made up)
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

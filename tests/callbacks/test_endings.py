@@ -33,9 +33,8 @@ from langchain_groundedness import (
     GroundednessResult,
     GroundednessRunnable,
 )
-from langchain_groundedness.callbacks._draft import Draft
-from langchain_groundedness.callbacks._gathered import Gathered
-from langchain_groundedness.callbacks._run_trees import _REMEMBERED, Root, Run
+from langchain_groundedness.callbacks.partial_answer import Draft
+from langchain_groundedness.callbacks.run_trees import _REMEMBERED, Gathered, Root, Run
 from langchain_groundedness.testing import ScriptedVerifier
 
 HANDLERS = pytest.mark.parametrize(

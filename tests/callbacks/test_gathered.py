@@ -33,7 +33,7 @@ from langchain_groundedness import (
     GroundednessRunnable,
     InputFormatError,
 )
-from langchain_groundedness.callbacks._gathered import Gathered, answer_of
+from langchain_groundedness.callbacks.run_trees import Gathered, answer_of
 
 ONE, TWO, THREE = Document("One."), Document("Two."), Document("Three.")
 

@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness.testing import CallbackHandlerContract
-from langchain_groundedness.testing._ways import agree
+from langchain_groundedness.testing.call_modes import agree
 
 
 class _Counting(BaseCallbackHandler):

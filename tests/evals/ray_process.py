@@ -29,8 +29,7 @@ from langchain_groundedness.evals import (
     load_run,
     open_dataset,
 )
-from langchain_groundedness.evals._ray_cluster import cluster
-from langchain_groundedness.evals.ray_engine import RayEngine
+from langchain_groundedness.evals.ray_engine import RayEngine, cluster
 from langchain_groundedness.evals.runner import prepare
 from langchain_groundedness.exceptions import require
 

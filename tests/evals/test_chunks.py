@@ -12,12 +12,19 @@ from pydantic import SecretStr
 from ray_evaluators import KeyEvaluator
 
 from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator, evaluate
-from langchain_groundedness.evals._chunks import ChunkWorker, read_answer, write_row, written_chunk
-from langchain_groundedness.evals._evaluation import Job
-from langchain_groundedness.evals._parcels import Parcel, pack
-from langchain_groundedness.evals._ray_stream import Feed
 from langchain_groundedness.evals.datasets import open_dataset
-from langchain_groundedness.evals.ray_engine import RayEngine, _Passage
+from langchain_groundedness.evals.evaluation import Job
+from langchain_groundedness.evals.ray_engine import (
+    ChunkWorker,
+    Feed,
+    Parcel,
+    RayEngine,
+    _Passage,
+    pack,
+    read_answer,
+    write_row,
+    written_chunk,
+)
 from langchain_groundedness.exceptions import ConfigurationError, EvaluationError
 
 KEY = "sk-not-to-be-seen"

@@ -12,12 +12,12 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from langchain_groundedness import CitationEvaluator, ClaimVerdict, VerificationTask
-from langchain_groundedness.evals._citation_marks import (
+from langchain_groundedness.evals.citation_marks import (
+    DocumentIndex,
     blanked,
     citation_marks,
     reference_list,
 )
-from langchain_groundedness.evals._cited_documents import DocumentIndex
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 
 

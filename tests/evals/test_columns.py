@@ -8,8 +8,13 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_groundedness import BadRow, BleuEvaluator, EvaluationRow, InputFormatError
-from langchain_groundedness.evals._column_names import find_columns
-from langchain_groundedness.evals.columns import COLUMNS, Example, read_columns, read_row
+from langchain_groundedness.evals.columns import (
+    COLUMNS,
+    Example,
+    find_columns,
+    read_columns,
+    read_row,
+)
 from langchain_groundedness.evals.datasets import LocatedRow, open_dataset
 
 

@@ -17,8 +17,8 @@ from langchain_core.messages import AIMessage
 
 from langchain_groundedness import ConfigurationError, InputFormatError
 from langchain_groundedness.evals import BadRow, EvaluationRow, open_dataset
-from langchain_groundedness.evals._records import LONGEST_LINE
 from langchain_groundedness.evals.datasets import LocatedRow
+from langchain_groundedness.evals.readers import LONGEST_LINE
 
 ROW = {"question": "Capital?", "answer": "Rome.", "contexts": ["Rome is it."]}
 

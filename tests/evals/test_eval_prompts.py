@@ -10,7 +10,7 @@ from langchain_groundedness.evals.prompts import (
     FEW_SHOT_VERIFICATION_PROMPT,
     RUBRIC_PROMPT,
 )
-from langchain_groundedness.prompts import VERIFICATION_PROMPT, fence, question_part
+from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT, fence, question_part
 
 
 @pytest.fixture(autouse=True)

@@ -29,9 +29,9 @@ from langchain_groundedness import (
     evals,
     load_arguments,
 )
-from langchain_groundedness._flow import Flow, ModelCall
+from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness.evals import _progress
-from langchain_groundedness.evals._fingerprint import describe
+from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.testing import ScriptedChatModel
 
 

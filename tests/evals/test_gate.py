@@ -8,9 +8,9 @@ import pytest
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from langchain_groundedness import Claim, ClaimVerdict, ExtractionTask, VerificationTask
-from langchain_groundedness._flow import Flow, ModelCall, drive
+from langchain_groundedness._runtime.flow import Flow, ModelCall, drive
 from langchain_groundedness.evals import FaithfulnessEvaluator
-from langchain_groundedness.evals._gate import Gate
+from langchain_groundedness.evals.evaluator import Gate
 
 ROWS, AT_ONCE = 6, 2
 

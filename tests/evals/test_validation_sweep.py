@@ -20,10 +20,8 @@ from langchain_groundedness.evals import (
     ValidatedRow,
     validate,
 )
-from langchain_groundedness.evals.validation._calibrated import Bands
-from langchain_groundedness.evals.validation._criteria import Criteria
-from langchain_groundedness.evals.validation._replay import Setting
-from langchain_groundedness.evals.validation.sweep import Sweeping
+from langchain_groundedness.evals.validation.summary import Setting, Sweeping
+from langchain_groundedness.evals.validation.validator import Bands, Criteria
 from langchain_groundedness.testing import ScriptedVerifier
 
 BRIDGE = (

@@ -22,7 +22,7 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator
 from langchain_groundedness.testing import KnownClaim, ScriptedChatModel
-from langchain_groundedness.verifiers import CascadeVerifier, EmbeddedVerifier, Stage
+from langchain_groundedness.verification import CascadeVerifier, EmbeddedVerifier, Stage
 
 __all__ = [
     "ANSWER",

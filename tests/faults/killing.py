@@ -27,7 +27,7 @@ from langchain_groundedness.evals import (
     RunHeader,
     load_run,
 )
-from langchain_groundedness.evals.journal import Journal
+from langchain_groundedness.evals.run_files import Journal
 
 __all__ = ["STORES", "Kills", "kill_often"]
 
@@ -40,7 +40,7 @@ _HEADER = RunHeader(
     name="killed", made=datetime(2026, 1, 1, tzinfo=UTC), dataset="rows", evaluators={"killed": {}}
 )
 _SLOW_TO_LOAD = (
-    "langchain_groundedness.audit._sql_store",
+    "langchain_groundedness.audit.sql_store",
     "langchain_community.cache",
     "sqlalchemy.dialects.sqlite",
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from entries import ENTRIES
 
-from langchain_groundedness._patience import MOST_ABANDONED, PATIENCE
+from langchain_groundedness.llm.timeouts import MOST_ABANDONED, PATIENCE
 from langchain_groundedness.testing import FAULTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "faults.md").read_text(encoding="utf-8")

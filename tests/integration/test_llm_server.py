@@ -17,7 +17,7 @@ from typing_extensions import override
 from langchain_groundedness import QUERY_CLASSES, LLMQueryClassifier
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers.llm import LLMVerifier
+from langchain_groundedness.verification.llm import LLMVerifier
 
 pytestmark = [
     pytest.mark.llm,

@@ -10,10 +10,16 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from langchain_groundedness import Claim, ClaimVerdict, Decision, Edit, GroundednessResult
-from langchain_groundedness._edits import apply_edits
-from langchain_groundedness.middleware._correction import mended
-from langchain_groundedness.middleware._messages import annotated, moved, without_annotations
-from langchain_groundedness.middleware._structured import as_arguments, edited_fields, in_paragraphs
+from langchain_groundedness.correction.edits import apply_edits
+from langchain_groundedness.middleware.actions import mended
+from langchain_groundedness.middleware.messages import (
+    annotated,
+    as_arguments,
+    edited_fields,
+    in_paragraphs,
+    moved,
+    without_annotations,
+)
 
 LABELS = st.sampled_from(["supported", "contradicted", "unverifiable"])
 

@@ -28,7 +28,7 @@ from langchain_groundedness import (
     VerificationTask,
 )
 from langchain_groundedness.inputs import CheckInput
-from langchain_groundedness.middleware._held_model import Listening, held_model
+from langchain_groundedness.middleware.guarded_model import Listening, held_model
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from middleware.agent_scripts import (
     FALSE,
@@ -297,7 +297,7 @@ def test_a_check_that_breaks_down_lets_nothing_more_out_and_the_agent_goes_on(
     how: How, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Mock(side_effect=RuntimeError)
-    monkeypatch.setattr("langchain_groundedness._release.ReleaseRules.edits", broken)
+    monkeypatch.setattr("langchain_groundedness.pipeline.release.ReleaseRules.edits", broken)
     agent = held(call(), FALSE + " " + MIXED)
     assert tokens(agent, QUESTION, how) == []
     state = run(held(), QUESTION, how)

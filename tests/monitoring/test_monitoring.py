@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from langchain_groundedness import AuditRecord, AuditSummary, Decision, Review, summarize
 from langchain_groundedness.audit.record import ReviewAction
-from langchain_groundedness.monitoring._latency import Latency
+from langchain_groundedness.monitoring.summary import Latency
 from langchain_groundedness.types import Action, Claim, ClaimVerdict, VerdictLabel
 
 

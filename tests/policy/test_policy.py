@@ -2,10 +2,10 @@
 
 import pytest
 
+from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.policy import DecisionPolicy
-from langchain_groundedness.scoring import trust_score
 from langchain_groundedness.types import Claim, ClaimVerdict, Decision
+from langchain_groundedness.verification.scoring import trust_score
 
 CLAIM = Claim(id="c1", text="One.")
 VERDICTS = {

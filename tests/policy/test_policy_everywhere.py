@@ -30,7 +30,7 @@ from langchain_groundedness import (
     GroundednessRunnable,
     groundedness_node,
 )
-from langchain_groundedness.policy import DecisionPolicy
+from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.testing import ScriptedClaimExtractor
 from langchain_groundedness.types import GroundednessResult, VerificationTask
 

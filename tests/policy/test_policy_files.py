@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_groundedness import ConfigurationError
-from langchain_groundedness.policy import DecisionPolicy
-from langchain_groundedness.policy._bounds import Range
-from langchain_groundedness.policy._located import located_json, located_yaml
+from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.decision.conditions import Range
+from langchain_groundedness.decision.policy_files import located_json, located_yaml
 
 YAML = """\
 # What the help desk does.

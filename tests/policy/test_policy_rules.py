@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from langchain_core.load import dumpd, load
 
 from langchain_groundedness import ConfigurationError, GroundednessRunnable, load_arguments
-from langchain_groundedness.policy import DecisionPolicy, DecisionRule
-from langchain_groundedness.policy._holds import Holds, Situation
-from langchain_groundedness.scoring import trust_score
+from langchain_groundedness.decision import DecisionPolicy, DecisionRule
+from langchain_groundedness.decision.conditions import Holds, Situation
 from langchain_groundedness.types import Decision
+from langchain_groundedness.verification.scoring import trust_score
 
 
 def decide(policy: DecisionPolicy, verdicts: Sequence[Any], **question: Any) -> Decision:

@@ -20,8 +20,7 @@ from langchain_groundedness import (
     to_markdown,
     write_report,
 )
-from langchain_groundedness.report._figures import metrics_of, slice_value, slices_of
-from langchain_groundedness.report._gate import judge
+from langchain_groundedness.report.figures import judge, metrics_of, slice_value, slices_of
 from report.runs import hostile, large, row, run, scored, small
 
 

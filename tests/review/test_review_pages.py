@@ -318,7 +318,7 @@ def test_the_name_of_a_reviewer_is_text_too(app: Any, keep: Keep) -> None:
 
 
 def test_templates_never_let_text_through_unescaped() -> None:
-    from langchain_groundedness.review._visit import _templates  # noqa: PLC0415  (for this one)
+    from langchain_groundedness.review.requests import _templates  # noqa: PLC0415  (for this one)
 
     loader = _templates.loader
     assert loader is not None

@@ -25,9 +25,9 @@ from typing_extensions import override
 from verdict_caching import BARI, ROME, SOON, Reader, cached, task
 
 from langchain_groundedness import Citation, ClaimVerdict, ConfigurationError, VerificationTask
-from langchain_groundedness._patience import Abandoned
-from langchain_groundedness.verifiers import _verdict_store
-from langchain_groundedness.verifiers._verdict_entries import (
+from langchain_groundedness.llm.timeouts import Abandoned
+from langchain_groundedness.verification import _verdict_store
+from langchain_groundedness.verification.cached import (
     Evidence,
     entry_of,
     key_of,
@@ -473,7 +473,7 @@ def honest() -> dict[str, Any]:
 
 def forged(body: str) -> ClaimVerdict | None:
     """Read a body to which somebody has put the right checksum, as anybody can without a secret."""
-    from langchain_groundedness.verifiers._verdict_entries import _sum  # noqa: PLC0415
+    from langchain_groundedness.verification.cached import _sum  # noqa: PLC0415
 
     entry = _sum(KEY, body, WITHOUT) + body
     return verdict_of(entry, ASKED, ASKED.claims[0], KEY, evidence=EVIDENCE, secret=WITHOUT)
@@ -559,7 +559,7 @@ def test_a_forged_body_of_another_kind_was_not_found(body: str) -> None:
 def test_who_does_not_know_the_secret_cannot_write_verdicts() -> None:
     store, entries = filled(CAPITAL, secret=SecretStr("ours"))
     [(key, entry)] = entries.items()
-    from langchain_groundedness.verifiers._verdict_entries import _sum  # noqa: PLC0415
+    from langchain_groundedness.verification.cached import _sum  # noqa: PLC0415
 
     body = entry[64:].decode()
     name = key.removeprefix("groundedness/").replace("/", "")

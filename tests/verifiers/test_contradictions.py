@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verifiers._contradictions import differing_value
-from langchain_groundedness.verifiers._references import blank_references
-from langchain_groundedness.words import find_words, stem
+from langchain_groundedness.text.words import find_words, stem
+from langchain_groundedness.verification.embedded.contradictions import differing_value
+from langchain_groundedness.verification.embedded.statement import blank_references
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from langchain_core.load import dumpd
 
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers.cross_encoder import CrossEncoderVerifier
+from langchain_groundedness.verification.cross_encoder import CrossEncoderVerifier
 
 DOCUMENTS = (
     Document(page_content="Rome is the capital. It is old.", id="rome", metadata={"page": 1}),

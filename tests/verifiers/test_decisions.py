@@ -16,7 +16,11 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers._weighing import Chances, WeighedVerdict, Weigher
+from langchain_groundedness.verification.embedded.probabilities import (
+    Chances,
+    WeighedVerdict,
+    Weigher,
+)
 
 decisions: Any = pytest.importorskip("langchain_core.decisions")
 

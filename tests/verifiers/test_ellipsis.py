@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verifiers._bounds import restricts
-from langchain_groundedness.verifiers._denial import denial_differs, refers_back
-from langchain_groundedness.verifiers._ellipsis import clause_about, full_clauses
-from langchain_groundedness.verifiers._quantity_reading import find_quantities
+from langchain_groundedness.verification.embedded.contradictions import restricts
+from langchain_groundedness.verification.embedded.ellipsis import clause_about, full_clauses
+from langchain_groundedness.verification.embedded.polarity import denial_differs, refers_back
+from langchain_groundedness.verification.embedded.quantities import find_quantities
 
 
 @pytest.mark.parametrize(

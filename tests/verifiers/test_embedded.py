@@ -13,10 +13,10 @@ from langchain_core.load import dumpd
 
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers import embedded
-from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._judgement import OTHER_LANGUAGE
-from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
+from langchain_groundedness.verification import embedded
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.judgement import OTHER_LANGUAGE
+from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 PYTHON = (
     "Python, created by Guido van Rossum in the late 1980s, is a high-level general-purpose"

@@ -11,13 +11,13 @@ from langchain_core.documents import Document
 from langchain_groundedness.demo import WordOverlapRetriever
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers import (
+from langchain_groundedness.verification import (
     CrossEncoderVerifier,
     EmbeddedCrossEncoder,
     EmbeddedVerifier,
     _shared_runs,
 )
-from langchain_groundedness.verifiers._encoder import Encoder, Floats, Pair
+from langchain_groundedness.verification.embedded.encoder import Encoder, Floats, Pair
 
 CLAIM = "Rome is the capital of Italy."
 SAYS_SO = "The capital of Italy is Rome."

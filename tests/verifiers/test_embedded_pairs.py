@@ -4,7 +4,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers import EmbeddedVerifier
+from langchain_groundedness.verification import EmbeddedVerifier
 
 
 def verdict(claim: str, *documents: str, question: str | None = None) -> ClaimVerdict:

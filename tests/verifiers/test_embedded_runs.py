@@ -14,10 +14,10 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers import _shared_runs, embedded
-from langchain_groundedness.verifiers._encoder import Floats, Pair
-from langchain_groundedness.verifiers._shared_runs import SharedRuns
-from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
+from langchain_groundedness.verification import _shared_runs, embedded
+from langchain_groundedness.verification.embedded.batching import SharedRuns
+from langchain_groundedness.verification.embedded.encoder import Floats, Pair
+from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 ROOT = Path(embedded.__file__).parent.parent.parent
 ARCHIVE = (
@@ -205,7 +205,7 @@ from itertools import cycle, islice
 import numpy as np
 from langchain_core.documents import Document
 from langchain_groundedness import Claim, EmbeddedVerifier, VerificationTask
-from langchain_groundedness.verifiers import _shared_runs
+from langchain_groundedness.verification import _shared_runs
 
 DOCUMENT = Document("Shelf 7 holds 70 boxes. It was built in 1907.")
 

@@ -27,8 +27,8 @@ from langchain_groundedness import (
     cli,
 )
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers import _encoder, _model_files
-from langchain_groundedness.verifiers._encoder import (
+from langchain_groundedness.verification import _encoder, _model_files
+from langchain_groundedness.verification.embedded.encoder import (
     CLASSES,
     LONGEST_PAIR,
     Encoder,
@@ -38,9 +38,9 @@ from langchain_groundedness.verifiers._encoder import (
     encoder,
     load_encoder,
 )
-from langchain_groundedness.verifiers._rarity import rarity
-from langchain_groundedness.verifiers._support_model import support_model
-from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
+from langchain_groundedness.verification.embedded.statement import rarity
+from langchain_groundedness.verification.embedded.support_model import support_model
+from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 MODEL = Path(_encoder.__file__).parent.parent / "model"
 FILES = ("encoder.onnx", "tokenizer.json", "encoder.json")
@@ -325,7 +325,7 @@ print(len(os.listdir("/proc/self/task")))
 def test_the_memory_it_takes_is_bounded_however_long_the_pairs() -> None:
     code = """
 from langchain_groundedness import EmbeddedVerifier
-from langchain_groundedness.verifiers._encoder import Pair, encoder
+from langchain_groundedness.verification.embedded.encoder import Pair, encoder
 def peak():
     return int(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0]) / 1024
 before = peak()
@@ -348,7 +348,7 @@ def test_the_threads_of_the_network_leave_the_cores_to_others() -> None:
     code = """
 import os
 from pathlib import Path
-from langchain_groundedness.verifiers._encoder import Pair, encoder
+from langchain_groundedness.verification.embedded.encoder import Pair, encoder
 encoder(3).logits([Pair("Rome is in Italy.", "Rome is in Italy.")])
 usual, stats = os.nice(0), Path("/proc/self/task").glob("*/stat")
 nice = [int(path.read_text().rpartition(")")[2].split()[16]) for path in stats]
@@ -359,8 +359,8 @@ print([each - usual for each in nice if each != usual], usual)
 
 def test_what_was_asked_before_the_main_thread_ended_is_answered() -> None:
     code = """
-from langchain_groundedness.verifiers._encoder import Pair
-from langchain_groundedness.verifiers._shared_runs import shared_runs
+from langchain_groundedness.verification.embedded.encoder import Pair
+from langchain_groundedness.verification.embedded.batching import shared_runs
 asked = shared_runs(1).submit([Pair("Rome is in Italy.", "Rome is in Italy.")])
 asked.add_done_callback(lambda done: print(done.exception() or done.result().shape))
 """

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness.verifiers._encoder_windows import estimate_tokens, evidence_windows
+from langchain_groundedness.evidence.windows import estimate_tokens, evidence_windows
 
 TEXTS = st.lists(
     st.text(alphabet="ab. \n\t1é東\U0001f600", max_size=80) | st.text(alphabet="ab", max_size=300),

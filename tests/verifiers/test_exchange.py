@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers._exchange import exchanged_values
-from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
+from langchain_groundedness.verification.embedded.contradictions import exchanged_values
+from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 
 @pytest.mark.parametrize(

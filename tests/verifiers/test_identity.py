@@ -27,10 +27,10 @@ from langchain_groundedness import (
     LLMVerifier,
     Stage,
 )
-from langchain_groundedness.prompts import VERIFICATION_PROMPT
+from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
-from langchain_groundedness.verifiers import _identity
-from langchain_groundedness.verifiers._identity import identify, reads_of
+from langchain_groundedness.verification import _identity
+from langchain_groundedness.verification.identity import identify, reads_of
 
 Made = Callable[[], Runnable[Any, Any]]
 

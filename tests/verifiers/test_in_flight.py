@@ -14,8 +14,8 @@ from verdict_caching import SOON, Reader, cached, task
 
 from langchain_groundedness import CachedVerifier, ClaimVerdict, ConfigurationError
 from langchain_groundedness.types import VerificationTask
-from langchain_groundedness.verifiers import _in_flight
-from langchain_groundedness.verifiers._in_flight import Leading, Outcome, Question
+from langchain_groundedness.verification import _in_flight
+from langchain_groundedness.verification.cached import Leading, Outcome, Question
 
 CAPITAL = "Rome is the capital of Italy."
 SEA = "Bari lies at the sea."
@@ -52,7 +52,7 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate()
-    module = import_module("langchain_groundedness.verifiers.cached")
+    module = import_module("langchain_groundedness.verification.cached")
 
     def follow(questions: Mapping[str, Question]) -> dict[str, Outcome]:
         gate.waiting.release()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from langchain_groundedness.sentences import split_sentences
-from langchain_groundedness.verifiers._index import EvidenceIndex, _distinct
-from langchain_groundedness.words import find_words
+from langchain_groundedness.text.sentences import split_sentences
+from langchain_groundedness.text.words import find_words
+from langchain_groundedness.verification.embedded.index import EvidenceIndex, _distinct
 
 
 def prose(words: int) -> str:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.sentences import split_sentences
-from langchain_groundedness.verifiers._language import reads_as_english
-from langchain_groundedness.words import Word, each_word
+from langchain_groundedness.text.sentences import split_sentences
+from langchain_groundedness.text.words import Word, each_word
+from langchain_groundedness.verification.embedded.language import reads_as_english
 
 ROOT = Path(__file__).parent.parent.parent
 ROWS = ROOT / "benchmarks" / "languages.jsonl"

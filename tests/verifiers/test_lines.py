@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verifiers._lines import VerdictLine, read_lines, read_text
+from langchain_groundedness.verification.batched import VerdictLine, read_lines, read_text
 
 CASES = [
     ("C1: [3] supported", VerdictLine(1, "supported", (3,))),

@@ -10,8 +10,7 @@ from langchain_openai import ChatOpenAI
 
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers._per_claim import label_probabilities
-from langchain_groundedness.verifiers.llm import LLMVerifier
+from langchain_groundedness.verification.llm import LLMVerifier, label_probabilities
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

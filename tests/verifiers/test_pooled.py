@@ -8,7 +8,7 @@ from langchain_core.tracers.context import collect_runs
 from typing_extensions import override
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verifiers._pooled import Found, Judging, PooledVerifier
+from langchain_groundedness.verification.base import Found, Judging, PooledVerifier
 
 TASK = VerificationTask(
     claims=(Claim(id="a", text="A."), Claim(id="b", text="B."), Claim(id="c", text="C.")),

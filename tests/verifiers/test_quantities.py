@@ -8,10 +8,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness.verifiers import _quantity_reading
-from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._quantities import comparable, same_quantity, units_fit
-from langchain_groundedness.verifiers._quantity_reading import each_quantity, find_quantities
+from langchain_groundedness.verification import _quantity_reading
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.quantities import (
+    comparable,
+    each_quantity,
+    find_quantities,
+    same_quantity,
+    units_fit,
+)
 
 
 @pytest.mark.parametrize("digits", [400, 5_000])

@@ -9,11 +9,21 @@ from hypothesis import example, given, reject
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness.verifiers._encoder import LONGEST_PAIR, Pair, _writable, encoder
-from langchain_groundedness.verifiers._index import EvidenceIndex
-from langchain_groundedness.verifiers._reading import chosen_units, joined, read_for
-from langchain_groundedness.verifiers._statement import read_statement
-from langchain_groundedness.verifiers._windows import Match, match_statement
+from langchain_groundedness.verification.embedded.encoder import (
+    LONGEST_PAIR,
+    Pair,
+    _writable,
+    encoder,
+)
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.statement import read_statement
+from langchain_groundedness.verification.embedded.windows import (
+    Match,
+    chosen_units,
+    joined,
+    match_statement,
+    read_for,
+)
 
 GAP = " \u2026 "
 WORDS = (

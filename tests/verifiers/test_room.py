@@ -10,9 +10,9 @@ from langchain_core.documents import Document
 from typing_extensions import override
 
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers import EmbeddedVerifier
-from langchain_groundedness.verifiers._pooled import Judging
-from langchain_groundedness.verifiers._room import room
+from langchain_groundedness.verification import EmbeddedVerifier
+from langchain_groundedness.verification.base import Judging
+from langchain_groundedness.verification.embedded.verifier import room
 
 AT_MOST = 32
 MANY = 80

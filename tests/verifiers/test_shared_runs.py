@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verifiers import _shared_runs
-from langchain_groundedness.verifiers._encoder import Floats, Pair, usual_threads
-from langchain_groundedness.verifiers._shared_runs import SharedRuns, shared_runs
+from langchain_groundedness.verification import _shared_runs
+from langchain_groundedness.verification.embedded.batching import SharedRuns, shared_runs
+from langchain_groundedness.verification.embedded.encoder import Floats, Pair, usual_threads
 
 ROOT = Path(_shared_runs.__file__).parent.parent.parent
 SOON = 30
@@ -279,8 +279,8 @@ def test_asking_while_python_shuts_down_says_so() -> None:
     out = run_python("""
 import threading
 from langchain_groundedness.exceptions import GroundednessError
-from langchain_groundedness.verifiers._encoder import Pair
-from langchain_groundedness.verifiers._shared_runs import shared_runs
+from langchain_groundedness.verification.embedded.encoder import Pair
+from langchain_groundedness.verification.embedded.batching import shared_runs
 runs = shared_runs()
 
 def late():
@@ -312,7 +312,7 @@ def test_nothing_is_started_or_loaded_before_the_first_request() -> None:
     out = run_python("""
 import sys, threading
 from langchain_groundedness import EmbeddedVerifier, GroundednessRunnable
-from langchain_groundedness.verifiers._shared_runs import shared_runs
+from langchain_groundedness.verification.embedded.batching import shared_runs
 EmbeddedVerifier()
 GroundednessRunnable()
 shared_runs(None).submit([])
@@ -325,8 +325,8 @@ def test_an_interpreter_that_ends_with_work_pending_ends() -> None:
     run_python("""
 import threading
 import numpy as np
-from langchain_groundedness.verifiers import _shared_runs
-from langchain_groundedness.verifiers._encoder import Pair
+from langchain_groundedness.verification import _shared_runs
+from langchain_groundedness.verification.embedded.encoder import Pair
 begun = threading.Event()
 class Encoder:
     def logits(self, pairs):
@@ -345,8 +345,8 @@ def test_a_forked_child_scores_and_ends_like_its_parent(threads: int) -> None:
     # In an interpreter of its own, so that this one's threads are not forked.
     out = run_python(f"""
 import os, signal, sys
-from langchain_groundedness.verifiers import _encoder
-from langchain_groundedness.verifiers._shared_runs import shared_runs
+from langchain_groundedness.verification import _encoder
+from langchain_groundedness.verification.embedded.batching import shared_runs
 pairs = [_encoder.Pair("Rome is old. " * 9, f"Rome is {{n}} years old.") for n in range(30)]
 before = shared_runs({threads}).submit(pairs).result()
 with _encoder._ENCODERS._lock:  # as if another thread were loading

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verifiers._similarity_gate import overlooked
+from langchain_groundedness.verification.embedding import overlooked
 
 
 @pytest.mark.parametrize(

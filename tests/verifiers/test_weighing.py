@@ -8,10 +8,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verifiers._encoder import Floats, Pair
-from langchain_groundedness.verifiers._support_model import support_model
-from langchain_groundedness.verifiers._weighing import WeighedVerdict, Weigher
-from langchain_groundedness.verifiers.embedded import EmbeddedVerifier
+from langchain_groundedness.verification.embedded.encoder import Floats, Pair
+from langchain_groundedness.verification.embedded.probabilities import WeighedVerdict, Weigher
+from langchain_groundedness.verification.embedded.support_model import support_model
+from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 EVIDENCE = "Paris is the capital of France. The office opened in 2010 with 40 employees."
 CASES = [

@@ -1,6 +1,5 @@
 """What scores tell about more than the rows they were counted on; pure, on numpy alone."""
 
-from langchain_groundedness.evals.statistics._rows import require_run
 from langchain_groundedness.evals.statistics.agreement import (
     LabelAgreement,
     label_agreement,
@@ -12,7 +11,7 @@ from langchain_groundedness.evals.statistics.comparison import (
     compare_runs,
     compare_scores,
 )
-from langchain_groundedness.evals.statistics.intervals import Estimate, estimate_mean
+from langchain_groundedness.evals.statistics.intervals import Estimate, estimate_mean, require_run
 from langchain_groundedness.evals.statistics.slices import Slice, slice_scores
 
 __all__ = [

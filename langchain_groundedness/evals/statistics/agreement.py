@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from langchain_groundedness.calibration._labelled import read_label
-from langchain_groundedness.evals.statistics._rows import require_metric, rows_of
-from langchain_groundedness.evals.statistics.intervals import require_resamples, require_share
+from langchain_groundedness.calibration.labelled_data import read_label
+from langchain_groundedness.evals.statistics.intervals import (
+    require_metric,
+    require_resamples,
+    require_share,
+    rows_of,
+)
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
 

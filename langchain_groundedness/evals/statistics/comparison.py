@@ -8,16 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from langchain_groundedness.evals.statistics._rows import (
-    require_column,
-    require_metric,
-    require_run,
-)
 from langchain_groundedness.evals.statistics.intervals import (
     Estimate,
     Grouped,
     estimate_mean,
+    require_column,
+    require_metric,
     require_resamples,
+    require_run,
 )
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from langchain_groundedness.evals.statistics._rows import (
+from langchain_groundedness.evals.statistics.intervals import (
+    Estimate,
+    estimate_mean,
     require_column,
     require_metric,
     rows_of,
 )
-from langchain_groundedness.evals.statistics.intervals import Estimate, estimate_mean
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
 

@@ -1,8 +1,7 @@
 """Validation of data sets: rows that may be learnt from, apart from those that may not."""
 
 from langchain_groundedness.evals.validation.pipeline import avalidate, validate
-from langchain_groundedness.evals.validation.summary import ValidationSummary
-from langchain_groundedness.evals.validation.sweep import SweepLine
+from langchain_groundedness.evals.validation.summary import SweepLine, ValidationSummary
 from langchain_groundedness.evals.validation.validator import AnswerValidator
 from langchain_groundedness.evals.validation.values import (
     RowValidation,

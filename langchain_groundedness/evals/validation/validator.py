@@ -1,34 +1,37 @@
 """Whether an example may go into a data set: do its documents support it, then is it good."""
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForChainRun,
+    BaseCallbackHandler,
+    BaseCallbackManager,
+    CallbackManagerForChainRun,
+)
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._causes import cause
-from langchain_groundedness._flow import Flow, ModelCall, adrive, drive, quiet
-from langchain_groundedness._options import AnyRunnable, OptionsAlone
-from langchain_groundedness._patience import PATIENCE, Seconds
-from langchain_groundedness._usage import UsageCounter, counted
-from langchain_groundedness.claims import SentenceClaimExtractor
+from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS, AnswerQualityEvaluator
+from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
-from langchain_groundedness.evals.validation._calibrated import Bands, calibrated
-from langchain_groundedness.evals.validation._cited import cited
-from langchain_groundedness.evals.validation._criteria import SOURCE, Criteria
-from langchain_groundedness.evals.validation._source import (
-    GateListener,
-    listening,
-    source_verifier,
-)
 from langchain_groundedness.evals.validation.values import (
+    Band,
     Outcome,
     ReasonCode,
     RowValidation,
+    SourceClaim,
     ValidationReason,
 )
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
@@ -36,12 +39,164 @@ from langchain_groundedness.exceptions import (
     ConfigurationError,
     GroundednessError,
     MissingDependencyError,
+    cause,
 )
-from langchain_groundedness.inputs import CheckInput
+from langchain_groundedness.inputs.formats import CheckInput, has_text
+from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.usage import UsageCounter, counted
+from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.types import GroundednessResult
+from langchain_groundedness.types import ClaimVerdict, GroundednessResult, VerdictLabel
+from langchain_groundedness.verification import (
+    CascadeVerifier,
+    EmbeddedVerifier,
+    EmbeddingVerifier,
+    LLMVerifier,
+    Stage,
+)
 
-__all__ = ["AnswerValidator"]
+__all__ = ["SOURCE", "AnswerValidator", "Bands", "Criteria"]
+
+
+class Bands(NamedTuple):
+    """Where similarity settles a claim."""
+
+    accept: float
+    """From there on it is supported."""
+    reject: float
+    """Below that, it is not."""
+    support: float | None = None
+    """Without a judge, the probability from which a claim between the two is supported; `None` for
+    all of them."""
+
+    @property
+    def middle(self) -> float:
+        """The probability from which a claim is supported where there is no judge."""
+        return (
+            self.reject
+            if self.support is None
+            else min(max(self.support, self.reject), self.accept)
+        )
+
+
+class Criteria(NamedTuple):
+    """The thresholds of a row as a whole."""
+
+    pass_score: float
+    min_source: float
+    on_contradicted: Literal["reject", "count"]
+    composite: CompositeScore
+
+    def source_score(self, labels: Sequence[VerdictLabel]) -> float | None:
+        """Give the share of claims that is supported.
+
+        Args:
+            labels: The verdicts on the claims, all of them checked.
+
+        Returns:
+            The share; `None` without claims.
+        """
+        return labels.count("supported") / len(labels) if labels else None
+
+    def against_source(self, labels: Sequence[VerdictLabel]) -> ValidationReason | None:
+        """Tell what in the verdicts rejects a row, if anything does.
+
+        Args:
+            labels: The verdicts on the claims.
+
+        Returns:
+            The reason.
+        """
+        contradicted, total = labels.count("contradicted"), len(labels)
+        if contradicted and self.on_contradicted == "reject":
+            text = f"the documents contradict {contradicted} of {total} claims"
+            return ValidationReason(code="contradicted", text=text)
+        checked = [label for label in labels if label != "unchecked"]
+        share = self.source_score(checked)
+        if len(checked) < total or share is None or share >= self.min_source - _SLACK:
+            return None
+        text = (
+            f"{labels.count('supported')} of {total} claims are supported: {share:.2f} is less "
+            f"than {self.min_source:.2f}"
+        )
+        return ValidationReason(code="source", text=text)
+
+    def of_scores(self, scores: Mapping[str, float]) -> RowScore:
+        """Combine the scores there are.
+
+        Args:
+            scores: By their names, at least one of which has a weight.
+
+        Returns:
+            The composite; the weights of scores that are missing go to the others in proportion.
+        """
+        known = {n: w for n, w in self.composite.weights.items() if n in scores}
+        minimums = {n: least for n, least in self.composite.minimums.items() if n in known}
+        narrowed = {"weights": known, "minimums": minimums}
+        return self.composite.model_copy(update=narrowed).of(scores)
+
+    def against_scores(
+        self, scores: Mapping[str, float], composite: float
+    ) -> Iterator[ValidationReason]:
+        """Tell what in the scores rejects a row.
+
+        Args:
+            scores: As for `of_scores`.
+            composite: What they combine to.
+
+        Yields:
+            The reasons.
+        """
+        for name, least in self.composite.minimums.items():
+            if name in scores and scores[name] < least:
+                text = f"{name}: {scores[name]:.2f} is less than its minimum {least:.2f}"
+                yield ValidationReason(code="minimum", text=text)
+        if composite < self.pass_score - _SLACK:
+            text = f"the composite score {composite:.2f} is less than {self.pass_score:.2f}"
+            yield ValidationReason(code="composite", text=text)
+
+
+class GateListener(BaseCallbackHandler):
+    """Hears what the first stage has said about each claim of one row, before the judge."""
+
+    run_inline = True
+    ignore_llm = True
+    ignore_chat_model = True
+    ignore_retriever = True
+    ignore_agent = True
+    ignore_custom_event = True
+
+    def __init__(self) -> None:
+        """Start with nothing heard."""
+        self._heard: dict[str, ClaimVerdict] = {}
+
+    @override
+    def on_chain_end(self, outputs: Any, *, tags: list[str] | None = None, **kwargs: Any) -> None:
+        if _FIRST_STAGE in (tags or ()) and isinstance(outputs, list):
+            for verdict in outputs:
+                if isinstance(verdict, ClaimVerdict):
+                    self._heard.setdefault(verdict.claim.id, verdict)
+
+    def claims(self, verdicts: Sequence[ClaimVerdict], bands: Bands) -> tuple[SourceClaim, ...]:
+        """Put what was heard beside the last word.
+
+        Args:
+            verdicts: The last word on each claim.
+            bands: Where similarity settles a claim.
+
+        Returns:
+            The claims, in order.
+        """
+        return tuple(
+            SourceClaim(
+                verdict=verdict,
+                similarity=_similarity(said),
+                band=None if said is None else _band_heard(said, bands.accept, bands.reject),
+                differs=said is not None and _differs(said),
+            )
+            for verdict in verdicts
+            for said in [self._heard.get(verdict.claim.id)]
+        )
 
 
 class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
@@ -367,3 +522,213 @@ def _ruled(found: RowValidation, ruling: _Ruling, scores: dict[str, float]) -> R
 def _unchecked(code: ReasonCode, text: str) -> RowValidation:
     reason = ValidationReason(code=code, text=text)
     return RowValidation(outcome="unchecked", stage="source", reasons=(reason,))
+
+
+_FIRST_STAGE = "stage:1"
+
+_COSINE = re.compile(r"cosine similarity of (-?\d+\.\d+)")
+"""How `EmbeddingVerifier` tells it: a cosine is no probability, and a verdict has no other place
+for it. A test holds the two together."""
+
+
+def source_verifier(
+    *,
+    bands: Bands,
+    embeddings: Embeddings | None,
+    model: Runnable[Any, Any] | None,
+    verifier: Runnable[Any, Any] | None,
+    timeout: float | None,
+) -> CascadeVerifier:
+    """Make the verifier of the first stage.
+
+    Args:
+        bands: Where similarity settles a claim.
+        embeddings: Give the similarity; without them, the embedded verifier's probability does.
+        model: Chat model that judges what lies between.
+        verifier: Judges it instead of the model.
+        timeout: Seconds to wait for one reply of the model.
+
+    Returns:
+        A cascade: similarity first, then the judge. Without a judge, that is the embedded verifier;
+        where it has given the similarity, it stands alone.
+    """
+    judge = verifier
+    if judge is None and model is not None:
+        judge = LLMVerifier(model=model, timeout=timeout)
+    if embeddings is not None:
+        gate = EmbeddingVerifier(embeddings=embeddings, accept=bands.accept, reject=bands.reject)
+        return CascadeVerifier([gate, judge or EmbeddedVerifier()])
+    if judge is None:
+        return CascadeVerifier([EmbeddedVerifier(threshold=bands.middle)])
+    settles = partial(_is_clear, bands.accept, bands.reject)
+    gated = Stage(verifier=EmbeddedVerifier(threshold=bands.reject), settles=settles)
+    return CascadeVerifier([gated, judge])
+
+
+def _is_clear(accept: float, reject: float, verdict: ClaimVerdict) -> bool:
+    """Tell whether a probability settles a claim.
+
+    A contradiction rejects the whole row, so that the judge sees it first.
+    """
+    return _band(verdict.support_probability, verdict, accept, reject) != "judge"
+
+
+def listening(config: RunnableConfig, listener: BaseCallbackHandler) -> RunnableConfig:
+    """Attach a listener to the runs below a config.
+
+    Args:
+        config: The config of child runs.
+        listener: The listener.
+
+    Returns:
+        A config with the listener among its callbacks.
+    """
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        manager = callbacks.copy()
+        manager.add_handler(listener)
+        return {**config, "callbacks": manager}
+    return {**config, "callbacks": [*(callbacks or []), listener]}
+
+
+def _similarity(said: ClaimVerdict | None) -> float | None:
+    if said is None:
+        return None
+    if said.support_probability is not None:
+        return said.support_probability
+    told = _COSINE.search(said.explanation) or _COSINE.search(said.reason or "")
+    return float(told[1]) if told else None
+
+
+def _differs(said: ClaimVerdict) -> bool:
+    return said.verdict == "contradicted" or "what differs" in (said.reason or "")
+
+
+def _band_heard(said: ClaimVerdict, accept: float, reject: float) -> Band:
+    if said.support_probability is not None:
+        return _band(said.support_probability, said, accept, reject)
+    if said.verdict == "supported":
+        return "accept"
+    return "reject" if said.verdict == "unverifiable" and _similarity(said) is not None else "judge"
+
+
+def _band(similarity: float | None, said: ClaimVerdict, accept: float, reject: float) -> Band:
+    if similarity is None or said.verdict in ("contradicted", "unchecked"):
+        return "judge"
+    if said.verdict == "supported" and similarity >= accept:
+        return "accept"
+    return "reject" if said.verdict == "unverifiable" and similarity < reject else "judge"
+
+
+SOURCE = "source"
+
+_SLACK = 1e-9
+"""0.3 + 0.15 + 0.25 is less than 0.7 to a computer."""
+
+
+class Cited(NamedTuple):
+    """An answer to check, and what to check it against."""
+
+    answer: str
+    """Without its marks of citations, which say nothing about the world; of the same length."""
+    documents: tuple[Document, ...]
+    citations: dict[str, tuple[int, ...]]
+    """What is cited, and the places of the documents that it names."""
+
+
+def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | ValidationReason:
+    """Find the evidence for an answer.
+
+    Args:
+        row: The row; it has an answer.
+        only_cited: Whether only what the answer cites counts.
+
+    Returns:
+        The evidence, or why there is none.
+    """
+    documents = row.documents or ()
+    if not has_text(documents):
+        return ValidationReason(
+            code="no_documents", text="the row has no documents to check against"
+        )
+    index = DocumentIndex(documents)
+    marks = citation_marks(row.answer or "", index.names)
+    citations = {str(target): index.find(target) for mark in marks for target in mark.targets}
+    answer = blanked(row.answer or "", marks)
+    if not only_cited:
+        return Cited(answer, documents, citations)
+    named = sorted({place for places in citations.values() for place in places})
+    evidence = tuple(documents[place] for place in named)
+    if has_text(evidence):
+        return Cited(answer, evidence, citations)
+    text = (
+        "the answer cites nothing, and only what it cites was to count"
+        if not citations
+        else f"none of what the answer cites is among the documents: {', '.join(citations)}"
+    )
+    return ValidationReason(code="not_cited", text=text)
+
+
+_EMBEDDED = "embedded"
+
+
+def calibrated(given: Any, bands: Bands, *, with_embeddings: bool) -> Bands:
+    """Take thresholds from a calibration.
+
+    Args:
+        given: A `Calibration`, the path of its file, or `None`.
+        bands: What holds for thresholds that it does not have.
+        with_embeddings: Whether embeddings give the similarity.
+
+    Returns:
+        The thresholds.
+
+    Raises:
+        ConfigurationError: It was made for something else, or the thresholds do not go together.
+    """
+    if given is not None:
+        calibration = given if isinstance(given, Calibration) else _loaded(given)
+        _require_fit(calibration, with_embeddings=with_embeddings)
+        chosen = {name: choice.threshold for name, choice in calibration.chosen.items()}
+        bands = Bands(
+            accept=chosen.get("settle_supported", bands.accept),
+            reject=chosen.get("settle_unsupported", bands.reject),
+            support=None if with_embeddings else chosen.get("support"),
+        )
+    if bands.reject > bands.accept:
+        msg = f"reject must not be above accept, got {bands.reject:g} and {bands.accept:g}"
+        raise ConfigurationError(msg)
+    if not with_embeddings and bands.reject < 0:
+        msg = f"reject must be from 0 to 1 without embeddings, got {bands.reject:g}"
+        raise ConfigurationError(msg)
+    return bands
+
+
+def _loaded(given: Any) -> Calibration:
+    if not isinstance(given, str | Path):
+        kind = type(given).__name__
+        msg = f"calibration must be a Calibration or the path of its file, got {kind}"
+        raise ConfigurationError(msg)
+    return Calibration.load(given)
+
+
+def _require_fit(calibration: Calibration, *, with_embeddings: bool) -> None:
+    usable = {"settle_supported", "settle_unsupported", "support"} & calibration.chosen.keys()
+    if not usable:
+        msg = (
+            "the calibration holds none of the thresholds settle_supported, settle_unsupported and "
+            "support: " + "; ".join(f"{n}: {why}" for n, why in calibration.not_chosen.items())
+        )
+        raise ConfigurationError(msg)
+    if with_embeddings == (calibration.verifier == _EMBEDDED):
+        theirs = "the embedded verifier" if with_embeddings else repr(calibration.verifier)
+        ours = "embeddings give" if with_embeddings else "the embedded verifier gives"
+        msg = f"the calibration was made for {theirs}, and here {ours} the similarity: make another"
+        raise ConfigurationError(msg)
+    encoder = calibration.encoder
+    if not with_embeddings and encoder is not None and encoder != encoder_checksum():
+        msg = (
+            "the calibration was made with another encoder than the one installed, whose "
+            "probabilities differ: calibrate again"
+        )
+        raise ConfigurationError(msg)

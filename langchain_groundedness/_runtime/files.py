@@ -1,0 +1,289 @@
+"""Files that only their owner can read, that nobody can redirect, and locks on them."""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from langchain_groundedness.exceptions import ConfigurationError
+
+__all__ = [
+    "LARGEST_SETTINGS",
+    "failure",
+    "is_same_file",
+    "lines_up_to",
+    "locked",
+    "need_locks",
+    "open_private",
+    "private_folder",
+    "read_up_to",
+    "refuse_symlink",
+    "replace_file",
+    "try_lock",
+    "whole_up_to",
+    "write_all",
+]
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover  (Windows)
+    fcntl = None  # type: ignore[assignment]  # the one name for both cases
+
+_OWNER_ONLY = 0o600
+
+_FOLDER_OWNER_ONLY = 0o700
+
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
+
+
+def need_locks(what: str) -> None:
+    """Refuse to go on where files cannot be locked.
+
+    Args:
+        what: What needs it, and what to do instead.
+
+    Raises:
+        ConfigurationError: This system is not a POSIX one.
+    """
+    if fcntl is None:
+        msg = f"{what}: files can be locked on Linux, macOS and other POSIX systems only"
+        raise ConfigurationError(msg)
+
+
+def open_private(path: Path, flags: int = _APPEND) -> int:
+    """Open a file, made readable and writable by its owner only, and never through a link.
+
+    Args:
+        path: The file.
+        flags: As for `os.open`; by default to append and to read, made if it is not there.
+
+    Returns:
+        Its descriptor, which child programs do not inherit.
+
+    Raises:
+        OSError: It cannot be opened, or is a link, or no plain file.
+    """
+    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), _OWNER_ONLY)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a plain file")
+    return descriptor
+
+
+def failure(error: OSError, path: Path | str | None = None) -> str:
+    """Say what the system says of a file.
+
+    Args:
+        error: Its error.
+        path: The file, where the error does not name one.
+
+    Returns:
+        The kind of error, the system's words, and the path.
+    """
+    where = path if error.filename is None else error.filename
+    words = (type(error).__name__, error.strerror, where if isinstance(where, str | Path) else None)
+    return ": ".join(str(word) for word in words if word)
+
+
+def refuse_symlink(path: Path, what: str) -> None:
+    """Refuse a path that somebody else may have pointed elsewhere.
+
+    Args:
+        path: The path.
+        what: What to call it in the error.
+
+    Raises:
+        ConfigurationError: It is a symbolic link.
+    """
+    if path.is_symlink():
+        msg = f"{what} is a symbolic link, and those are refused: give the path that it points to"
+        raise ConfigurationError(msg)
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder for its owner only, if it is not there.
+
+    Args:
+        path: The folder.
+
+    Raises:
+        OSError: It cannot be made, or is a link, or no folder.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=_FOLDER_OWNER_ONLY)
+    except FileExistsError:
+        if not stat.S_ISDIR(path.lstat().st_mode):
+            raise OSError(errno.ENOTDIR, "not a folder") from None
+
+
+def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Put a file in the place of another one as a whole: nobody finds half of it, or none.
+
+    Args:
+        path: The file; of a link, the file that it points to.
+        pieces: What is to stand in it.
+
+    Raises:
+        OSError: It cannot be written; what stood there still does.
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.writelines(pieces)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Append data as a whole, or not at all.
+
+    The caller holds a lock, so that what is behind the old end can only be its own.
+
+    Args:
+        descriptor: Opened to append.
+        data: What to write.
+
+    Raises:
+        OSError: It cannot be written; what was written of it is taken back.
+    """
+    before = os.fstat(descriptor).st_size
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except OSError:
+        os.ftruncate(descriptor, before)
+        raise
+
+
+@contextmanager
+def locked(descriptor: int) -> Iterator[None]:
+    """Hold a lock on an open file, against other processes and other openings of it.
+
+    Args:
+        descriptor: The open file.
+
+    Yields:
+        Nothing, once it is held.
+    """
+    assert fcntl is not None  # noqa: S101  (refused at construction)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def is_same_file(descriptor: int, path: Path) -> bool:
+    """Tell whether an open file is the one that a path names now.
+
+    Args:
+        descriptor: The open file.
+        path: The path.
+
+    Returns:
+        False if it was renamed or deleted since.
+    """
+    try:
+        there = path.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    here = os.fstat(descriptor)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Take a lock on an open file, for as long as it stays open, if nobody has it.
+
+    Args:
+        descriptor: The open file.
+
+    Returns:
+        Whether it is held now.
+    """
+    assert fcntl is not None  # noqa: S101  (refused at construction)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+LARGEST_SETTINGS = 1 << 20
+"""Bytes of a file with settings: policies and calibrations have some thousand."""
+
+_AT_ONCE = 1 << 20
+
+
+def read_up_to(path: Path, most: int) -> bytes:
+    """Read a file.
+
+    Args:
+        path: The file.
+        most: Most bytes that it may have.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        OSError: It cannot be read, or is larger; its `strerror` names the limit.
+    """
+    with path.open("rb") as file:
+        return whole_up_to(file, most, path)
+
+
+def whole_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
+    """Read what is left of an open file, unpacked if it unpacks.
+
+    Args:
+        file: The file.
+        most: Most bytes that may be left.
+        path: What to call it.
+
+    Returns:
+        The bytes.
+
+    Raises:
+        OSError: As for `read_up_to`.
+    """
+    parts, size = [], 0
+    while part := file.read(_AT_ONCE):
+        size += len(part)
+        if size > most:
+            raise _OversizeError(most, path)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def lines_up_to(file: IO[bytes], most: int, path: Path) -> Iterator[bytes]:
+    """Read the lines of an open file.
+
+    Args:
+        file: The file.
+        most: Most bytes that a line may have.
+        path: What to call it.
+
+    Yields:
+        The lines with their ends.
+
+    Raises:
+        OSError: It cannot be read, or a line is longer; its `strerror` names the limit.
+    """
+    while line := file.readline(most + 1):
+        if len(line) > most:
+            raise _OversizeError(most, path, of="line")
+        yield line
+
+
+class _OversizeError(OSError):
+    def __init__(self, most: int, path: Path, *, of: str = "") -> None:
+        what = f"a {of} is longer" if of else "larger"
+        told = f"{what} than {most >> 20} MiB, the most that is read"
+        super().__init__(errno.EFBIG, told, str(path))

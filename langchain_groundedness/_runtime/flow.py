@@ -1,0 +1,140 @@
+"""Logic without input and output: generators that yield calls, and what carries the calls out.
+
+So each piece of logic is written once, for `invoke` and `ainvoke` alike.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from langchain_groundedness._runtime.executors import computed
+from langchain_groundedness.llm.timeouts import awithin, within
+
+__all__ = ["Flow", "ModelCall", "adrive", "drive", "exceptions_at_most", "quiet"]
+
+ResultT = TypeVar("ResultT")
+
+
+class ModelCall(NamedTuple):
+    """A call that a flow asks its driver to make."""
+
+    runnable: Runnable[Any, Any]
+    input: Any
+    seconds: float | None = None
+    """How long to wait for what it returns; `None` for as long as it takes."""
+    options: Mapping[str, Any] = MappingProxyType({})
+    """More arguments of the call."""
+
+    def bound(self, way: str, config: RunnableConfig) -> Callable[[], Any]:
+        """Bind all but the time to the method that makes the call.
+
+        Args:
+            way: Name of the method.
+            config: Config for the call.
+        """
+        return partial(getattr(self.runnable, way), self.input, config, **self.options)
+
+
+Flow: TypeAlias = Generator[ModelCall, Any, ResultT]
+"""Logic without I/O: yields calls, receives what they returned or raised, returns a result."""
+
+
+def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
+    """Run a flow to its end.
+
+    Args:
+        flow: The flow; an exception of a call is raised inside it, where it asked for the call.
+        config: Config for every call.
+
+    Returns:
+        What the flow returns.
+    """
+    step = _advanced(flow, None, None)
+    while isinstance(step, ModelCall):
+        try:
+            reply = within(step.seconds, step.bound("invoke", config))
+        except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
+            step = _advanced(flow, None, exc)
+        else:
+            step = _advanced(flow, reply, None)
+    return step.result  # type: ignore[no-any-return]  # untyped
+
+
+async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) -> ResultT:
+    """Run a flow to its end without blocking the event loop.
+
+    Args:
+        flow: As for `drive`.
+        config: As for `drive`.
+        size: Characters of the text that the flow itself reads; if there are many, it computes
+            off the event loop.
+
+    Returns:
+        What the flow returns.
+    """
+    reply, error = None, None
+    while True:
+        if size > _MANY:
+            step = await computed(size, _advanced, flow, reply, error)
+        else:
+            step = _advanced(flow, reply, error)
+        if isinstance(step, _End):
+            return step.result  # type: ignore[no-any-return]  # untyped
+        reply = error = None
+        try:
+            reply = await awithin(step.seconds, step.bound("ainvoke", config))
+        except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
+            error = exc
+
+
+_MANY = 5_000
+"""Characters whose sentences take some five milliseconds to find."""
+
+
+class _End(NamedTuple):
+    """What a flow has returned; no thread can hand over a `StopIteration`."""
+
+    result: Any
+
+
+def _advanced(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall | _End:
+    try:
+        return flow.send(reply) if error is None else flow.throw(error)
+    except StopIteration as end:
+        return _End(end.value)
+
+
+def quiet(config: RunnableConfig) -> RunnableConfig:
+    """Keep model calls made under this config out of the token streams that users read.
+
+    Args:
+        config: A config.
+
+    Returns:
+        The config with LangGraph's tag for that, `"nostream"`.
+    """
+    return {**config, "tags": list(dict.fromkeys([*(config.get("tags") or []), "nostream"]))}
+
+
+_Output = TypeVar("_Output")
+
+
+def exceptions_at_most(outputs: list[_Output]) -> list[_Output]:
+    """Raise a cancellation or an interrupt that came back as if it were an outcome.
+
+    With `return_exceptions=True`, LangChain returns whatever ended a batch in the place of its
+    outputs, also what must end the program or the task.
+
+    Args:
+        outputs: What a batch returned.
+
+    Returns:
+        The same, which holds no exception that is not an `Exception`.
+    """
+    for output in outputs:
+        if isinstance(output, BaseException) and not isinstance(output, Exception):
+            raise output
+    return outputs

@@ -1,0 +1,450 @@
+"""What a calibration says: thresholds, what each does, and how probabilities compare to shares."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Annotated, Literal, NamedTuple, Self, TypeAlias, get_args
+
+import numpy as np
+from pydantic import ConfigDict, Field
+
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import ClaimVerdict, VerdictLabel
+
+__all__ = [
+    "KNOBS",
+    "CalibrationSample",
+    "CalibrationTarget",
+    "Knob",
+    "Reliability",
+    "ReliabilityBin",
+    "Row",
+    "ScoredClaim",
+    "ThresholdChoice",
+    "ThresholdFigures",
+    "ThresholdName",
+    "Unit",
+    "group_of",
+    "main_verifier",
+]
+
+Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+Interval = tuple[Share, Share]
+
+Whole = Annotated[int, Field(ge=0)]
+
+
+class _Part(CheckedOptions):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CalibrationTarget(_Part):
+    """What thresholds were to reach."""
+
+    kind: Literal["precision", "recall"]
+    """`precision`: of what passes, this share is right. `recall`: of what is right, this share
+    passes."""
+    value: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class ThresholdFigures(_Part):
+    """What a threshold does on some samples, each share with its 95 % interval."""
+
+    samples: Whole
+    passed: Whole
+    precision: Share | None = None
+    """Share of what passes that is right; `None` if nothing passes."""
+    precision_interval: Interval | None = None
+    recall: Share | None = None
+    """Share of what is right that passes."""
+    recall_interval: Interval | None = None
+
+
+Unit: TypeAlias = Literal["claim", "answer"]
+
+
+class ThresholdChoice(_Part):
+    """A threshold, what it was chosen on, and what it does there."""
+
+    threshold: Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
+    interval: tuple[float, float] | None = None
+    """Within which the threshold lies in 95 % of the draws of a bootstrap by groups."""
+    missed: Share = 0.0
+    """Share of these draws in which no threshold reaches the target."""
+    unit: Unit
+    """What one sample is."""
+    samples: Whole
+    good: Whole
+    """How many of them should pass."""
+    groups: Whole
+    """How many are independent of each other."""
+    before: ThresholdFigures
+    """With the thresholds that were in force when the samples were checked."""
+    fitted: ThresholdFigures
+    """On the samples that the threshold was chosen on: too good."""
+    expected: ThresholdFigures
+    """Cross-validated: on samples that the threshold was not chosen on."""
+
+
+class ReliabilityBin(_Part):
+    """Samples with similar probabilities."""
+
+    low: Share
+    high: Share
+    count: Annotated[int, Field(ge=1)]
+    mean: Share
+    """Mean probability."""
+    right: Share
+    """Share that is right."""
+    interval: Interval
+
+
+class Reliability(_Part):
+    """How the probabilities that a verifier gives compare to how often it is right."""
+
+    unit: Unit
+    samples: Whole
+    brier: Share
+    """Mean square of the difference between probability and truth (Brier 1950); less is better."""
+    error: Share
+    """Mean difference between the two columns of the bins, weighted by their counts: the expected
+    calibration error (Naeini et al. 2015)."""
+    bins: tuple[ReliabilityBin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredClaim:
+    """What a verifier has said about a claim, without its text."""
+
+    verdict: VerdictLabel
+    probability: float | None = None
+    """Of support."""
+    verifier: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            ConfigurationError: One of them cannot be.
+        """
+        accepted = get_args(VerdictLabel)
+        if self.verdict not in accepted:
+            msg = (
+                f"verdict must be one of {', '.join(map(repr, accepted))}, got {self.verdict!r:.60}"
+            )
+            raise ConfigurationError(msg)
+        _require_number("probability", self.probability, 0.0)
+
+    @classmethod
+    def of(cls, verdict: ClaimVerdict) -> Self:
+        """Take what counts from a verdict.
+
+        Args:
+            verdict: The verdict.
+
+        Returns:
+            The scored claim.
+        """
+        return cls(verdict.verdict, verdict.support_probability, verdict.verifier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationSample:
+    """A claim, or a whole answer, that was checked, and whether it is right.
+
+    Example:
+        >>> claim = ScoredClaim("supported", 0.8, "embedded")
+        >>> CalibrationSample(unit="claim", is_right=True, claims=(claim,)).score
+        0.8
+    """
+
+    unit: Literal["claim", "answer"]
+    is_right: bool
+    """Of a claim: the documents support it. Of an answer: it may be shown as it is."""
+    claims: tuple[ScoredClaim, ...]
+    """The claim, or all claims of the answer."""
+    retrieval_score: float | None = None
+    """How close the best document is to the question, if that was measured."""
+    group: str = ""
+    """Samples of one group are no independent evidence, such as claims on the same documents. An
+    empty one stands alone."""
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            ConfigurationError: One of them cannot be.
+        """
+        if self.unit not in ("claim", "answer"):
+            msg = f"unit must be 'claim' or 'answer', got {self.unit!r:.60}"
+            raise ConfigurationError(msg)
+        _require_label("is_right", self.is_right)
+        if not isinstance(self.claims, tuple | list) or not all(
+            isinstance(claim, ScoredClaim) for claim in self.claims
+        ):
+            msg = f"claims must be a tuple of ScoredClaims, got {type(self.claims).__name__}"
+            raise ConfigurationError(msg)
+        _require_number("retrieval_score", self.retrieval_score, -1.0)
+
+    @property
+    def score(self) -> float | None:
+        """The lowest probability of support of a claim; `None` if one has none."""
+        known = [c.probability for c in self.claims if c.probability is not None]
+        return min(known) if known and len(known) == len(self.claims) else None
+
+    @classmethod
+    def of_record(cls, record: AuditRecord) -> Self | None:
+        """Take what a reviewer has said about an answer.
+
+        Args:
+            record: An audit record; its texts are not needed.
+
+        Returns:
+            The sample: an answer that was approved is right, one that was edited or rejected is
+            not. `None` if nobody has decided.
+        """
+        if record.review.status != "decided" or record.review.action is None:
+            return None
+        return cls(
+            unit="answer",
+            is_right=record.review.action == "approve",
+            claims=tuple(map(ScoredClaim.of, record.claims)),
+            retrieval_score=record.retrieval_score,
+            group=record.thread_id or record.id,
+        )
+
+
+def _require_label(name: str, value: object) -> None:
+    """Refuse a label that is neither true nor false: every text is true to Python, `"no"` as well.
+
+    Args:
+        name: What to call it in the error.
+        value: The label.
+
+    Raises:
+        ConfigurationError: It is no bool.
+    """
+    if not isinstance(value, bool | np.bool_):
+        msg = f"{name} must be True or False, got {value!r:.60}"
+        raise ConfigurationError(msg)
+
+
+def _require_number(name: str, value: object, least: float) -> None:
+    known = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if value is not None and not (known and least <= value <= 1):  # type: ignore[operator]  # a number
+        msg = f"{name} must be a number from {least:g} to 1, or None, got {value!r:.60}"
+        raise ConfigurationError(msg)
+
+
+def group_of(texts: Iterable[str]) -> str:
+    """Name the group of what was checked against the same texts.
+
+    Args:
+        texts: The texts of the documents.
+
+    Returns:
+        A digest.
+    """
+    digest = blake2b(digest_size=12)
+    for text in texts:
+        data = text.encode("utf-8", errors="surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+ThresholdName: TypeAlias = Literal[
+    "support", "trust", "review", "gate", "settle_supported", "settle_unsupported"
+]
+
+Chosen: TypeAlias = Mapping[ThresholdName, float]
+
+_NEVER = float("-inf")
+
+_DIGITS = 12
+
+_FLIPPED: frozenset[ThresholdName] = frozenset({"settle_unsupported"})
+
+
+class Row(NamedTuple):
+    """One sample as one threshold sees it."""
+
+    score: float
+    is_good: bool
+    group: str
+    passed: bool
+    """Whether it passed before, with the thresholds in force when it was checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knob:
+    """One threshold."""
+
+    name: ThresholdName
+    units: tuple[Unit, ...]
+    """What it can be chosen on; the first of which there is enough."""
+    what: str
+    """What it needs, for a reader whose samples have none."""
+
+    def row(self, sample: CalibrationSample, verifier: str | None, chosen: Chosen) -> Row | None:
+        """Look at a sample.
+
+        Args:
+            sample: The sample, of a unit that counts.
+            verifier: Whose probabilities count.
+            chosen: The thresholds that were chosen before this one.
+
+        Returns:
+            The row; `None` if it says nothing about this threshold.
+        """
+        found = _VIEWS[self.name](_Seen(sample, verifier, chosen))
+        if found is None:
+            return None
+        score, good, passed = found
+        return Row(score, good, sample.group, passed)
+
+    def threshold(self, cut: float) -> float:
+        """Turn a cut of the scores into the threshold, as options name it."""
+        return round(1 - cut, _DIGITS) if self.name in _FLIPPED else cut
+
+
+def main_verifier(samples: Sequence[CalibrationSample]) -> str | None:
+    """Name the verifier that has given most probabilities.
+
+    Args:
+        samples: The samples.
+
+    Returns:
+        Its name, if any has.
+    """
+    counts: dict[str, int] = {}
+    for sample in samples:
+        for claim in sample.claims:
+            if claim.probability is not None:
+                counts[claim.verifier] = counts.get(claim.verifier, 0) + 1
+    return max(counts, key=lambda name: counts[name], default=None)
+
+
+class _Seen(NamedTuple):
+    sample: CalibrationSample
+    verifier: str | None
+    chosen: Chosen
+
+
+_View = tuple[float, bool, bool] | None
+
+
+def _support(seen: _Seen) -> _View:
+    score = seen.sample.score
+    if score is None or any(_unsure(claim, seen.verifier) for claim in seen.sample.claims):
+        return None
+    return score, seen.sample.is_right, all(c.verdict == "supported" for c in seen.sample.claims)
+
+
+def _trust(seen: _Seen) -> _View:
+    if not seen.sample.claims or any(claim.verdict == "unchecked" for claim in seen.sample.claims):
+        return None
+    verdicts = _verdicts(seen)
+    share = verdicts.count("supported") / len(verdicts)
+    score = _NEVER if "contradicted" in verdicts or not share else share
+    return score, seen.sample.is_right, all(c.verdict == "supported" for c in seen.sample.claims)
+
+
+def _review(seen: _Seen) -> _View:
+    trusted = _trust(seen)
+    if trusted is None:
+        return None
+    passes = trusted[0] >= seen.chosen.get("trust", 1.0)
+    verdicts = _verdicts(seen)
+    lowest = [
+        claim.probability
+        for claim, verdict in zip(seen.sample.claims, verdicts, strict=True)
+        if verdict == "supported"
+    ]
+    known = [p for p in lowest if p is not None]
+    if len(known) < len(lowest):
+        return None
+    return (min(known) if passes and known else _NEVER), seen.sample.is_right, passes
+
+
+def _gate(seen: _Seen) -> _View:
+    score = seen.sample.retrieval_score
+    return None if score is None else (score, seen.sample.is_right, True)
+
+
+def _settle_supported(seen: _Seen) -> _View:
+    [claim] = seen.sample.claims
+    if _unsure(claim, seen.verifier) or claim.probability is None:
+        return None
+    score = claim.probability if claim.verdict == "supported" else _NEVER
+    return score, seen.sample.is_right, score >= _SETTLE_SUPPORTED
+
+
+def _settle_unsupported(seen: _Seen) -> _View:
+    [claim] = seen.sample.claims
+    if _unsure(claim, seen.verifier) or claim.probability is None:
+        return None
+    score = _NEVER if claim.verdict == "supported" else 1 - claim.probability
+    return score, not seen.sample.is_right, score >= 1 - _SETTLE_UNSUPPORTED
+
+
+_SETTLE_SUPPORTED, _SETTLE_UNSUPPORTED = 0.9, 0.1
+"""The defaults of `Stage`."""
+
+
+def _unsure(claim: ScoredClaim, verifier: str | None) -> bool:
+    return claim.verdict == "unchecked" or claim.verifier != verifier
+
+
+def _verdicts(seen: _Seen) -> list[str]:
+    """Give the verdicts as they would be with the chosen threshold of the verifier."""
+    threshold = seen.chosen.get("support")
+    verdicts = []
+    for claim in seen.sample.claims:
+        known = threshold is not None and claim.verifier == seen.verifier
+        if not known or threshold is None or claim.probability is None:
+            verdicts.append(str(claim.verdict))
+        elif claim.probability >= threshold:
+            verdicts.append("supported")
+        else:
+            verdicts.append("unverifiable" if claim.verdict == "supported" else str(claim.verdict))
+    return verdicts
+
+
+_VIEWS = {
+    "support": _support,
+    "trust": _trust,
+    "review": _review,
+    "gate": _gate,
+    "settle_supported": _settle_supported,
+    "settle_unsupported": _settle_unsupported,
+}
+
+KNOBS = (
+    Knob(
+        name="support",
+        units=("claim", "answer"),
+        what="claims, or answers, with support probabilities of one verifier",
+    ),
+    Knob(name="trust", units=("answer",), what="answers of which every claim was checked"),
+    Knob(
+        name="review",
+        units=("answer",),
+        what="answers whose supported claims have probabilities",
+    ),
+    Knob(name="gate", units=("answer", "claim"), what="samples with a retrieval score"),
+    Knob(
+        name="settle_supported",
+        units=("claim",),
+        what="single claims with support probabilities of one verifier",
+    ),
+    Knob(
+        name="settle_unsupported",
+        units=("claim",),
+        what="single claims with support probabilities of one verifier",
+    ),
+)
+"""In the order in which they are chosen: a later one counts on the earlier ones."""

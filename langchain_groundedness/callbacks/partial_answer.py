@@ -1,0 +1,199 @@
+"""A text that a watched model is writing, checked sentence by sentence while it is written.
+
+Drives a `LiveCheck` from outside: tokens come by callbacks, jobs run in the threads of the handler,
+and no token waits for a check. Whether the text is the answer shows only at the end of the root;
+if it is not, the verdicts that were told are taken back.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from uuid import UUID
+
+from langchain_core.callbacks import CallbackManager, CallbackManagerForChainRun
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+
+from langchain_groundedness.callbacks.channel import GroundednessEvent
+from langchain_groundedness.callbacks.work_queue import Backlog
+from langchain_groundedness.claims.extractors import SentenceClaimExtractor
+from langchain_groundedness.inputs.formats import CheckInput
+from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.pipeline.live import Job
+from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.types import ClaimVerdict, GroundednessResult
+
+__all__ = ["Draft", "can_draft"]
+
+
+def can_draft(checker: object) -> bool:
+    """Tell whether a checker can judge sentences before the answer is whole.
+
+    Args:
+        checker: Any checker.
+
+    Returns:
+        True if it finds claims sentence by sentence; a model reads the whole answer for them.
+    """
+    if not isinstance(checker, GroundednessRunnable) or checker.check.single_pass is not None:
+        return False
+    return isinstance(checker.check.extractor, SentenceClaimExtractor)
+
+
+class Draft:
+    """One text in the making, and what was told about it."""
+
+    def __init__(  # noqa: PLR0913  (made in one place, by keyword)
+        self,
+        run_id: UUID,
+        checker: GroundednessRunnable,
+        *,
+        question: str | None,
+        documents: Sequence[Document],
+        backlog: Backlog,
+        config: RunnableConfig,
+        publish: Callable[[GroundednessEvent], None],
+    ) -> None:
+        """Start with nothing written.
+
+        Args:
+            run_id: The root run.
+            checker: Checks by sentence.
+            question: What was asked.
+            documents: The evidence.
+            backlog: Runs the jobs.
+            config: Their config.
+            publish: Called with each event, in order, from one thread at a time.
+        """
+        self._run_id = run_id
+        self._head = CheckInput(question=question, answer="", documents=tuple(documents))
+        self._live = checker.live(question=question, documents=list(documents))
+        self._backlog = backlog
+        self._run, config = _traced(config, self._head)
+        self._config, self._counter = counted(config)
+        self._publish = publish
+        self._texts: list[str] = []
+        self._told: dict[str, ClaimVerdict] = {}
+        self._running = 0
+        self._dropped = False
+        self._error: Exception | None = None
+        self._changed = threading.Condition()
+        self._telling = threading.RLock()
+
+    def feed(self, text: str) -> None:
+        """Read on; returns at once.
+
+        Args:
+            text: What the model has added.
+        """
+        with self._changed:
+            if text and not self._dropped and not self._live.closed:
+                self._texts.append(text)
+                self._live.feed(text)
+                self._start()
+
+    def end(self) -> None:
+        """Take note that the model has finished; the last sentence is then checked too."""
+        with self._changed:
+            if not self._dropped and not self._live.closed:
+                self._live.end()
+                self._start()
+
+    def is_of(self, source: CheckInput) -> bool:
+        """Tell whether this became the answer, checked against the same evidence.
+
+        Args:
+            source: What is to be checked.
+
+        Returns:
+            True if question, answer and documents are the same.
+        """
+        own = {"answer": "".join(self._texts), **source.labels}
+        return source == self._head.model_copy(update=own)
+
+    def result(self, source: CheckInput) -> GroundednessResult | None:
+        """Wait for the checks that are still running, and sum up.
+
+        Args:
+            source: What is to be checked.
+
+        Returns:
+            The result, whose verdicts have all been told; `None` if nothing was written.
+
+        Raises:
+            Exception: Whatever a check has raised.
+        """
+        self.end()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running)
+            if self._error is not None:
+                raise self._error
+            result = self._live.conclude(self._counter.usage, source.labels)
+        self._tell()
+        self._run.on_chain_end(result)
+        return result
+
+    def drop(self) -> None:
+        """Stop, and take back what was told: this is not the answer."""
+        with self._telling:
+            with self._changed:
+                if self._dropped:
+                    return
+                self._dropped = True
+                self._live.jobs.clear()
+            for verdict in self._told.values():
+                self._publish(self._event("retracted", verdict))
+        self._run.on_chain_error(self._error or RuntimeError("this text is not the answer"))
+
+    def _start(self) -> None:
+        while self._live.jobs:
+            self._running += 1
+            self._backlog.add(partial(self._work, self._live.jobs.popleft()))
+
+    def _work(self, job: Job) -> None:
+        try:
+            for state in job.runnable.stream(job.value, self._config):
+                if self._dropped:
+                    return
+                with self._changed:
+                    self._live.grow(job, state)
+                self._tell()
+            with self._changed:
+                self._live.finish(job)
+                self._start()
+            self._tell()
+        except Exception as exc:  # noqa: BLE001  (raised again by `result`)
+            self._error = exc
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def _tell(self) -> None:
+        with self._telling:
+            with self._changed:
+                chunks = self._live.take()
+            if self._dropped:
+                return
+            for chunk in chunks:
+                for verdict in chunk.claims:
+                    self._told[verdict.claim.id] = verdict
+                    self._publish(self._event("verdict", verdict))
+
+    def _event(self, kind: str, verdict: ClaimVerdict) -> GroundednessEvent:
+        return GroundednessEvent.model_validate(
+            {"kind": kind, "run_id": self._run_id, "verdict": verdict}
+        )
+
+
+def _traced(
+    config: RunnableConfig, head: CheckInput
+) -> tuple[CallbackManagerForChainRun, RunnableConfig]:
+    """Begin a run above the jobs, so that they are one trace where checks are traced."""
+    manager = CallbackManager.configure(
+        inheritable_callbacks=config["callbacks"],
+        inheritable_tags=config["tags"],
+        inheritable_metadata=config["metadata"],
+    )
+    run = manager.on_chain_start(None, dict(head), name=config["run_name"])
+    return run, {**config, "callbacks": run.get_child()}

@@ -1,0 +1,424 @@
+"""Which run belongs to which root: the trees of runs that a callback handler sees, by run id.
+
+Pure bookkeeping, no I/O and no lock: whoever calls it holds one. A run is a root if its parent was
+never seen, and not if it has none: a handler may be bound to an inner runnable, and a whole chain
+may run below a traced parent.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+
+from langchain_groundedness.callbacks.partial_answer import Draft
+from langchain_groundedness.exceptions import InputFormatError
+from langchain_groundedness.inputs.formats import LABELS, CheckInput, read_input
+
+__all__ = ["Gathered", "Kind", "Root", "Run", "RunBook", "answer_of"]
+
+Kind = Literal["chain", "model", "retriever", "tool"]
+
+_REMEMBERED = 4096
+
+
+class Gathered:
+    """What is known so far about the question and the evidence of one root run.
+
+    Example:
+        >>> gathered = Gathered()
+        >>> gathered.take_inputs({"input": "Capital of Italy?"})
+        >>> gathered.take_retrieved([Document("Rome is the capital of Italy.")], tool=None)
+        >>> whole = gathered.read("Rome.")
+        >>> whole.question, whole.answer, len(whole.documents)
+        ('Capital of Italy?', 'Rome.', 1)
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing known."""
+        self.question: str | None = None
+        """The first question seen."""
+        self._found: list[_Found] = []
+        self._calls: set[str] = set()
+        self._given: tuple[Document, ...] = ()
+        self._labels: dict[Any, Any] = {}
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """The evidence so far."""
+        return _once(d for found in self._found for d in found.documents) or self._given
+
+    def take_inputs(self, inputs: object) -> None:
+        """Look for the question, and for documents in case nothing better comes.
+
+        Args:
+            inputs: What a run of the tree was given. Chains that stream say it only at their end.
+        """
+        if isinstance(inputs, Mapping):
+            self.take_labels(inputs)
+        if self.question and (self._found or self._given):
+            return
+        if isinstance(inputs, str):
+            self.question = self.question or inputs or None
+        elif isinstance(inputs, list) and inputs and isinstance(inputs[0], BaseMessage):
+            inputs = {"messages": inputs}
+        if isinstance(inputs, Mapping):
+            read = _read_inputs(inputs)
+            self.question = self.question or read.question or None
+            self._given = self._given or read.documents
+
+    def take_labels(self, parts: Mapping[Any, Any]) -> None:
+        """Look for what is known about the question, and keep what is new.
+
+        Args:
+            parts: What a run of the tree was given, or its metadata.
+        """
+        found = {name: parts[name] for name in LABELS if parts.get(name) is not None}
+        self._labels = {**found, **self._labels}
+
+    def take_retrieved(self, documents: Sequence[Document], *, tool: UUID | None) -> None:
+        """Take what an outermost retriever has found.
+
+        Args:
+            documents: The documents.
+            tool: The outermost tool that has called the retriever, if one has.
+        """
+        self._found.append(_Found(tuple(documents), tool))
+
+    def take_tool_output(self, output: object, *, tool: UUID, name: str | None = None) -> None:
+        """Take what an outermost tool has returned, unless a retriever in it has said it better.
+
+        Args:
+            output: What it returned; often a `ToolMessage`.
+            tool: Its run.
+            name: Its name.
+        """
+        message = _as_message(output, name)
+        if message is None:
+            return
+        own = [found for found in self._found if found.tool == tool]
+        if message.tool_call_id:
+            self._calls.add(message.tool_call_id)
+        if message.status == "error":
+            self.drop_tool(tool)
+        elif any(found.documents for found in own):
+            for found in own:
+                found.call_id = message.tool_call_id
+        else:
+            documents = _read_messages({"messages": [message, AIMessage("-")]})
+            self._found.append(_Found(documents, tool, message.tool_call_id))
+
+    def drop_tool(self, tool: UUID) -> None:
+        """Forget what was found in a tool that has failed: the model has not seen it.
+
+        Args:
+            tool: Its run.
+        """
+        self._found = [found for found in self._found if found.tool != tool]
+
+    def read(
+        self, output: object, *, context_extractor: Callable[[Any], Any] | None = None
+    ) -> CheckInput:
+        """Put everything together at the end of the root.
+
+        Args:
+            output: What the root returned.
+            context_extractor: Reads an output of any other shape; its documents then count.
+
+        Returns:
+            What is to be checked.
+
+        Raises:
+            InputFormatError: There is no answer to be read.
+        """
+        read = read_input(output, context_extractor=context_extractor)
+        documents = read.documents
+        if context_extractor is None or not documents:
+            messages = _messages_of(output)
+            answering = _answering_call(messages)
+            seen = _once(
+                document
+                for found in self._found
+                if answering is None or found.call_id != answering or _retrieved(found)
+                for document in found.documents
+            )
+            others = self._unseen(output, messages) if seen and messages else ()
+            documents = _once((*seen, *others)) or read.documents or self._given
+        question = read.question or self.question
+        whole = CheckInput(question=question, answer=read.answer, documents=documents)
+        return whole.labelled(read.labels).labelled(self._labels)
+
+    def _unseen(self, output: object, messages: Sequence[BaseMessage]) -> Sequence[Document]:
+        """Give what tools found before this run began, in a run that goes on after a pause."""
+        rest = [
+            message
+            for message in messages
+            if not (isinstance(message, ToolMessage) and message.tool_call_id in self._calls)
+        ]
+        structured = output.get("structured_response") if isinstance(output, Mapping) else None
+        return _read_messages({"messages": rest, "structured_response": structured})
+
+
+@dataclass(eq=False)
+class Root:
+    """One tree of runs: one question answered, if it is a chain or an agent."""
+
+    run_id: UUID
+    above: UUID | None = None
+    """The run that called it, which is not seen here."""
+    thread_id: str | None = None
+    """LangGraph's thread, if it runs in one."""
+    lock: Any = field(default_factory=threading.RLock)
+    """Held while `gathered` is read or changed."""
+    gathered: Gathered = field(default_factory=Gathered)
+    loop: Any = None
+    """The event loop on which it began; `None` if on none."""
+    drafts: dict[UUID, Draft] = field(default_factory=dict)
+    """What is being written, by the run of the model that writes it."""
+    paused: bool = False
+    """Whether it waits for a person, and will go on as another root."""
+    runs: set[UUID] = field(default_factory=set)
+
+
+@dataclass(eq=False)
+class Run:
+    """One run, and what it stands below."""
+
+    run_id: UUID
+    kind: Kind
+    root: Root
+    retriever: UUID | None
+    """The outermost retriever at or above it."""
+    tool: UUID | None
+    """The outermost tool at or above it."""
+    checks: bool = False
+    """Whether it is a check in the chain, or below one: what models write there is no answer."""
+    heard_by: Literal["token", "event"] | None = None
+    """Which callback says what it writes, if it is a model."""
+
+    @property
+    def is_root(self) -> bool:
+        """Whether no other run of the tree is above it."""
+        return self.run_id == self.root.run_id
+
+    @property
+    def is_outermost(self) -> bool:
+        """Whether it is a retriever or a tool that no other one of its kind has called."""
+        return self.run_id in (self.retriever, self.tool)
+
+    @property
+    def may_answer(self) -> bool:
+        """Whether a model that runs here may be writing the answer."""
+        apart = self.checks or self.retriever is not None or self.tool is not None
+        return self.kind == "model" and not apart
+
+
+class RunBook:
+    """All runs that have begun and whose root has not ended.
+
+    Example:
+        >>> from uuid import uuid4
+        >>> book, traced, chain, model = RunBook(), uuid4(), uuid4(), uuid4()
+        >>> book.start(chain, traced, "chain").is_root
+        True
+        >>> book.start(model, chain, "model").root.run_id == chain
+        True
+        >>> book.forget(chain) is None, book.get(model)
+        (False, None)
+    """
+
+    def __init__(self) -> None:
+        """Start with no run."""
+        self._runs: dict[UUID, Run] = {}
+        self._roots: dict[UUID, Root] = {}
+        # A run whose tree is gone must not be taken for a root when it is heard of again.
+        self._gone: dict[UUID, None] = {}
+
+    def __len__(self) -> int:
+        """Count the roots that have not ended."""
+        return len(self._roots)
+
+    @property
+    def size(self) -> int:
+        """How many runs are known."""
+        return len(self._runs)
+
+    def start(
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        kind: Kind,
+        *,
+        checks: bool = False,
+        loop: Any = None,
+    ) -> Run | None:
+        """Take note of a run.
+
+        Args:
+            run_id: Its id.
+            parent_run_id: The id of the run that called it, whether seen here or not.
+            kind: What runs.
+            checks: Whether it is a check.
+            loop: The event loop on which it runs.
+
+        Returns:
+            The run; `None` if its root has ended already.
+        """
+        if run_id in self._runs:
+            return self._runs[run_id]
+        above = None if parent_run_id is None else self._runs.get(parent_run_id)
+        if run_id in self._gone or (above is None and parent_run_id in self._gone):
+            self._bury([run_id])
+            return None
+        root = Root(run_id, parent_run_id, loop=loop) if above is None else above.root
+        run = Run(
+            run_id,
+            kind,
+            root,
+            retriever=(above and above.retriever) or (run_id if kind == "retriever" else None),
+            tool=(above and above.tool) or (run_id if kind == "tool" else None),
+            checks=checks or (above is not None and above.checks),
+        )
+        self._runs[run_id] = run
+        self._roots.setdefault(root.run_id, root)
+        root.runs.add(run_id)
+        return run
+
+    def get(self, run_id: UUID) -> Run | None:
+        """Look a run up.
+
+        Args:
+            run_id: Its id.
+
+        Returns:
+            The run; `None` if it is not known, or no longer.
+        """
+        return self._runs.get(run_id)
+
+    def forget(self, root_id: UUID) -> Root | None:
+        """Let go of a root and of all runs below it.
+
+        Args:
+            root_id: The id of the root.
+
+        Returns:
+            The root; `None` if it is not known.
+        """
+        root = self._roots.pop(root_id, None)
+        if root is not None:
+            for run_id in root.runs:
+                self._runs.pop(run_id, None)
+            self._bury(root.runs)
+        return root
+
+    def beyond(self, most: int) -> Iterator[Root]:
+        """Let go of the oldest roots while there are too many.
+
+        Args:
+            most: How many may stay.
+
+        Yields:
+            The roots that were let go.
+        """
+        while len(self._roots) > most:
+            root = self.forget(next(iter(self._roots)))
+            if root is not None:
+                yield root
+
+    def _bury(self, run_ids: Iterable[UUID]) -> None:
+        self._gone |= dict.fromkeys(run_ids)
+        while len(self._gone) > _REMEMBERED:
+            del self._gone[next(iter(self._gone))]
+
+
+@dataclass
+class _Found:
+    """What one retriever or one tool has found."""
+
+    documents: Sequence[Document]
+    tool: UUID | None
+    """The outermost tool that it belongs to."""
+    call_id: str | None = None
+
+
+def answer_of(response: LLMResult) -> str | None:
+    """Read the answer of a model that was called by itself.
+
+    Args:
+        response: What it returned.
+
+    Returns:
+        The text; `None` if it calls tools instead.
+    """
+    generation = next((each for choices in response.generations for each in choices), None)
+    if isinstance(generation, ChatGeneration):
+        message = generation.message
+        return None if getattr(message, "tool_calls", None) else str(message.text)
+    return None if generation is None else str(generation.text)
+
+
+def _read_inputs(inputs: Mapping[Any, Any]) -> CheckInput:
+    texts = {key: each for key, each in inputs.items() if isinstance(each, str | BaseMessage)}
+    for parts in (inputs, texts):
+        try:
+            return read_input({**parts, "answer": ""})
+        except InputFormatError:
+            continue
+    return CheckInput(answer="")
+
+
+def _read_messages(state: Mapping[str, Any]) -> tuple[Document, ...]:
+    try:
+        return read_input(state).documents
+    except InputFormatError:
+        return ()
+
+
+def _as_message(output: object, name: str | None) -> ToolMessage | None:
+    """Give what a tool returned as the message that the model gets to read."""
+    if isinstance(output, ToolMessage):
+        return output
+    if hasattr(output, "goto"):  # LangGraph's `Command`
+        update = getattr(output, "update", None)
+        listed = update.get("messages") or () if isinstance(update, Mapping) else ()
+        return next((each for each in reversed(listed) if isinstance(each, ToolMessage)), None)
+    if output is None:
+        return None
+    if isinstance(output, str):
+        return ToolMessage(str(output), name=name, tool_call_id="")
+    listed = output if isinstance(output, list | tuple) else [output]
+    if listed and all(isinstance(each, Document) for each in listed):
+        return ToolMessage("", artifact=list(listed), name=name, tool_call_id="")
+    text = json.dumps(output, ensure_ascii=False, default=str)
+    return ToolMessage(text, name=name, tool_call_id="")
+
+
+def _messages_of(output: object) -> Sequence[BaseMessage]:
+    if isinstance(output, list):
+        listed: Any = output
+    elif isinstance(output, Mapping):
+        listed = output.get("messages")
+    else:
+        listed = getattr(output, "messages", None)
+    if not isinstance(listed, list | tuple):
+        return ()
+    return [each for each in listed if isinstance(each, BaseMessage)]
+
+
+def _answering_call(messages: Sequence[BaseMessage]) -> str | None:
+    """Give the call whose result is itself the answer: its text is no evidence for it."""
+    last = messages[-1] if messages else None
+    return last.tool_call_id if isinstance(last, ToolMessage) else None
+
+
+def _retrieved(found: _Found) -> bool:
+    return not all("tool_call_id" in document.metadata for document in found.documents)
+
+
+def _once(documents: Iterable[Document]) -> tuple[Document, ...]:
+    return tuple({(each.id, each.page_content): each for each in documents}.values())

@@ -1,0 +1,457 @@
+"""Which sentences of an answer state something that documents can support or contradict.
+
+Only what is surely no statement is left out: a sentence that is wrongly kept is checked in vain,
+one that is wrongly dropped is never checked.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from langchain_groundedness.text.words import content_words, fold
+
+__all__ = [
+    "declines",
+    "is_checkable",
+    "is_statement_as_heading",
+    "may_be_skipped",
+    "only_asks",
+    "refuses",
+    "without_interjection",
+]
+
+_WORD = re.compile(r"\w+")
+
+_OPINIONS = frozenset(
+    """
+    amazing awesome beautiful charming cool delightful excellent exciting fantastic fascinating fun
+    good great impressive interesting lovely nice pleasant remarkable truly very really wonderful
+    worth seeing
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+
+_LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offer or a refusal
+
+
+def any_of(*patterns: str) -> str:
+    """Join patterns to one that matches any of them.
+
+    Args:
+        *patterns: Regular expressions.
+
+    Returns:
+        A group without a number.
+    """
+    return f"(?:{'|'.join(patterns)})"
+
+
+_COURTESY = any_of(
+    "hi", "hello", "hey", "goodbye", "bye",
+    "dear", "good (?:morning|afternoon|evening|day)", "greetings", "welcome",
+    "thanks", "thank you", "you're welcome", "cheers", "(?:best|kind) regards", "sincerely",
+    "sure(?: thing)?", "certainly", "of course", "absolutely", "okay", "ok", "no problem",
+    "(?:(?:that's |what )?an? )?(?:great|good|excellent|interesting) question",
+    "my apologies", "sorry", "i apologi[sz]e", "hallo", "guten (?:tag|morgen|abend)", "danke",
+    "bonjour", "merci", "hola", "gracias", "ciao", "你好", "您好", "こんにちは", "مرحبا",
+)  # fmt: skip
+
+_COURTESY_TAIL = (
+    r"(?: there| everyone| all| again| very much| so much| to you| you"
+    r"| for (?:your |the |asking|reaching)[\w ]{0,30})?"
+)
+
+_CONTACT = r"(?:ask|reach|contact|let|follow|share|provide|message)\b"
+
+_HELP = r"(?:help|assist|answer|provide|clarify|elaborate|explain|look|discuss|share)\b"
+
+_OFFER = any_of(
+    r"(?:please,? )?(?:do )?let me know\b(?= (?:if|whether|what|which|when|how|should)\b|\W*$)",
+    rf"(?:please,? )?feel free to {_CONTACT}",
+    rf"(?:please,? )?do(?: not|n't|n\u2019t) hesitate\b(?= to {_CONTACT}|\W*$)",
+    r"would you like\b",
+    r"(?:could|can|would) you (?:please )?(?:clarify|specify|provide|share|tell me|rephrase)\b",
+    r"is there anything\b",
+    r"(?:i'm|i am|i\u2019m|i'd be|i would be) (?:always )?(?:here|happy|glad|available) to "
+    rf"{_HELP}",
+    r"(?:i )?hope (?:this|that|it|these) (?:information )?(?:helps?|answers?|clarifies)\b",
+    r"have a (?:great|nice|good|wonderful) (?:day|time|week|weekend|evening|afternoon|one|trip)\b",
+    rf"happy to {_HELP}",
+    r"if you (?:have|need|want|would like|'d like)\b[^,;:]{0,60}"
+    r"\b(?:questions?|information|details?|help|assistance|clarification|more|else|further)\b"
+    r"[^,;:]{0,60},? (?:please )?(?:just )?"
+    r"(?:let me know|ask|feel free|do not hesitate|don't hesitate|contact|reach out"
+    r"|i(?:'m| am|'d be) (?:happy|glad) to|i can)\b",
+    "i can (?:also )?help (?:you )?(?:with|find)",
+    "lassen sie (?:es )?mich wissen",
+    "n'hésitez pas",
+    "no dudes? en",
+)
+
+_META = (
+    r"(?:here (?:is|are)|here's|here\u2019s|below (?:is|are)) (?:an?|the|your|some|what)\b"
+    r"(?: [\w-]+){0,3} "
+    + any_of(
+        "summary",
+        "answer",
+        "list",
+        "overview",
+        "breakdown",
+        "information",
+        "details",
+        "points",
+        "explanation",
+        "response",
+        "steps",
+        "facts",
+        "found",
+    )
+    + r"\b(?: (?!that\b|is\b|are\b|was\b|were\b|has\b|have\b)[^\s,;:\d]+){0,10}[.!:]?$"
+)
+
+_OFFERS = re.compile(_OFFER, re.IGNORECASE)
+
+_INTRODUCES = re.compile(_META, re.IGNORECASE)
+
+_CONDITION = re.compile(r"\b(?:if|whether|would you|could you|can you)\b", re.IGNORECASE)
+
+_GREETS = re.compile(rf"{_COURTESY}\b", re.IGNORECASE)
+
+_GREETS_ON = re.compile(_COURTESY_TAIL, re.IGNORECASE)
+
+DOCUMENTS = (
+    r"(?:(?:provided|given|available|retrieved|supplied|above|attached|current|following) )*"
+    + any_of(
+        "documents?", "context", "passages?", "sources?", "texts?", "excerpts?", "articles?",
+        "materials?", "search results", "knowledge base", "documentation",
+        "information(?: provided| given| available| above)?",
+    )
+    + r"(?: \d{1,2})?(?: (?:provided|given|available|above|i have|you (?:provided|gave|shared)))?"
+)  # fmt: skip
+"""What answers call the documents they were made from, lower case."""
+
+_INTERJECTION = re.compile(
+    rf"(?:{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w))?"
+    rf"(?:(?:based on|according to) (?:the |these |this )?{DOCUMENTS}(?: \d{{1,2}})?,\s+(?=\w))?",
+    re.IGNORECASE,
+)
+
+_QUESTION = re.compile(r"[?\uff1f\u061f][\s)*_]*$")
+
+_QUOTED_QUESTION = re.compile(r"^[\"'\u201c\u00ab].*[?\uff1f\u061f][\"'\u201d\u00bb]$", re.DOTALL)
+
+_TAG = re.compile(
+    r", (?:right|correct|yes|no|ok|okay|eh|huh|(?:is|are|was|were|do|does|did|has|have|ca|wo)"
+    r"(?:n['\u2019]t| not)? (?:it|he|she|they|we|you))\?\W*$",
+    re.IGNORECASE,
+)
+
+_ASKS = re.compile(
+    any_of(
+        "who", "whom", "whose", "what", "when", "where", "which", "why", "how", "is", "are", "was",
+        "were", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would",
+        "should", "may", "might", "shall", "am",
+    )
+    + r"(?:n't|n\u2019t)?\b",
+    re.IGNORECASE,
+)  # fmt: skip
+
+_TELLS = re.compile(r"(?:do|did) you (?:know|realize|realise)\b|have you heard\b", re.IGNORECASE)
+
+_ADDRESSED = re.compile(r"\b(?:i|me|you|your)\b", re.IGNORECASE)
+
+_ENDS_SENTENCE = re.compile(r"\w[.!\u3002\uff01]\W*$")
+
+_GIVES_NUMBER = re.compile(r"\w:\W*\d")
+
+_FEWEST_WORDS = 4
+
+_VERB = re.compile(r"\b(?:is|are|was|were|has|had|have)\b", re.IGNORECASE)
+
+
+def without_interjection(text: str) -> str:
+    """Drop what stands before a statement and says nothing: `Sure,`, `Based on the documents,`.
+
+    Args:
+        text: A sentence.
+
+    Returns:
+        The rest of it, with a capital; the sentence itself if nothing stands before it.
+    """
+    match = _INTERJECTION.match(text)
+    if match is None or not match.end():
+        return text
+    rest = text[match.end() :]
+    return rest[0].upper() + rest[1:]
+
+
+def is_checkable(text: str) -> bool:
+    """Tell whether a sentence states something.
+
+    Args:
+        text: A sentence, free of markup.
+
+    Returns:
+        False for questions, lead-ins that end in a colon, greetings, offers, refusals, and text
+        without a letter or digit.
+    """
+    if not any(map(str.isalnum, text)):
+        return False
+    if text.endswith((":", "\uff1a")):
+        return _says_a_number(text) and not _INTRODUCES.match(text)
+    if _QUESTION.search(text) or _QUOTED_QUESTION.match(text):
+        return _is_statement_with_question_mark(text)
+    return not declines(text)
+
+
+def only_asks(text: str) -> bool:
+    """Tell whether a sentence asks the reader, and states nothing, as "Did you know …?" does.
+
+    Args:
+        text: A sentence, free of markup.
+
+    Returns:
+        True if it surely is.
+    """
+    asks = bool(_QUESTION.search(text)) and bool(_ASKS.match(text)) and not _TELLS.match(text)
+    addressed = bool(_ADDRESSED.search(text)) and not any(map(str.isdigit, text))
+    return asks and addressed and not _is_statement_with_question_mark(text)
+
+
+def is_statement_as_heading(text: str) -> bool:
+    """Tell whether what stands as a heading states something, as "Revenue: $2.4B" does.
+
+    Args:
+        text: The heading, free of markup.
+
+    Returns:
+        True if it ends as a sentence does, gives a number after a colon, or has a verb like "is"
+        among four words or more, and does not begin as a question does.
+    """
+    if _ENDS_SENTENCE.search(text) or _GIVES_NUMBER.search(text):
+        return True
+    return len(text.split()) >= _FEWEST_WORDS and bool(_VERB.search(text)) and not _ASKS.match(text)
+
+
+def declines(text: str) -> bool:
+    """Tell whether a sentence is nothing but courtesy, an offer, a refusal or a lead-in.
+
+    Args:
+        text: A sentence, free of markup.
+
+    Returns:
+        True only if it surely is: of a refusal or an offer, nothing may follow it that could be
+        a statement.
+    """
+    if len(text) > _LONGEST:
+        return False
+    return bool(_INTRODUCES.match(text)) or _is_courtesy(text) or _offers(text) or refuses(text)
+
+
+def _says_a_number(text: str) -> bool:
+    """Tell of a lead-in that it has a statement in it: a verb and a number."""
+    return any(map(str.isdigit, text)) and bool(_VERB.search(text))
+
+
+def _is_statement_with_question_mark(text: str) -> bool:
+    """Tell of a question that it states what it asks: "It was $9, right?", "It was $9?"."""
+    if _TAG.search(text):
+        return True
+    opens = _ASKS.match(text) or any(_ASKS.match(part.strip()) for part in text.split(","))
+    return _says_a_number(text) and not opens
+
+
+def _offers(text: str) -> bool:
+    match = _OFFERS.match(text)
+    if match is None or any(adds_to(text[match.end() :], _OFFERS.match)):
+        return False
+    return bool(_CONDITION.search(text)) or not any(map(str.isdigit, text))
+
+
+def _is_courtesy(text: str) -> bool:
+    match = _GREETS.match(text)
+    if match is None:
+        return False
+    rest = text[match.end() :].strip(" \t,.!:;\u2013\u2014-\u3002\uff01")
+    tail = _GREETS_ON.fullmatch(f" {rest}" if rest else "")
+    return tail is not None or (bool(rest) and _is_courtesy(rest))
+
+
+def may_be_skipped(text: str) -> bool:
+    """Tell whether nothing goes unchecked if an extractor leaves a sentence out.
+
+    Courtesy, refusals, questions and lead-ins, and a mere opinion of something that is named.
+
+    Args:
+        text: The sentence.
+
+    Returns:
+        Whether it may be left out.
+    """
+    if not is_checkable(without_interjection(text)):
+        return True
+    words = _WORD.findall(text)
+    about = words[:1] + [word for word in words if word[:1].isupper()]
+    said = content_words(text) - {fold(word) for word in about}
+    return bool(said) and said <= _OPINIONS
+
+
+_THE = "(?:the |this |these |those |your |any of the )?"
+
+_TELL = any_of(
+    "say", "mention", "contain", "include", "provide", "specify", "state", "discuss", "address",
+    "cover", "give", "indicate", "answer", "have", "offer", "describe", "explain", "list", "tell",
+    "reveal", "disclose", "support", "appear", "seem", "refer",
+)  # fmt: skip
+
+_TOLD = any_of(
+    "mentioned", "specified", "stated", "provided", "discussed", "given", "included", "covered",
+    "available", "addressed", "described", "found", "contained", "answered", "present",
+)  # fmt: skip
+
+_NOT = "(?: not|n't|n\u2019t)"
+
+_KNOWLEDGE = "(?:information|context|access|details|data|knowledge)"
+
+_SORRY = "(?:unfortunately|regrettably|sorry|i'm sorry|i am sorry|i apologi[sz]e|however|but)"
+
+_THUS = any_of(
+    "therefore", "thus", "hence", "so", "and", "also", "additionally", "furthermore", "answer:",
+    "because", "since", "note(?::| that)", "please note that",
+    "it(?:'s|\u2019s| is) (?:important to note|worth noting) that",
+    "as an ai(?: language)?(?: model| assistant| system| chatbot)?",
+)  # fmt: skip
+
+_LEAD = (
+    rf"(?:{_SORRY}[,.]? (?:but )?|{_THUS},? )*"
+    rf"(?:(?:based on|according to|from|in) (?:the |this |these )?{DOCUMENTS},? )?"
+)
+
+_ENGLISH = any_of(
+    rf"{_THE}{DOCUMENTS} (?:do|does|did){_NOT} (?:\w+ )?{_TELL}",
+    rf"none of the {DOCUMENTS} (?:\w+ )?{_TELL}s?\b",
+    r"there (?:is|was|are) (?:no|not enough|insufficient) (?:\w+ )?"
+    r"(?:information|mention|details)\b",
+    rf"(?:no|not enough|insufficient) (?:\w+ )?(?:information|details|mention)\b[^,;:]{{0,80}}"
+    rf"(?:{DOCUMENTS}|found|available|provided|given)",
+    rf"i (?:really |simply )?do{_NOT} (?:know|have (?:\w+ ){{0,2}}{_KNOWLEDGE})",
+    r"i(?:'m| am|\u2019m) not (?:sure|certain|able to)",
+    r"i(?:'m| am|\u2019m| was)? ?(?:cannot|can't|can\u2019t|could not|couldn't|unable to) "
+    r"(?:\w+ )?"
+    + any_of(
+        "answer", "find", "determine", "provide", "say", "tell", "confirm", "verify", "help",
+        "assist", "locate", "see", "give", "access", "comply",
+    ),
+    r"(?:it is )?unable to (?:answer|provide|determine)\b",
+    r"it (?:is|was) (?:not possible|impossible|not clear|unclear) "
+    r"(?:to (?:say|determine|tell|answer)|from)",
+    rf"[^,;:]{{1,120}}\b(?:is|are|was|were){_NOT} (?:\w+ly )?{_TOLD} (?:\w+ )?(?:in|by|within) "
+    rf"{_THE}{DOCUMENTS}",
+    r"[^,;:]{1,120}\bcannot be (?:determined|answered|found|confirmed|verified) "
+    rf"(?:from|with|in|based on|using) {_THE}{DOCUMENTS}",
+    r"(?:the|this|that|your) question cannot be answered\b",
+    rf"(?:answer )?not {_TOLD}\W*$",
+    r"(?:unknown|unanswerable|n/a|(?:i'm|i am) sorry)\W*$",
+)  # fmt: skip
+
+_OTHERS = any_of(
+    "(?:leider )?ich wei(?:ß|ss) (?:es |das )?(?:leider )?nicht",
+    "das wei(?:ß|ss) ich (?:leider )?nicht",
+    r"(?:die|aus den|in den|der|im) (?:\w+ )?(?:dokumenten?|unterlagen|quellen|texten?|kontext)\b"
+    r".{0,80}\b(?:nicht|keine?r?n?)\b",
+    "(?:leider )?(?:gibt es|es gibt|es liegen) (?:dazu |hierzu )?keine (?:informationen|angaben)",
+    r"je ne sais pas\b",
+    r"(?:les documents?|le contexte) n[e'\u2019].{1,60}\bpas\b",
+    "(?:il n'y a )?aucune information",
+    r"(?:lo siento, )?(?:pero )?no (?:lo )?sé\b",
+    r"(?:los documentos|el contexto) no\b",
+    "no hay información",
+    r"non (?:lo )?so\b",
+    r"i documenti non\b",
+    "(?:non c'è )?nessuna informazione",
+    r"não sei\b",
+    r"os documentos não\b",
+    "não há informa",
+    r"ik weet het niet\b",
+    r"(?:in )?de documenten\b.{1,60}\b(?:niet|geen)\b",
+    r"(?:я )?не знаю\b",
+    r"(?:в документах (?:нет|не)|документы не)\b",
+    "我不(?:知道|清楚)",
+    ".{0,8}(?:文档|文件|资料|上下文)中?并?(?:没有|未)",
+    "无法(?:回答|确定)",
+    "(?:わかり|分かり)ません",
+    ".{0,10}(?:文書|資料|ドキュメント)には?.{0,40}(?:ありません|いません)",
+    "(?:잘 )?모르겠습니다",
+    "문서에.{0,40}(?:없습니다|않습니다)",
+    "لا أ(?:عرف|علم)",
+    "لا تذكر (?:الوثائق|المستندات)",
+    "(?:الوثائق|المستندات) لا ",
+    "मुझे नहीं पता",
+)
+
+_REFUSAL = re.compile(f"{_LEAD}(?P<english>{_ENGLISH})|{_OTHERS}", re.IGNORECASE)
+
+_REFUSALS_LONGEST = 400  # characters of a sentence that is nothing but a refusal
+
+_WHETHER = any_of("who", "whom", "whose", "what", "when", "where", "which", "why", "how", "whether")
+
+_FINITE = r"(?:is|are|was|were|has|had|have|did|does|will|can|must|should)"
+
+_CONTRAST = r"(?:but|although|though|however|yet|while|whereas|except|aber|mais|pero|ma)\b"
+
+_PART = re.compile(
+    r"[;:\uff0c\uff1a\uff1b] *|, *| [\u2013\u2014-]+ |[\u2013\u2014]|(?=\u4f46)"
+    rf"|\s(?={_CONTRAST})|\s(?=(?:because|since|so|therefore)\s)"
+    rf"|\s(?=and (?!{_WHETHER}\b)(?:\S+ ){{1,6}}?{_FINITE}\b)",
+    re.IGNORECASE,
+)
+
+_INSIDE_A_NUMBER = re.compile(r"(?<=\d), ?(?=\d{3,4}\b)|(?<=\d):(?=\d)")
+
+_LISTED = re.compile(r"(?:and|or|nor|as well as)\b", re.IGNORECASE)
+
+_STATES = re.compile(
+    rf"\b{_FINITE}\b|\d|(?:and|or) (?:it|he|she|they|there|we|you|this|that)\b", re.IGNORECASE
+)
+
+_HARMLESS = re.compile(
+    rf"(?:{_SORRY}|please|too|either|at (?:this|the) (?:time|moment)|at all)\W*$"
+    r"|please (?:provide|share|give|try|check|rephrase|clarify)\b"
+    r"|(?:and )?i(?:'ll| can| will| would) (?:be (?:happy|glad) to )?"
+    r"(?:help|look|assist|search|try)\b"
+    rf"|(?:(?:and|or) )?{_WHETHER}\b|(?:such as|including)\b"
+    r"|(?:wie|was|wer|wann|wo|ob|welche\w*|warum|dass|que|qui|quel\w*|o\u00f9|quand|comment|si"
+    r"|qu\u00e9|cu\u00e1l|qui\u00e9n|cu\u00e1ndo|d\u00f3nde|c\u00f3mo|che|quando|quanto)\b",
+    re.IGNORECASE,
+)
+
+
+def refuses(text: str) -> bool:
+    """Tell whether a sentence says that there is no answer, and nothing else.
+
+    Args:
+        text: A sentence, free of markup.
+
+    Returns:
+        True if it does, in English or one of the forms known from some other languages.
+    """
+    match = _REFUSAL.match(text) if len(text) <= _REFUSALS_LONGEST else None
+    return match is not None and not any(adds_to(text[match.end() :], _REFUSAL.match))
+
+
+def adds_to(rest: str, more_of_the_kind: Callable[[str], object]) -> Iterator[str]:
+    """Find what may be a statement behind a refusal or an offer.
+
+    Args:
+        rest: What follows it. What hangs on directly, up to a comma or the like, belongs to it.
+        more_of_the_kind: Tells of a further part that it is another refusal or offer.
+
+    Yields:
+        The further parts that are neither that, nor the rest of a list, nor a phrase known to
+        state nothing.
+    """
+    _, *parts = (part.strip() for part in _PART.split(_INSIDE_A_NUMBER.sub("", rest)))
+    parts = [part for part in parts if any(map(str.isalnum, part))]
+    is_list = bool(parts) and bool(_LISTED.match(parts[-1]))
+    for part in parts:
+        in_list = is_list and not _STATES.search(part)
+        if not (in_list or _HARMLESS.match(part) or more_of_the_kind(part)):
+            yield part

@@ -1,0 +1,373 @@
+"""Claim extraction: from an answer to the statements in it that can be checked."""
+
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Self, TypeAlias
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.prompts.chat import BaseChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
+from typing_extensions import override
+
+from langchain_groundedness._runtime.executors import computed
+from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.claims.checkable import may_be_skipped
+from langchain_groundedness.claims.statements import sentence_claims
+from langchain_groundedness.evidence.packing import locate_quote
+from langchain_groundedness.llm.prompts import (
+    EXTRACTION_PROMPT,
+    ClaimLines,
+    check_prompt,
+    fence,
+    fold_space,
+    question_part,
+)
+from langchain_groundedness.llm.replies import numbered_line, numbered_lines
+from langchain_groundedness.llm.structured import StructuredModel
+from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.text.words import content_words, fold, stem
+from langchain_groundedness.types import Claim, ExtractionTask
+
+__all__ = [
+    "ClaimExtractor",
+    "ExtractionExample",
+    "LLMClaimExtractor",
+    "SentenceClaimExtractor",
+    "known_stems",
+    "rewritings",
+]
+
+ClaimExtractor: TypeAlias = Runnable[ExtractionTask | str, list[Claim]]
+"""Anything that finds the claims of an answer: ours, a chain of yours, a `RunnableLambda`."""
+
+_SKIP = re.compile(r"skip\W*", re.IGNORECASE)
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class SentenceClaimExtractor(
+    CheckedOptions, RunnableSerializable[ExtractionTask | str, list[Claim]]
+):
+    """Finds the claims of an answer without a model: its sentences, list items and table rows.
+
+    Markup and citation markers are not part of a claim's text; its span covers them, but not the
+    marker of a list item. A table row reads `subject; header: cell`, the subject being its first
+    cell. What states nothing is left out: headings, code blocks, questions, lead-ins that end in
+    a colon, greetings, offers and refusals ("The documents do not say"). A short answer is a
+    claim as it stands.
+
+    Example:
+        >>> answer = "Sure! Rome is the **capital** of Italy [1]. Any questions?"
+        >>> [claim] = SentenceClaimExtractor().invoke(answer)
+        >>> claim.text, answer[claim.start : claim.end]
+        ('Rome is the capital of Italy.', 'Rome is the **capital** of Italy [1].')
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    split_compound: bool = True
+    """Whether an English sentence that plainly says two things of one subject gives two claims:
+    `X is a … that was …`, `X is … and was …`, `X is … with 4 million …`. The span of each is the
+    part of the sentence that only it rests on."""
+
+    @classmethod
+    @override
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
+    def invoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
+    ) -> list[Claim]:
+        return self._call_with_config(self._extract, input, config)
+
+    @override
+    async def ainvoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
+    ) -> list[Claim]:
+        if type(self).invoke is not SentenceClaimExtractor.invoke:
+            return await super().ainvoke(input, config)  # which asks the subclass
+        return await self._acall_with_config(self._aextract, input, config)
+
+    def _extract(self, task: ExtractionTask | str) -> list[Claim]:
+        return sentence_claims(_answer(task), split_compound=self.split_compound)
+
+    async def _aextract(self, task: ExtractionTask | str) -> list[Claim]:
+        return await computed(len(_answer(task)), self._extract, task)
+
+
+class ExtractionExample(BaseModel):
+    """One worked example for `LLMClaimExtractor(examples=…)`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    answer: str = Field(min_length=1)
+    claims: tuple[Annotated[str, Field(min_length=1)], ...]
+    """The claims to find in it, in order; none if nothing in it can be checked."""
+    question: str | None = None
+
+    @model_validator(mode="after")
+    def _has_sentences(self) -> Self:
+        if not _sentences(self.answer):
+            msg = "answer has no sentence in it"
+            raise ValueError(msg)
+        return self
+
+
+class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | str, list[Claim]]):
+    """Finds the claims of an answer with a chat model, in one call.
+
+    The model sees the sentences of the answer by number and writes only what is to change:
+    sentences that need their context or say several things are rewritten as self-contained
+    claims, sentences without anything to check are skipped, and every sentence it does not
+    mention is a claim as it stands. So a short reply is enough, and one that is lazy or cut off
+    hides nothing.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["2: Rome lies on the Tiber."])
+        >>> answer = "Rome is in Italy. It lies on the Tiber."
+        >>> claim = LLMClaimExtractor(model=model).invoke(answer)[1]
+        >>> claim.text, answer[claim.start : claim.end]
+        ('Rome lies on the Tiber.', 'It lies on the Tiber.')
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    model: SkipValidation[Runnable[Any, Any]]
+    """The chat model, plain or bound."""
+    examples: tuple[ExtractionExample, ...] | None = None
+    """Worked examples, also as mappings with `answer` and `claims`; shown before the answer."""
+    prompt: BaseChatPromptTemplate | None = None
+    """Instead of `prompts.EXTRACTION_PROMPT`; it must have the same variables and ask for the
+    same form of reply."""
+    fallback: SkipValidation[ClaimExtractor] | None = Field(default_factory=SentenceClaimExtractor)
+    """What to use when the model fails or its reply cannot be read; with `None` that raises."""
+    timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
+
+    @model_validator(mode="after")
+    def _usable_prompt(self) -> Self:
+        optional = {"question", "examples"}
+        check_prompt(self.prompt or EXTRACTION_PROMPT, required={"answer"}, optional=optional)
+        return self
+
+    @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
+    def invoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
+    ) -> list[Claim]:
+        return self._call_with_config(self._extract, input, config)
+
+    @override
+    async def ainvoke(
+        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
+    ) -> list[Claim]:
+        return await self._acall_with_config(self._aextract, input, config)
+
+    def _extract(
+        self,
+        task: ExtractionTask | str,
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> list[Claim]:
+        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return drive(self._flow(task), child)
+
+    async def _aextract(
+        self,
+        task: ExtractionTask | str,
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> list[Claim]:
+        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return await adrive(self._flow(task), child, size=len(_answer(task)))
+
+    def _flow(self, task: ExtractionTask | str) -> Flow[list[Claim]]:
+        task = ExtractionTask(answer=task) if isinstance(task, str) else task
+        sentences = _sentences(task.answer)
+        if not sentences:
+            return []
+        ask = kept(self, self._asking)
+        values = _values(sentences, task.question) | {"examples": self._example_messages()}
+        try:
+            reply = yield ModelCall(ask, values)
+        except Exception as exc:
+            if self.fallback is None:
+                raise
+            _LOGGER.warning("claim extraction fell back to sentences: %s", type(exc).__name__)
+            claims: list[Claim] = yield ModelCall(self.fallback, task)
+            return claims
+        return _claims(sentences, reply.lines, known=known_stems(task.answer, task.question))
+
+    def _asking(self) -> StructuredModel[ClaimLines]:
+        return StructuredModel[ClaimLines](
+            model=self.model,
+            prompt=self.prompt or EXTRACTION_PROMPT,
+            reply_schema=ClaimLines,
+            name="extract_claims",
+            from_text=_read_text,
+            timeout=self.timeout,
+        )
+
+    def _example_messages(self) -> list[BaseMessage]:
+        return [
+            message
+            for example in self.examples or ()
+            for message in (
+                HumanMessage(
+                    "{question}{answer}".format(
+                        **_values(_sentences(example.answer), example.question)
+                    )
+                ),
+                AIMessage(_as_lines(example)),
+            )
+        ]
+
+
+def _answer(task: ExtractionTask | str) -> str:
+    return task if isinstance(task, str) else task.answer
+
+
+def _sentences(answer: str) -> list[Claim]:
+    """Give every sentence: what is no claim is context, and for the model to skip."""
+    return sentence_claims(answer, only_checkable=False)
+
+
+def _values(sentences: Sequence[Claim], question: str | None) -> dict[str, Any]:
+    """Fill the variables of the prompt."""
+    texts = (fold_space(claim.text) for claim in sentences)
+    numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(texts, 1))
+    return {"answer": fence("answer", numbered), "question": question_part(question)}
+
+
+def _read_text(text: str) -> ClaimLines | None:
+    """Read a plain reply: numbered lines, or the word for no line at all."""
+    lines = numbered_lines(text)
+    return None if lines is None else ClaimLines(lines=lines)
+
+
+def _claims(
+    sentences: Sequence[Claim], lines: Iterable[str], *, known: frozenset[str]
+) -> list[Claim]:
+    """Apply the lines of a reply to the sentences; `known` are the stems of answer and question."""
+    skipped: set[int] = set()
+    lines_of: dict[int, list[str]] = {}
+    for number, text in filter(None, map(numbered_line, lines)):
+        if _SKIP.fullmatch(text):
+            skipped.add(number)
+        else:
+            lines_of.setdefault(number, []).append(text)
+    claims: list[Claim] = []
+    for number, sentence in enumerate(sentences, 1):
+        if number in lines_of:
+            claims.extend(rewritings(sentence, lines_of[number], known))
+        elif number not in skipped or not may_be_skipped(sentence.text):
+            claims.append(sentence)
+    return [claim.model_copy(update={"id": f"c{place}"}) for place, claim in enumerate(claims, 1)]
+
+
+def _as_lines(example: ExtractionExample) -> str:
+    """Write the claims of an example as the reply that would have found them."""
+    sentences = _sentences(example.answer)
+    lines: dict[int, list[str]] = {number: [] for number in range(1, len(sentences) + 1)}
+    for text in example.claims:
+        words = content_words(text)
+        shared = [len(words & content_words(sentence.text)) for sentence in sentences]
+        lines[shared.index(max(shared)) + 1].append(text)
+    written = [
+        f"{number}: {text}"
+        for number, texts in lines.items()
+        for text in texts or ["skip"]
+        if texts != [sentences[number - 1].text]
+    ]
+    return "\n".join(written) or "none"
+
+
+_COVERED = 0.5
+
+_WORD = re.compile(r"\w+")
+
+_NEGATION = re.compile(
+    r"\b(?:no|not|cannot|never|none|nobody|nothing|nowhere|neither|nor|without|hardly|rarely|seldom"
+    r"|barely|scarcely|fail(?:s|ed)?|lack(?:s|ed)?|unable|nicht|kein\w*|nie|ohne|pas|jamais|sans"
+    r"|non|nunca|sin|n\u00e3o|niet|geen|\u043d\u0435|\u043d\u0435\u0442)\b"
+    r"|n['\u2019]t\b|\u4e0d|\u6ca1|\u672a|\u7121|\u65e0|\u306a\u3044|\u307e\u305b\u3093",
+    re.IGNORECASE,
+)
+
+
+def known_stems(answer: str, question: str | None) -> frozenset[str]:
+    """Give the stems that a rewriting may take its words from.
+
+    Args:
+        answer: The answer.
+        question: The question, if there is one.
+
+    Returns:
+        The stems of the content words of both.
+    """
+    return frozenset(map(stem, content_words(f"{answer} {question or ''}")))
+
+
+def rewritings(sentence: Claim, texts: Iterable[str], known: frozenset[str]) -> list[Claim]:
+    """Make claims of what the model wrote for a sentence.
+
+    A text about something else is dropped. The sentence is kept beside the texts if they may say
+    less than it, or the opposite, so that no rewriting hides a statement.
+
+    Args:
+        sentence: The sentence, with its span in the answer.
+        texts: The statements that the model found in it, in its words or in others.
+        known: Stems of answer and question, of `known_stems`.
+
+    Returns:
+        Claims, all with the id of the sentence, with the span of the answer that they rest on.
+    """
+    words = content_words(sentence.text)
+    kept = [t for t in dict.fromkeys(texts) if not words or words & content_words(t)]
+    claims = [_located(sentence, text) for text in kept]
+    if _loses_words(sentence.text, kept, known) or _negations_differ(sentence.text, kept):
+        claims.append(sentence)
+    return claims
+
+
+def _loses_words(sentence: str, texts: Sequence[str], known: frozenset[str]) -> bool:
+    """Tell whether a number, a name or most words are in no text, or a word was exchanged.
+
+    What a text adds should come from elsewhere in the answer or from the question. A word that
+    stands nowhere there, where one of the sentence is missing, may be its opposite.
+    """
+    words = frozenset(map(stem, content_words(sentence)))
+    written = frozenset(stem(word) for text in texts for word in content_words(text))
+    lost = words - written
+    names = {stem(fold(word)) for word in _WORD.findall(sentence)[1:] if word[:1].isupper()}
+    numbers = {word for word in words if any(map(str.isdigit, word))}
+    if lost & (numbers | names) or len(lost) > (1 - _COVERED) * len(words):
+        return True
+    return bool(lost) and bool(written - known)
+
+
+def _negations_differ(sentence: str, texts: Sequence[str]) -> bool:
+    """Tell whether texts say less often than their sentence that something is not, or newly so."""
+    before = len(_NEGATION.findall(sentence))
+    after = sum(len(_NEGATION.findall(text)) for text in texts)
+    return after < before or (after > 0 and before == 0)
+
+
+def _located(sentence: Claim, text: str) -> Claim:
+    start, end = sentence.start, sentence.end
+    as_written = start is not None and end == start + len(sentence.text)  # no markup between
+    found = locate_quote(text, sentence.text) if as_written else None
+    if found is not None and start is not None:
+        start, end = start + found[0], start + found[1]
+    return Claim(id=sentence.id, text=text, start=start, end=end)

@@ -1,0 +1,479 @@
+"""The statements of an answer: its sentences, list items and table rows, freed of markup."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from langchain_groundedness.claims.checkable import (
+    is_checkable,
+    is_statement_as_heading,
+    refuses,
+    without_interjection,
+)
+from langchain_groundedness.text.markdown import Block, BlockKind, BlockScanner
+from langchain_groundedness.text.quotes import locate_quote
+from langchain_groundedness.text.sentences import BlockScan, split_block
+from langchain_groundedness.types import Claim
+
+__all__ = ["Sentence", "StatementReader", "sentence_claims"]
+
+
+class Statement(NamedTuple):
+    """One thing that an answer says: its words, and the span of the answer they rest on."""
+
+    text: str
+    start: int
+    end: int
+
+
+class Sentence(NamedTuple):
+    """A sentence, list item or table row that says something: characters `start` to `end`."""
+
+    start: int
+    end: int
+    statements: tuple[Statement, ...]
+    """At least one; more if the sentence says several things."""
+
+
+def sentence_claims(
+    answer: str, *, split_compound: bool = False, only_checkable: bool = True
+) -> list[Claim]:
+    """Find the checkable statements of an answer, one claim each.
+
+    Args:
+        answer: The answer, plain or markdown.
+        split_compound: Whether to split sentences that plainly say two things of one subject.
+        only_checkable: Whether to leave out questions, lead-ins, courtesy and refusals.
+
+    Returns:
+        Claims with the ids `c1`, `c2`, … in order of position.
+    """
+    reader = StatementReader(split_compound=split_compound, only_checkable=only_checkable)
+    sentences = [*reader.feed(answer), *reader.close()]
+    statements = (statement for sentence in sentences for statement in sentence.statements)
+    return [
+        Claim(id=f"c{number}", text=text, start=start, end=end)
+        for number, (text, start, end) in enumerate(statements, 1)
+    ]
+
+
+class StatementReader:
+    """Finds the statements of an answer, also of one that is still being written.
+
+    A sentence is given as soon as no further text can change what it says. All that `feed` and
+    `close` give is the same for every way of cutting the answer up.
+    """
+
+    def __init__(self, *, split_compound: bool = False, only_checkable: bool = True) -> None:
+        """Start at the beginning of an answer.
+
+        Args:
+            split_compound: Whether to split sentences that plainly say two things of one subject.
+            only_checkable: Whether to leave out questions, lead-ins, courtesy and refusals.
+        """
+        self._split = split_compound
+        self._only_checkable = only_checkable
+        self._scanner = BlockScanner()
+        self._scan: BlockScan | None = None
+        self._waiting: _Waiting | None = None
+        self._header: list[str] = []
+        self._headings: list[Block] = []
+        self._answers = False
+
+    @property
+    def text(self) -> str:
+        """All that was read."""
+        return self._scanner.text
+
+    @property
+    def certain(self) -> int:
+        """Where the text ends whose statements were given; what follows may still say anything."""
+        scanner, block = self._scanner, self._scanner.open
+        ends = [scanner.settled]
+        if block is not None:
+            ends = [block.end if block.kind == "code" else block.start]
+            ends = [self._scan.start] if self._scan and block.kind in _PROSE else ends
+        if self._waiting:
+            ends.append(self._waiting.start)
+        if self._headings and not self._answers:
+            ends.append(self._headings[0].start)
+        return min(ends)
+
+    def feed(self, text: str) -> list[Sentence]:
+        """Read on.
+
+        Args:
+            text: The next piece, of any length.
+
+        Returns:
+            The sentences that are certain now and say something, with spans in the whole answer.
+        """
+        return self._checkable(self._read(text, final=False))
+
+    def close(self) -> list[Sentence]:
+        """End the answer.
+
+        Returns:
+            What was still open. If nothing else said anything, or that there is no answer,
+            headings count as sentences.
+        """
+        found = self._checkable(self._read("", final=True))
+        if not self._answers:
+            self._answers = True
+            of_headings = (s for block in self._headings for s in _of_prose(self.text, block))
+            return list(map(self._sentence, of_headings))
+        return found
+
+    def _checkable(self, statements: Iterable[Statement]) -> list[Sentence]:
+        found = []
+        for statement in statements:
+            self._answers = self._answers or refuses(statement.text)
+            kept = statement
+            if self._only_checkable:
+                kept = statement._replace(text=without_interjection(statement.text))
+                if not is_checkable(kept.text):
+                    continue
+            self._answers = True
+            found.append(self._sentence(kept))
+        return found
+
+    def _sentence(self, whole: Statement) -> Sentence:
+        statements = tuple(_parts(self.text, whole)) if self._split else (whole,)
+        return Sentence(whole.start, whole.end, statements)
+
+    def _read(self, text: str, *, final: bool) -> Iterator[Statement]:
+        for block in self._scanner.feed(text, final=final):
+            yield from self._decide(block.kind)
+            yield from self._end(block)
+        if (last := self._scanner.open) is not None:
+            yield from self._decide(last.kind)
+            self._scan = self._scan or BlockScan(last)
+            if last.kind in _PROSE:
+                for sentence in self._scan.advance(self.text, last, closed=False):
+                    yield from _of_sentence(self.text, last, sentence.start, sentence.end)
+        if final:
+            yield from self._decide(None)
+
+    def _end(self, block: Block) -> Iterator[Statement]:
+        """Read the rest of a block that has ended, as far as it does not hang on what follows."""
+        scan, self._scan = self._scan or BlockScan(block), None
+        if block.kind == "row":
+            self._waiting = _Waiting(block, block.start, block.end)
+            return
+        if block.kind not in _PROSE:
+            self._header = self._header if block.kind == "delimiter" else []
+            if block.kind == "heading":
+                yield from self._read_heading(block)
+            return
+        for sentence in scan.advance(self.text, block):
+            yield from _of_sentence(self.text, block, sentence.start, sentence.end)
+        if block.kind == "prose":
+            self._waiting = _Waiting(block, scan.start, block.end)
+            return
+        self._header = []
+        if block.kind == "item":
+            yield from _of_sentence(self.text, block, scan.start, block.end)
+        elif scan.start > block.start:  # a paragraph above a rule, not a title
+            yield from _of_sentence(self.text, block, scan.start, self._last_line(block))
+        else:
+            yield from self._read_heading(block)
+
+    def _read_heading(self, block: Block) -> Iterator[Statement]:
+        """Read a heading that states something; keep others in case nothing else does."""
+        statements = list(_of_prose(self.text, block))
+        if any(is_statement_as_heading(each.text) for each in statements):
+            yield from statements
+        else:
+            self._headings.append(block)
+
+    def _decide(self, following: BlockKind | None) -> Iterator[Statement]:
+        """Read what was waiting for the kind of the next block: it may be the head of a table."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return
+        block, start, end = waiting
+        if following == "delimiter":
+            self._header = _cells(self.text, block)
+            if block.kind == "prose":
+                yield from _of_sentence(self.text, block, start, self._last_line(block))
+        elif block.kind == "row":
+            yield from _of_row(self.text, block, self._header)
+        else:
+            self._header = []
+            yield from _of_sentence(self.text, block, start, end)
+
+    def _last_line(self, block: Block) -> int:
+        """Where the last line of a block starts."""
+        return self.text.rfind("\n", block.start, _stripped(self.text, block.start, block.end)) + 1
+
+
+class _Waiting(NamedTuple):
+    block: Block
+    start: int
+    end: int
+
+
+_PROSE = ("prose", "item", "title")
+
+
+def _stripped(text: str, start: int, end: int) -> int:
+    return start + len(text[start:end].rstrip())
+
+
+def _of_sentence(answer: str, block: Block, start: int, end: int) -> Iterator[Statement]:
+    """Read characters `start` to `end` as one sentence."""
+    start = max(start, block.body)
+    end = max(start, _stripped(answer, start, end))
+    start = end - len(answer[start:end].lstrip())
+    text = plain_text(answer[start:end])
+    if any(map(str.isalnum, text)):
+        yield Statement(text, start, end)
+
+
+def _of_prose(answer: str, block: Block) -> Iterator[Statement]:
+    for sentence in split_block(answer, block._replace(kind="prose")):
+        yield from _of_sentence(answer, block, sentence.start, sentence.end)
+
+
+def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[Statement]:
+    cells = _cells(answer, block)
+    named = [*header, *[""] * max(0, len(cells) - len(header))]
+    labelled = [
+        (_label(name, place), cell)
+        for place, (name, cell) in enumerate(zip(named, cells, strict=False))
+        if any(map(str.isalnum, cell))
+    ]
+    if not labelled:
+        return
+    text = labelled[0][1]
+    for place, (label, cell) in enumerate(labelled[1:]):
+        named_cell = f"{label}: {cell}" if label else cell
+        text += f"{'; ' if label or place else ': '}{named_cell}"
+    source = answer[block.start : block.end]
+    start = block.start + len(source) - len(source.lstrip())
+    yield Statement(text, start, block.start + len(source.rstrip()))
+
+
+def _label(name: str, place: int) -> str:
+    """Give the header of a cell if it says something: not above the subject, not "Value"."""
+    return "" if place == 0 or name.casefold() in _EMPTY_HEADERS else name
+
+
+def _cells(answer: str, block: Block) -> list[str]:
+    row = answer[block.body : block.end].strip().rpartition("\n")[2].strip().removeprefix("|")
+    row = row[:-1] if row.endswith("|") and not row.endswith("\\|") else row
+    return [plain_text(cell).replace("\\|", "|") for cell in _PIPE.split(row)]
+
+
+def _parts(answer: str, statement: Statement) -> Iterator[Statement]:
+    source = answer[statement.start : statement.end]
+    parts = split_statement(statement.text)
+    places = [_place(part.own, source) for part in parts]
+    if len(parts) < 2 or None in places:  # noqa: PLR2004  (nothing to split)
+        yield statement
+        return
+    for part, place in zip(parts, places, strict=True):
+        if place is not None:
+            yield Statement(part.text, statement.start + place[0], statement.start + place[1])
+
+
+def _place(words: str, source: str) -> tuple[int, int] | None:
+    """Find words of a plain text in the source that it was made from."""
+    if found := locate_quote(words, source, min_score=_EXACT):
+        return found
+    match = re.search(r"[\s>*_`~]+".join(map(re.escape, words.split())), source)
+    return match.span() if match else None
+
+
+_EXACT = 101  # no alignment
+
+_EMPTY_HEADERS = frozenset(
+    {"", "answer", "description", "detail", "details", "info", "information", "value", "values"}
+)
+
+_PIPE = re.compile(r"(?<!\\)\|")
+
+_FILE = r"[\w./-]+\.(?:md|pdf|txt|html?|docx?|csv|json|rst|xml|xlsx?|pptx?)"
+
+_PLACE = r"(?:documents?|docs?|sources?|passages?|refs?|references?|context|chunks?|pages?|p\.)"
+
+_CITATIONS = re.compile(
+    r"\s{0,3}(?:"
+    r"\[\^?\d{1,3}(?:\s?[,;\u2013-]\s?\^?\d{1,3})*\]"  # [1], [2, 3], [^1]
+    rf"|[\[(](?:see\s+)?{_PLACE}[\s:#]*\d{{1,3}}(?:\s?[,;\u2013-]\s?(?:{_PLACE}\s?)?\d{{1,3}})*[\])]"
+    rf"|[\[(](?:(?:see|source|sources|from):?\s+)?{_FILE}(?:#[\w/-]+)?(?:,\s?{_FILE}(?:#[\w/-]+)?)*[\])]"
+    r"|\(?\[[^\[\]]{0,60}\]\(#[^()\s]{0,60}\)\)?"  # [source](#section)
+    r"|\u3010[^\u3010\u3011]{1,60}\u3011"
+    r")",
+    re.IGNORECASE,
+)
+
+_MARKUP = (
+    (re.compile(r"(?m)^[ \t]*(?:>[ \t]?)+"), ""),
+    (re.compile(r"^\[[ xX]\]\s+"), ""),
+    (re.compile(r"^(?:#{1,6}\s+|={2,6}\s*(?=[^=]))"), ""),
+    (re.compile(r"(?<=[^=])\s*={2,6}$"), ""),
+    (re.compile(r"!\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)"), r"\1"),
+    (re.compile(r"\[([^\[\]]{1,300})\]\([^()\s]{0,500}\)"), r"\1"),
+    (re.compile(r"`([^`]{1,300})`"), r"\1"),
+    (re.compile(r"\*\*|__(?=\w)|(?<=[\w.!?])__|~~"), ""),
+    (re.compile(r"(?<![\w*])\*(\S[^*\n]{0,300}?)\*(?!\w)"), r"\1"),
+    (re.compile(r"(?<!\w)_(\S[^_\n]{0,300}?)_(?!\w)"), r"\1"),
+    (re.compile(r"</?[A-Za-z][A-Za-z0-9]{0,9}(?:\s[^<>]{0,100})?/?>"), " "),
+    (re.compile(r"\n[=-]{2,}\s*$"), ""),
+)
+
+
+def plain_text(source: str) -> str:
+    """Free a sentence of markdown, citation markers and line breaks.
+
+    Args:
+        source: A sentence, as it stands in the answer.
+
+    Returns:
+        What a reader would see of it.
+    """
+    text = _CITATIONS.sub("", source)
+    for pattern, replacement in _MARKUP:
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
+
+
+class Part(NamedTuple):
+    """One of the things that a sentence says."""
+
+    text: str
+    """The statement, with its subject."""
+    own: str
+    """The words of the sentence that only this part rests on."""
+
+
+_SUBJECT = r"(?P<subject>(?:[A-Z\u00c0-\u00de\d][^\s,;:()]*|The|A|An)(?: [^\s,;:()]+){0,7}?)"
+
+_END = r"(?P<end>[.!]?)$"
+
+_BE = "(?P<be>is|was|are|were)"
+
+_VERB = "(?P<verb>is|was|are|were|has|have|had)"
+
+_WHAT = "(?P<what>[^,;:()]+?)"
+
+_REST = "(?P<rest>[^,;:()]+?)"
+
+_RELATIVE = re.compile(
+    rf"{_SUBJECT} {_BE} {_WHAT}(?P<comma>,?) (?P<pronoun>that|which|who) {_VERB} {_REST}{_END}"
+)
+
+_COORDINATED = re.compile(
+    rf"{_SUBJECT} {_VERB.replace('verb', 'be')} {_WHAT},? and {_VERB} {_REST}{_END}"
+)
+
+_COUNT = (
+    r"(?:(?:more|less|fewer) than |over |about |around |nearly |almost |approximately |roughly "
+    r"|some |at least |up to |under "
+    r"|an? (?:estimated |total )?(?:population|area|height|length|budget|revenue) of )*"
+    r"[$\u20ac\u00a3]?\d[\d.,]*"
+)
+
+_WITH = re.compile(rf"{_SUBJECT} {_BE} {_WHAT},? with (?P<rest>{_COUNT}[^;:()]*?){_END}")
+
+_CLAUSE = (
+    "that|which|who|whose|whom|if|when|while|because|although|though|unless|until|whether|but|not"
+    "|never|neither|nor|either|both|only|is|was|are|were|has|have|had"
+)
+
+_NEGATED = r"n['\u2019]t\b"
+
+_MORE_IN_SUBJECT = re.compile(
+    rf"\b(?:{_CLAUSE}|what|since|and|or|no|none|nobody|some|few|many|most|several|half|one|said"
+    "|says|say|believed|thought|claims?|claimed|reported|would|could|should|may|might|must|than"
+    rf"|as|how|where|there|it|this)\b|{_NEGATED}",
+    re.IGNORECASE,
+)
+
+_MORE_IN_PREDICATE = re.compile(rf"\b(?:{_CLAUSE})\b|{_NEGATED}", re.IGNORECASE)
+
+_RELATION = re.compile(r"\b(?:of|in|for|from|by|with|to|on|at|about|between|among|under|over)\b")
+
+_UNIQUE = re.compile(
+    r"\b(?:only|first|second|third|last|next|same|most|least|best|worst|\w{3,}est)\b",
+    re.IGNORECASE,
+)
+
+_SINGULAR = frozenset({"is", "was", "has"})
+
+_PLURAL = frozenset({"are", "were", "have"})
+
+_HAVE = {"is": "has", "was": "had", "are": "have", "were": "had"}
+
+_WORDS_OF_A_STATEMENT = 3
+
+_LONGEST = 300  # characters; a longer sentence has more in it than these patterns know
+
+
+def split_statement(text: str) -> list[Part]:
+    """Split a sentence in two, or leave it whole.
+
+    Args:
+        text: A sentence, free of markup.
+
+    Returns:
+        One part, or two that together say what the sentence says.
+
+    Example:
+        >>> [
+        ...     p.text
+        ...     for p in split_statement("Ada is a fast parallel machine that was built in 1990.")
+        ... ]
+        ['Ada is a fast parallel machine.', 'Ada was built in 1990.']
+    """
+    if len(text) > _LONGEST:
+        return [Part(text, text)]
+    return _relative(text) or _with_count(text) or _coordinated(text) or [Part(text, text)]
+
+
+def _relative(text: str) -> list[Part] | None:
+    match = _RELATIVE.fullmatch(text)
+    if match is None or not _plain(match) or not _agree(match["be"], match["verb"]):
+        return None
+    what = match["what"]
+    # Without a comma the clause may single out one of several: then neither half stands alone.
+    indefinite = what.startswith(("a ", "an ")) and not _RELATION.search(what)
+    aside = bool(match["comma"]) and match["pronoun"] != "that" and not _RELATION.search(what)
+    if not (indefinite or aside) or len(what.split()) < _WORDS_OF_A_STATEMENT:
+        return None
+    if _UNIQUE.search(what) and not aside:
+        return None
+    return _two(match, f"{match['verb']} {match['rest']}", f"{match['pronoun']} {match['verb']}")
+
+
+def _with_count(text: str) -> list[Part] | None:
+    match = _WITH.fullmatch(text)
+    if match is None or not _plain(match) or _UNIQUE.search(match["what"]):
+        return None
+    return _two(match, f"{_HAVE[match['be']]} {match['rest']}", "with")
+
+
+def _coordinated(text: str) -> list[Part] | None:
+    match = _COORDINATED.fullmatch(text)
+    if match is None or not _plain(match) or not _agree(match["be"], match["verb"]):
+        return None
+    return _two(match, f"{match['verb']} {match['rest']}", match["verb"])
+
+
+def _two(match: re.Match[str], predicate: str, opening: str) -> list[Part]:
+    first = f"{match['subject']} {match['be']} {match['what']}"
+    return [
+        Part(f"{first}.", first),
+        Part(f"{match['subject']} {predicate}.", f"{opening} {match['rest']}"),
+    ]
+
+
+def _plain(match: re.Match[str]) -> bool:
+    more = _MORE_IN_SUBJECT.search(match["subject"]) or _MORE_IN_PREDICATE.search(match["what"])
+    return more is None
+
+
+def _agree(one: str, other: str) -> bool:
+    pair = {one, other} - {"had"}
+    return pair <= _SINGULAR or pair <= _PLURAL

@@ -1,0 +1,272 @@
+"""The command `langchain-groundedness check`.
+
+Exit codes: 0 the answer is trusted, and the policy neither blocks it nor sends it to review; 1 it
+is not; 2 it could not be checked (bad input included); 130 interrupted.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from langchain_core.documents import Document
+from rich.console import Console
+
+from langchain_groundedness._runtime.files import read_up_to, whole_up_to
+from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.cli.errors import CannotCheckError, one_line
+from langchain_groundedness.cli.options import (
+    BaseUrl,
+    CalibrationFile,
+    Model,
+    ModelTimeout,
+    awaited,
+    load_model,
+)
+from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.display.terminal import printable, render
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.llm.timeouts import PATIENCE
+from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.types import GroundednessResult
+
+__all__ = ["HELP", "check", "read_answer", "read_documents"]
+
+TRUSTED, NOT_TRUSTED, NOT_CHECKED, INTERRUPTED = 0, 1, 2, 130
+
+HELP = """Check an answer claim by claim against its documents.
+
+\b
+Examples:
+  langchain-groundedness check --answer "Revenue was 2.4B in Q3." --documents report.md notes.txt
+  cat report.md | langchain-groundedness check --answer @answer.txt --documents - \\
+      --question "What was Q3 revenue?" --on-contradicted correct
+  langchain-groundedness check --answer @answer.txt --documents *.md \\
+      --model openai:gpt-4o-mini --json
+  langchain-groundedness check --answer @answer.txt --documents *.md \\
+      --model qwen2.5:7b --base-url http://localhost:11434/v1
+
+\b
+Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
+What the policy blocks or sends to review is not trusted.
+"""
+
+
+def check(  # noqa: PLR0913  (each is an option of the command)
+    *,
+    answer: Annotated[
+        str,
+        typer.Option(
+            help="The answer; @PATH reads it from a file, - from standard input, and @@ begins "
+            "an answer that itself begins with @."
+        ),
+    ],
+    documents: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH...", help="Text files that the answer came from; - is standard input."
+        ),
+    ],
+    question: Annotated[str | None, typer.Option(help="What was asked.")] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    model_timeout: ModelTimeout = PATIENCE,
+    on_contradicted: Annotated[
+        Literal["annotate", "correct", "strip"],
+        typer.Option(help="What to do to a claim that the documents contradict."),
+    ] = "annotate",
+    on_unverifiable: Annotated[
+        Literal["keep", "strip"],
+        typer.Option(help="What to do to a claim that the documents say nothing about."),
+    ] = "keep",
+    max_claims: Annotated[
+        int | None, typer.Option(help="Check this many claims; the others are unchecked.")
+    ] = None,
+    trust_threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of claims that must be supported, 0 to 1; by default 1, or what the "
+            "calibration says."
+        ),
+    ] = None,
+    calibration: CalibrationFile = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Decision policy: a YAML or JSON file (.yaml, .yml, .json)."
+        ),
+    ] = None,
+    query_class: Annotated[
+        str | None, typer.Option(help="Class of the question, for the policy.")
+    ] = None,
+    risk_tier: Annotated[
+        str | None, typer.Option(help="How much depends on the answer, for the policy.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for a program.")
+    ] = False,
+) -> None:
+    """Check one answer; `HELP` tells the user the rest."""
+    try:
+        _check_ranges(max_claims, trust_threshold)
+        read_standard_input_once(answer, *documents)
+        text = read_answer(answer)
+        sources = read_documents(documents)
+        options: dict[str, Any] = {
+            "model": load_model(model, base_url),
+            "model_timeout": model_timeout,
+            "on_contradicted": on_contradicted,
+            "on_unverifiable": on_unverifiable,
+            "max_claims": max_claims,
+            "policy": DecisionPolicy() if policy is None else DecisionPolicy.load(policy),
+        }
+        if trust_threshold is not None:
+            options["trust_threshold"] = trust_threshold
+        checker = _checker(options, calibration)
+        given = {"question": question, "query_class": query_class, "risk_tier": risk_tier}
+        with Console(stderr=True).status("checking…"):
+            # Awaited, since a thread that waits for a model cannot be interrupted.
+            result = awaited(checker.ainvoke({**given, "answer": text, "documents": sources}))
+        _print_result(result, as_json=as_json)
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:  # noqa: BLE001  (a crash would exit with 1: "not trusted")
+        typer.echo(f"cannot check: {printable(one_line(error))}", err=True)
+        raise typer.Exit(NOT_CHECKED) from None
+    raise typer.Exit(_exit_code(result))
+
+
+def _checker(options: dict[str, Any], calibration: Path | None) -> GroundednessRunnable:
+    if calibration is None:
+        return GroundednessRunnable(**options)
+    try:
+        return Calibration.load(calibration).checker(**options)
+    except ConfigurationError as error:
+        named = str(error).startswith(str(calibration))
+        if named:
+            raise
+        msg = f"{calibration}: {error}"
+        raise CannotCheckError(msg) from error
+
+
+def _check_ranges(max_claims: int | None, trust_threshold: float | None) -> None:
+    if max_claims is not None and max_claims < 1:
+        msg = f"--max-claims must be 1 or more, got {max_claims}"
+        raise CannotCheckError(msg)
+    if trust_threshold is not None and not 0 <= trust_threshold <= 1:
+        msg = f"--trust-threshold must be from 0 to 1, got {trust_threshold:g}"
+        raise CannotCheckError(msg)
+
+
+def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
+    if as_json:
+        # ASCII, so that no character of a document can steer a terminal or fail to be encoded.
+        typer.echo(json.dumps(result.model_dump(mode="json"), indent=2))
+    else:
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="replace")
+        Console().print(render(result))
+    if _exit_code(result) == NOT_CHECKED:
+        reasons = dict.fromkeys(found.reason for found in result.claims if found.reason)
+        why = "; ".join(reasons or result.decision.reasons)
+        typer.echo(f"could not be checked: {printable(' '.join(why.split()))}", err=True)
+
+
+def _exit_code(result: GroundednessResult) -> int:
+    if result.is_trusted and result.decision.action in {"pass", "flag"}:
+        return TRUSTED
+    return NOT_CHECKED if result.verdict == "unchecked" else NOT_TRUSTED
+
+
+LARGEST_TEXT = 64 << 20
+"""Bytes of an answer or a document; what is larger is no text that an answer came from."""
+
+
+def read_standard_input_once(*paths: str) -> None:
+    """Refuse a command line that wants to read standard input twice.
+
+    Args:
+        *paths: What it names.
+
+    Raises:
+        CannotCheckError: It does.
+    """
+    if paths.count("-") > 1:
+        msg = "standard input (-) can be given once, as the answer or as a document"
+        raise CannotCheckError(msg)
+
+
+def read_answer(given: str) -> str:
+    """Read the answer.
+
+    Args:
+        given: The answer itself, or `@` and a path, or `-`.
+
+    Returns:
+        Its text.
+
+    Raises:
+        CannotCheckError: It cannot be read, or is blank.
+    """
+    if given.startswith("@@"):
+        return given[1:]
+    path = given.removeprefix("@")
+    text = given if path == given != "-" else _read(path)
+    if not text.strip():
+        msg = "the answer is empty"
+        raise CannotCheckError(msg)
+    return text
+
+
+def read_documents(paths: Sequence[str]) -> list[Document]:
+    """Read the documents.
+
+    Args:
+        paths: Text files; `-` is standard input.
+
+    Returns:
+        One document per path.
+
+    Raises:
+        CannotCheckError: One cannot be read, or none holds text.
+    """
+    texts = {path: _read(path) for path in paths}
+    if "-" in texts and not texts["-"].strip():
+        msg = "standard input is empty"
+        raise CannotCheckError(msg)
+    if not any(text.strip() for text in texts.values()):
+        msg = f"nothing to check against: {', '.join(paths)} held no text"
+        raise CannotCheckError(msg)
+    return [
+        Document(page_content=text, metadata={"source": "stdin" if path == "-" else path})
+        for path, text in texts.items()
+    ]
+
+
+def _read(path: str) -> str:
+    name = "standard input" if path == "-" else path
+    if not path:
+        msg = "an empty path was given; name a file, or - for standard input"
+        raise CannotCheckError(msg)
+    try:
+        data = (
+            whole_up_to(sys.stdin.buffer, LARGEST_TEXT, Path(path))
+            if path == "-"
+            else read_up_to(Path(path), LARGEST_TEXT)
+        )
+    except OSError as error:
+        msg = f"{name}: {error.strerror or type(error).__name__}"
+        raise CannotCheckError(msg) from error
+    if b"\0" in data:
+        utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+        what = "UTF-16 text, not UTF-8" if utf16 else "binary data, not text"
+        msg = f"{name}: {what}; convert it first"
+        raise CannotCheckError(msg)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        msg = f"{name}: not UTF-8 text (byte {error.start}); convert it first"
+        raise CannotCheckError(msg) from error

@@ -1,0 +1,531 @@
+"""What a rule of a policy asks about an answer, and whether it holds; pure."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, Final, NamedTuple, Self
+
+from langchain_core.load.serializable import Serializable
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from typing_extensions import override
+
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.exceptions import ConfigurationError, Fault
+from langchain_groundedness.types import AnswerVerdict, Claim, ClaimVerdict
+from langchain_groundedness.verification.scoring import answer_verdict
+
+__all__ = ["Amount", "Conditions", "Flag", "Holds", "Part", "Range", "Situation", "listed"]
+
+_COUNTED: Final = ("supported", "contradicted", "unverifiable", "unchecked", "conflicting")
+
+_LATER: Final[dict[AnswerVerdict, frozenset[AnswerVerdict]]] = {
+    "has_contradictions": frozenset({"has_contradictions"}),
+    "unchecked": frozenset({"unchecked", "has_contradictions"}),
+    "partially_grounded": frozenset({"partially_grounded", "unchecked", "has_contradictions"}),
+    "grounded": frozenset({"grounded", "partially_grounded", "unchecked", "has_contradictions"}),
+    "ungrounded": frozenset(
+        {"ungrounded", "partially_grounded", "unchecked", "has_contradictions"}
+    ),
+    "no_claims": frozenset(
+        {
+            *("no_claims", "grounded", "ungrounded"),
+            *("partially_grounded", "unchecked", "has_contradictions"),
+        }
+    ),
+}
+"""What the verdict of an answer may still become when more of its claims are checked."""
+
+
+class Holds(Enum):
+    """Whether something is so.
+
+    Example:
+        >>> Holds.both([Holds.YES, Holds.RISING])
+        <Holds.RISING: 'rising'>
+    """
+
+    YES = "yes"
+    """And it stays so, whatever comes."""
+    NO = "no"
+    """Nor will it ever be."""
+    RISING = "rising"
+    """Not yet; the claim that makes it so does that for good."""
+    OPEN = "open"
+    """That is only known when the answer is whole."""
+
+    @staticmethod
+    def both(parts: Iterable["Holds"]) -> "Holds":
+        """Tell whether all of them are so; nothing is always so."""
+        given = set(parts)
+        return next((h for h in (Holds.NO, Holds.OPEN, Holds.RISING) if h in given), Holds.YES)
+
+    def either(self, other: "Holds") -> "Holds":
+        """Tell whether one of the two is so."""
+        given = (self, other)
+        return next((h for h in (Holds.YES, Holds.OPEN, Holds.RISING) if h in given), Holds.NO)
+
+    def unless(self, other: "Holds") -> "Holds":
+        """Tell whether this is so, and the other is not."""
+        opposite = {Holds.YES: Holds.NO, Holds.NO: Holds.YES}
+        return Holds.both((self, opposite.get(other, Holds.OPEN)))
+
+
+class Truth(NamedTuple):
+    """Whether something holds, and in words what is so."""
+
+    holds: Holds
+    words: str
+
+
+Label = Annotated[str, Field(strict=True, pattern=r"\S")]
+
+
+def listed(value: object) -> object:
+    """Read one value where a list is accepted.
+
+    Args:
+        value: A value, or a list.
+
+    Returns:
+        The value in a list, or the list.
+    """
+    one = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return (value,) if one else value
+
+
+Labels = Annotated[tuple[Label | None, ...], Field(min_length=1), BeforeValidator(listed)]
+
+Flag = Annotated[bool, Field(strict=True)]
+
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Part(CheckedOptions, Serializable):
+    """A part of a policy: frozen, and written without what was not given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
+    @classmethod
+    def get_lc_namespace(cls) -> list[str]:
+        return ["langchain_groundedness", "policy"]
+
+    @model_serializer(mode="wrap")
+    def _only_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        given: dict[str, Any] = write(self)
+        return {name: value for name, value in given.items() if not _is_default(value)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What is known about an answer when it is decided on."""
+
+    verdicts: Sequence[ClaimVerdict]
+    answer: str
+    trust_score: float | None
+    trust_threshold: float = 1.0
+    query_class: str | None = None
+    risk_tier: str | None = None
+    retrieval_score: float | None = None
+    failure: str | None = None
+    """Why nothing was checked, if the check itself failed."""
+    complete: bool = True
+    """Whether all claims are there, with their verdicts."""
+    labelled: bool = True
+    """Whether what is not known about the question stays unknown."""
+
+    @classmethod
+    def after_failure(
+        cls, reason: str, verdicts: Sequence[ClaimVerdict], answer: str, **question: Any
+    ) -> "Situation":
+        """Describe an answer whose check did not take place.
+
+        Args:
+            reason: Why not.
+            verdicts: Its claims, unchecked; none if the answer could not even be read.
+            answer: The answer.
+            **question: What is known about the question.
+        """
+        unread = ClaimVerdict.unchecked(Claim(id="c1", text=answer), reason)
+        return cls(
+            verdicts=verdicts or (unread,),
+            answer=answer,
+            trust_score=None,
+            failure=reason,
+            **question,
+        )
+
+    def rising(self, *, so: bool) -> Holds:
+        """Judge what stays so once it is so, such as that a claim is contradicted."""
+        return Holds.YES if so else Holds.NO if self.complete else Holds.RISING
+
+    def falling(self, *, so: bool) -> Holds:
+        """Judge what is so until a claim ends it for good, such as that none is contradicted."""
+        return Holds.NO if not so else Holds.YES if self.complete else Holds.OPEN
+
+    def final(self, *, so: bool) -> Holds:
+        """Judge what any claim may change either way, such as a share."""
+        return Holds.OPEN if not self.complete else Holds.YES if so else Holds.NO
+
+    def about_question(self, *, so: bool, known: bool) -> Holds:
+        """Judge what does not depend on the answer."""
+        if not known and not self.labelled:
+            return Holds.OPEN
+        return Holds.YES if so else Holds.NO
+
+    def count(self, name: str) -> int:
+        """Count the claims with a verdict, or the `conflicting` ones."""
+        if name == "conflicting":
+            return sum(verdict.conflicting for verdict in self.verdicts)
+        return sum(verdict.verdict == name for verdict in self.verdicts)
+
+    def probabilities(self, *labels: str) -> list[float | None]:
+        """Give the probabilities of support of the claims with one of some verdicts."""
+        return [v.support_probability for v in self.verdicts if v.verdict in labels]
+
+
+class Range(Part):
+    """Where a number has to lie. One that is not known lies nowhere, unless `unknown` is set.
+
+    Example:
+        >>> Range(below=0.5).has(0.4), Range(below=0.5).has(None)
+        (True, False)
+    """
+
+    at_least: Number | None = None
+    below: Number | None = None
+    unknown: Flag = False
+    """Whether the condition also holds where the number is not known."""
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        low, high = self.at_least, self.below
+        if low is None and high is None and not self.unknown:
+            msg = "give at_least, below, or both; or unknown: true"
+            raise ValueError(msg)
+        if low is not None and high is not None and low >= high:
+            msg = f"at_least must be less than below, got {low} and {high}"
+            raise ValueError(msg)
+        return self
+
+    def has(self, number: float | None) -> bool:
+        """Tell whether a number lies within.
+
+        Args:
+            number: The number; `None` if it is not known.
+        """
+        if number is None:
+            return self.unknown
+        above = self.at_least is None or number >= self.at_least
+        bounded = self.at_least is not None or self.below is not None
+        return bounded and above and (self.below is None or number < self.below)
+
+    def of_trust_score(self, given: Situation) -> Holds:
+        """Tell whether the trust score lies within.
+
+        Args:
+            given: What is known about the answer.
+        """
+        if given.complete:
+            return given.final(so=self.has(given.trust_score))
+        # A score that is known now may change, but stays known; and none is below 0.
+        unknown = self.unknown and given.trust_score is None
+        low, high = self.at_least, self.below
+        if not unknown and ((low is None and high is None) or (high is not None and high <= 0)):
+            return Holds.NO
+        failed = given.count("contradicted") + given.count("unverifiable") > 0
+        if high == 1.0 and low is None:
+            # One failed claim is enough, and no other claim can make up for it.
+            return Holds.YES if failed else Holds.OPEN if unknown else Holds.RISING
+        return Holds.NO if failed and low == 1.0 else Holds.OPEN
+
+    def of_lowest(self, found: Sequence[float | None], given: Situation) -> Holds:
+        """Tell whether the lowest of the probabilities of some claims lies within.
+
+        Args:
+            found: One per claim, `None` where it is not known.
+            given: What is known about the answer.
+        """
+        some, every = self.below, self.at_least
+        return Holds.both(
+            (
+                self._some(found, lambda p: some is not None and p < some, given, asked=some),
+                self._every(found, lambda p: every is None or p >= every, given, asked=every),
+            )
+        )
+
+    def of_highest(self, found: Sequence[float | None], given: Situation) -> Holds:
+        """Tell whether the highest of the probabilities of some claims lies within.
+
+        Args:
+            found: One per claim, `None` where it is not known.
+            given: What is known about the answer.
+        """
+        some, every = self.at_least, self.below
+        return Holds.both(
+            (
+                self._some(found, lambda p: some is not None and p >= some, given, asked=some),
+                self._every(found, lambda p: every is None or p < every, given, asked=every),
+            )
+        )
+
+    def _some(
+        self,
+        found: Sequence[float | None],
+        passes: Callable[[float], bool],
+        given: Situation,
+        *,
+        asked: float | None,
+    ) -> Holds:
+        """Judge the bound that one claim is enough to pass."""
+        if asked is None and (self.at_least, self.below) != (None, None):
+            return Holds.YES
+        if any(p is not None and passes(p) for p in found) or (self.unknown and None in found):
+            return Holds.YES
+        return given.final(so=True) if self.unknown and not found else given.rising(so=False)
+
+    def _every(
+        self,
+        found: Sequence[float | None],
+        passes: Callable[[float], bool],
+        given: Situation,
+        *,
+        asked: float | None,
+    ) -> Holds:
+        """Judge the bound that all claims have to pass."""
+        if asked is None:
+            return Holds.YES
+        known = self.unknown or None not in found
+        if not known or not all(p is None or passes(p) for p in found):
+            return Holds.NO
+        return given.final(so=bool(found) or self.unknown)
+
+
+def bounded(value: object) -> object:
+    """Refuse a number where its bounds are wanted, and say how they are written.
+
+    Args:
+        value: What came.
+
+    Returns:
+        The same.
+
+    Raises:
+        ValueError: It is a number.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        msg = f"Input should be a mapping, such as {{at_least: {value}}}, not a number alone"
+        raise ValueError(msg)  # noqa: TRY004  (pydantic reports a ValueError)
+    return value
+
+
+def within(low: float, high: float) -> "Callable[[Range], Range]":
+    """Make what refuses bounds that no number of a kind can reach.
+
+    Args:
+        low: The least number of that kind.
+        high: The greatest.
+
+    Returns:
+        What gives a range back, or raises `ConfigurationError`.
+    """
+
+    def check(given: "Range") -> "Range":
+        named = {"at_least": given.at_least, "below": given.below}
+        outside = {n: v for n, v in named.items() if v is not None and not low <= v <= high}
+        if outside:
+            faults = [
+                Fault((name,), f"must lie from {low:g} to {high:g}, got {value:g}")
+                for name, value in outside.items()
+            ]
+            msg = "; ".join(f"{fault.path[0]} {fault.problem}" for fault in faults)
+            raise ConfigurationError(msg, faults=faults)
+        return given
+
+    return check
+
+
+Portion = Annotated[Range, BeforeValidator(bounded), AfterValidator(within(0.0, 1.0))]
+
+Cosine = Annotated[Range, BeforeValidator(bounded), AfterValidator(within(-1.0, 1.0))]
+
+Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
+
+Whole = Annotated[int, Field(strict=True, ge=0)]
+
+
+class Amount(Part):
+    """How many claims there have to be.
+
+    Example:
+        >>> Amount(at_least=1).share_below is None
+        True
+    """
+
+    at_least: Whole | None = None
+    at_most: Whole | None = None
+    share_at_least: Share | None = None
+    """Of all claims of the answer, 0 to 1. An answer without claims has no share."""
+    share_below: Share | None = None
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        bounds = (self.at_least, self.at_most, self.share_at_least, self.share_below)
+        if all(bound is None for bound in bounds):
+            msg = "give at_least, at_most, share_at_least or share_below"
+            raise ValueError(msg)
+        if self.at_most is not None and (self.at_least or 0) > self.at_most:
+            msg = f"at_least must not exceed at_most, got {self.at_least} and {self.at_most}"
+            raise ValueError(msg)
+        return self
+
+    def holds(self, count: int, given: Situation) -> Holds:
+        """Tell whether a number of claims is within the bounds.
+
+        Args:
+            count: The number.
+            given: What is known about the answer.
+        """
+        total = len(given.verdicts)
+        share = count / total if total else None
+        parts = []
+        if self.at_least is not None:
+            parts.append(given.rising(so=count >= self.at_least))
+        if self.at_most is not None:
+            parts.append(given.falling(so=count <= self.at_most))
+        if self.share_at_least is not None:
+            parts.append(given.final(so=share is not None and share >= self.share_at_least))
+        if self.share_below is not None:
+            parts.append(given.final(so=share is not None and share < self.share_below))
+        return Holds.both(parts)
+
+
+Count = Annotated[Amount, BeforeValidator(bounded)]
+
+Verdicts = Annotated[tuple[AnswerVerdict, ...], Field(min_length=1), BeforeValidator(listed)]
+
+
+class Conditions(Part):
+    """What must hold for a rule to hold: all of it. Without a condition, the rule always holds.
+
+    Example:
+        >>> Conditions(query_class="sensitive", contradicted={"at_least": 1}).query_class
+        ('sensitive',)
+    """
+
+    verdict: Verdicts | None = None
+    """The verdict of the answer is one of these."""
+    trust_score: Portion | None = None
+    """Share of the checked claims that are supported; not known if nothing was checked."""
+    supported: Count | None = None
+    """How many claims have this verdict; the same for the next three."""
+    contradicted: Count | None = None
+    unverifiable: Count | None = None
+    unchecked: Count | None = None
+    conflicting: Count | None = None
+    """On how many claims the documents disagree with each other."""
+    lowest_supported_probability: Portion | None = None
+    """The lowest `support_probability` of a supported claim. Not known if there is no such claim,
+    or if one without a probability may be lower."""
+    highest_unsupported_probability: Portion | None = None
+    """The highest one of a contradicted or unverifiable claim; the same holds for it."""
+    query_class: Labels | None = None
+    """The query class is one of these, in upper or lower case; `None` in the list stands for one
+    that is not known."""
+    risk_tier: Labels | None = None
+    """The same for the risk tier."""
+    retrieval_score: Cosine | None = None
+    """How close the best document is to the question, where that is known."""
+
+    def truth(self, given: Situation) -> Truth:
+        """Tell whether all of it holds.
+
+        Args:
+            given: What is known about the answer.
+        """
+        parts = list(self._parts(given))
+        words = " and ".join(part.words for part in parts) or "it applies to every answer"
+        return Truth(Holds.both(part.holds for part in parts), words)
+
+    def _parts(self, given: Situation) -> Iterator[Truth]:
+        if self.verdict is not None:
+            verdict = answer_verdict(given.verdicts)
+            yield Truth(_of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}")
+        if self.trust_score is not None:
+            holds = self.trust_score.of_trust_score(given)
+            yield Truth(holds, _said("the trust score", given.trust_score))
+        for name in _COUNTED:
+            amount: Amount | None = getattr(self, name)
+            if amount is not None:
+                count, total = given.count(name), len(given.verdicts)
+                yield Truth(amount.holds(count, given), f"{count} of {total} claims are {name}")
+        yield from self._of_probabilities(given)
+        for name in ("query_class", "risk_tier"):
+            accepted: tuple[str | None, ...] | None = getattr(self, name)
+            if accepted is not None:
+                yield _of_label(name.replace("_", " "), accepted, getattr(given, name), given)
+        if self.retrieval_score is not None:
+            score = given.retrieval_score
+            fits = self.retrieval_score.has(score)
+            holds = given.about_question(so=fits, known=score is not None)
+            yield Truth(holds, _said("the retrieval score", score))
+
+    def _of_probabilities(self, given: Situation) -> Iterator[Truth]:
+        low, high = self.lowest_supported_probability, self.highest_unsupported_probability
+        if low is not None:
+            found = given.probabilities("supported")
+            lowest = min((p for p in found if p is not None), default=None)
+            words = _said("the lowest probability of a supported claim", lowest)
+            yield Truth(low.of_lowest(found, given), words)
+        if high is not None:
+            found = given.probabilities("contradicted", "unverifiable")
+            highest = max((p for p in found if p is not None), default=None)
+            words = _said("the highest probability of an unsupported claim", highest)
+            yield Truth(high.of_highest(found, given), words)
+
+
+def _of_verdict(
+    accepted: Sequence[AnswerVerdict], verdict: AnswerVerdict, given: Situation
+) -> Holds:
+    possible, wanted = _LATER[verdict], frozenset(accepted)
+    if given.complete:
+        return given.final(so=verdict in wanted)
+    if possible <= wanted:
+        return Holds.YES
+    if possible.isdisjoint(wanted):
+        return Holds.NO
+    stays = all(_LATER[each] <= wanted for each in possible & wanted)
+    return Holds.RISING if stays else Holds.OPEN
+
+
+def _of_label(
+    name: str, accepted: Sequence[str | None], label: str | None, given: Situation
+) -> Truth:
+    fits = _folded(label) in map(_folded, accepted)
+    shown = "is not known" if label is None else f"is {label!r}"
+    return Truth(given.about_question(so=fits, known=label is not None), f"the {name} {shown}")
+
+
+def _folded(label: str | None) -> str | None:
+    return None if label is None else label.strip().casefold()
+
+
+def _said(name: str, number: float | None) -> str:
+    return f"{name} is not known" if number is None else f"{name} is {number:.2f}"
+
+
+def _is_default(value: object) -> bool:
+    return value is None or value is False or value in ((), [])

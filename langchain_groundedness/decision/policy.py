@@ -1,0 +1,530 @@
+"""From the verdicts on an answer to a decision, with its reasons in words."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self, TypeAlias, get_args
+
+from langchain_core.load.serializable import Serializable
+from pydantic import BeforeValidator, ConfigDict
+
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.claims.checkable import declines, only_asks, without_interjection
+from langchain_groundedness.claims.statements import sentence_claims
+from langchain_groundedness.decision.conditions import (
+    Conditions,
+    Flag,
+    Holds,
+    Part,
+    Range,
+    Situation,
+    listed,
+)
+from langchain_groundedness.decision.policy_files import parsed, read_file, write_file, yaml_of
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import Action, ClaimVerdict, Decision
+
+__all__ = ["DecisionPolicy", "DecisionRule"]
+
+FindingName: TypeAlias = Literal[
+    "contradicted",
+    "untrusted",
+    "conflicting",
+    "unchecked",
+    "no_claims",
+    "nothing_checkable",
+    "empty_answer",
+]
+
+
+class DecisionRule(Part):
+    """What to do with answers of which some conditions hold.
+
+    A rule alone never hides anything: its action is added to those that the policy finds, and the
+    most severe one wins. Where it shall make an exception, it says so, by `excuses` or `final`.
+
+    Example:
+        >>> rule = DecisionRule(
+        ...     when={"risk_tier": "high", "unverifiable": {"at_least": 1}}, action="review"
+        ... )
+        >>> rule.when.risk_tier
+        ('high',)
+    """
+
+    when: Conditions
+    """All of these must hold."""
+    action: Action
+    """What to do then."""
+    reason: str | None = None
+    """Stands among the reasons of the decision; by default, the number of the rule and what holds
+    of the answer."""
+    excuses: Annotated[tuple[FindingName, ...], BeforeValidator(listed)] = ()
+    """Findings, by the names of the policy's fields, that do not count where this rule holds.
+    Nothing else lets an answer pass that a finding speaks against."""
+    final: Flag = False
+    """Whether no later rule is read where this one holds. Findings count nevertheless."""
+
+
+class Matter(NamedTuple):
+    """A rule or a finding, applied to an answer."""
+
+    action: Action
+    holds: Holds
+    """Whether it counts."""
+    words: str
+    """Its reason."""
+    excused: bool = False
+    """Whether it holds and does not count."""
+
+
+class DecisionPolicy(CheckedOptions, Serializable):
+    """Decides on an answer by what is found in it and by rules; the most severe action wins.
+
+    Severity rises from `pass` over `flag` and `review` to `block`. Seven findings are always looked
+    for; the fields of their names say which action each leads to. `rules` come on top: they are
+    read in order, and each whose conditions all hold adds its action. So an earlier rule never
+    hides a later one, and a rule that says `pass` hides nothing, unless it says so with `final` or
+    `excuses`. The reasons name every rule and every finding that holds, also those that a more
+    severe one outdoes, and those that are excused.
+
+    The defaults block nothing, and let nothing pass that was not checked.
+
+    Example:
+        >>> rules = [{"when": {"query_class": "sensitive"}, "action": "review"}]
+        >>> policy = DecisionPolicy(contradicted="block", rules=rules)
+        >>> policy.decide([], answer="I don't know.", trust_score=None, query_class="sensitive")
+        ... # doctest: +NORMALIZE_WHITESPACE
+        Decision(action='review', reasons=("rule 1: the query class is 'sensitive'",
+                                           'the answer makes no checkable claim'))
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    contradicted: Action = "flag"
+    """The documents contradict a claim."""
+    untrusted: Action = "flag"
+    """The share of supported claims is below the trust threshold."""
+    conflicting: Action = "flag"
+    """Some evidence supports a claim and some contradicts it."""
+    unchecked: Action = "review"
+    """A claim could not be checked."""
+    no_claims: Action = "pass"
+    """The answer says nothing that can be checked: it is a refusal, courtesy, or both."""
+    nothing_checkable: Action = "review"
+    """The answer has text in which no claim was found, and it is not known to say nothing: code, a
+    question, an emoji, or statements that the extractor left out."""
+    empty_answer: Action = "flag"
+    """There is no answer at all."""
+    rules: tuple[DecisionRule, ...] = ()
+    """Read in order, on top of the findings."""
+    at_most: Literal["flag", "review", "block"] = "block"
+    """The most severe action that is taken. Of a finding or a rule that asks for more, the reasons
+    say what it would have done."""
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Tell LangChain that this can be saved with `dumpd`."""
+        return True
+
+    @classmethod
+    def strict(cls) -> Self:
+        """Make a policy that lets an answer pass only if every claim in it is supported.
+
+        Returns:
+            A policy that blocks contradicted, unverifiable and unchecked claims, whatever the
+            trust threshold, and answers with text in which nothing was found to check; and that
+            sends answers to review on which the documents disagree. Refusals and courtesy pass.
+        """
+        return cls(
+            contradicted="block",
+            untrusted="block",
+            conflicting="review",
+            unchecked="block",
+            nothing_checkable="block",
+            empty_answer="block",
+            rules=[{"when": {"unverifiable": {"at_least": 1}}, "action": "block"}],
+        )
+
+    @classmethod
+    def balanced(cls) -> Self:
+        """Make a policy that blocks what is wrong, and asks a person where much depends on it.
+
+        Returns:
+            A policy that blocks contradicted claims; that sends to review what could not be
+            checked, answers of which less than half is supported, and all answers to questions of
+            the class `sensitive` or the risk tier `high`; and that flags the rest that is not
+            supported.
+        """
+        return cls(
+            contradicted="block",
+            rules=[
+                {"when": {"trust_score": {"below": 0.5}}, "action": "review"},
+                {"when": {"query_class": "sensitive"}, "action": "review"},
+                {"when": {"risk_tier": "high"}, "action": "review"},
+            ],
+        )
+
+    @classmethod
+    def monitor_only(cls, policy: "DecisionPolicy | None" = None) -> "DecisionPolicy":
+        """Make a policy that never blocks and never sends to review, for a trial run.
+
+        Args:
+            policy: What would be in force; by default `DecisionPolicy.balanced()`.
+
+        Returns:
+            A policy that flags instead; its reasons say what the other would have done.
+        """
+        if policy is not None and not isinstance(policy, DecisionPolicy):
+            msg = (
+                f"policy must be a DecisionPolicy, such as DecisionPolicy.strict(), got "
+                f"{type(policy).__name__}"
+            )
+            raise ConfigurationError(msg)
+        return (policy or cls.balanced()).model_copy(update={"at_most": "flag"})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a policy from a file.
+
+        Args:
+            path: A file with the suffix `.yaml`, `.yml` or `.json`.
+
+        Returns:
+            The policy.
+
+        Raises:
+            ConfigurationError: There is no such file, or no policy in it; the message says where
+                in the file what came and what is accepted.
+        """
+        text, form = read_file(Path(path))
+        return parsed(cls, text, form=form, name=str(path))
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Self:
+        """Read a policy from YAML.
+
+        Args:
+            text: A mapping with the fields of this class.
+
+        Returns:
+            The policy.
+
+        Raises:
+            ConfigurationError: It is none; the message names line and column.
+
+        Example:
+            >>> policy = DecisionPolicy.from_yaml('''
+            ... contradicted: block
+            ... rules:
+            ...   - when: {query_class: [sensitive, null]}
+            ...     action: review
+            ...     reason: a person looks at sensitive questions
+            ... ''')
+            >>> policy.rules[0].when.query_class
+            ('sensitive', None)
+        """
+        return parsed(cls, text, form="yaml", name="policy")
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a policy from JSON, such as `model_dump_json()` gives.
+
+        Args:
+            text: An object with the fields of this class.
+
+        Returns:
+            The policy.
+
+        Raises:
+            ConfigurationError: It is none; the message names line and column.
+        """
+        return parsed(cls, text, form="json", name="policy")
+
+    def to_yaml(self) -> str:
+        """Write the policy as YAML that `from_yaml` reads."""
+        return yaml_of(self.model_dump(mode="json"))
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy into a file that `load` reads.
+
+        Args:
+            path: A file with the suffix `.yaml`, `.yml` or `.json`.
+
+        Raises:
+            ConfigurationError: The file has another suffix, or cannot be written.
+        """
+        write_file(Path(path), {"yaml": self.to_yaml, "json": self.model_dump_json})
+
+    @property
+    def version(self) -> str:
+        """A short digest of all fields: policies of one version decide alike."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return sha256(content.encode()).hexdigest()[:12]
+
+    def decide(  # noqa: PLR0913  (what is known about an answer, by keyword)
+        self,
+        verdicts: Sequence[ClaimVerdict],
+        *,
+        answer: str,
+        trust_score: float | None,
+        trust_threshold: float = 1.0,
+        query_class: str | None = None,
+        risk_tier: str | None = None,
+        retrieval_score: float | None = None,
+    ) -> Decision:
+        """Decide on one answer.
+
+        Args:
+            verdicts: One per claim.
+            answer: The answer as it came.
+            trust_score: Share of the checked claims that are supported, or `None`.
+            trust_threshold: Least share that is enough, 0 to 1.
+            query_class: Of which class the question is, if that is known.
+            risk_tier: How much depends on the answer, if that is known.
+            retrieval_score: How close the best document is to the question, if that is known.
+
+        Returns:
+            The most severe action that a finding or a rule asks for, but at most `at_most`, with
+            every reason.
+        """
+        return self.judge(
+            Situation(
+                verdicts=verdicts,
+                answer=answer,
+                trust_score=trust_score,
+                trust_threshold=trust_threshold,
+                query_class=query_class,
+                risk_tier=risk_tier,
+                retrieval_score=retrieval_score,
+            )
+        )
+
+    def judge(self, given: Situation) -> Decision:
+        """Decide on one answer, as `decide` does.
+
+        Args:
+            given: What is known about it when it is whole.
+
+        Returns:
+            The decision.
+        """
+        return decided(self._matters(given), self.at_most, given)
+
+    @property
+    def may_block(self) -> bool:
+        """Whether any finding or rule leads to `block`."""
+        actions = (*(getattr(self, name) for name in FINDINGS), *(r.action for r in self.rules))
+        return self.at_most == "block" and "block" in actions
+
+    def blocking(self, given: Situation) -> Holds:
+        """Tell whether an answer that may still be growing is blocked.
+
+        Args:
+            given: What is known about it so far.
+
+        Returns:
+            Whether that is sure, impossible, left to a later claim, or open until the end.
+        """
+        return blocking(self._matters(given), self.at_most)
+
+    def is_trusted(
+        self,
+        verdicts: Sequence[ClaimVerdict],
+        *,
+        answer: str,
+        trust_score: float | None,
+        trust_threshold: float = 1.0,
+    ) -> bool:
+        """Tell whether the documents bear an answer out, whatever the rules make of it.
+
+        Args:
+            verdicts: One per claim.
+            answer: The answer as it came.
+            trust_score: Share of the checked claims that are supported, or `None`.
+            trust_threshold: Least share that is enough, 0 to 1.
+
+        Returns:
+            True if nothing is contradicted, nothing unchecked and the score reaches the
+            threshold. Without any claim the policy has the word: true if the finding made leads to
+            `pass`, which by default it does for refusals and courtesy only.
+        """
+        if not verdicts:
+            given = Situation(verdicts=(), answer=answer, trust_score=trust_score)
+            return all(getattr(self, found.name) == "pass" for found in findings(given))
+        if any(v.verdict in ("contradicted", "unchecked") for v in verdicts):
+            return False
+        return trust_score is not None and trust_score >= trust_threshold
+
+    def _matters(self, given: Situation) -> Iterator[Matter]:
+        return matters(self.rules, {name: getattr(self, name) for name in FINDINGS}, given)
+
+
+_SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
+
+
+def matters(
+    rules: Sequence[DecisionRule], actions: Mapping[FindingName, Action], given: Situation
+) -> Iterator[Matter]:
+    """Apply rules in order, and then the findings that they do not excuse.
+
+    Args:
+        rules: The rules.
+        actions: What each finding leads to.
+        given: What is known about the answer.
+
+    Yields:
+        What counts, what may still count, and what is excused.
+    """
+    ended = Holds.NO
+    excused: dict[FindingName, Holds] = {}
+    by: dict[FindingName, int] = {}
+    for number, rule in enumerate(rules, 1):
+        truth = rule.when.truth(given)
+        holds = truth.holds.unless(ended)
+        yield Matter(rule.action, holds, rule.reason or f"rule {number}: {truth.words}")
+        if rule.final:
+            ended = ended.either(holds)
+        for name in rule.excuses:
+            excused[name] = excused.get(name, Holds.NO).either(holds)
+            if holds is Holds.YES:
+                by.setdefault(name, number)
+    for name, made, words in findings(given):
+        counts = made.unless(excused.get(name, Holds.NO))
+        if made is Holds.YES and counts is Holds.NO:
+            words = f"{words} (excused by rule {by[name]})"  # noqa: PLW2901  (said in full)
+            yield Matter("pass", Holds.NO, words, excused=True)
+        else:
+            yield Matter(actions[name], counts, words)
+
+
+def decided(found: Iterable[Matter], at_most: Action, given: Situation) -> Decision:
+    """Sum up what counts about a whole answer.
+
+    Args:
+        found: From `matters`.
+        at_most: The most severe action to be taken.
+        given: What is known about the answer.
+
+    Returns:
+        The most severe action that is not too severe, and every reason.
+    """
+    action: Action = "pass"
+    reasons = []
+    for matter in found:
+        if matter.excused:
+            reasons.append(matter.words)
+        elif matter.holds is Holds.YES:
+            taken = min(matter.action, at_most, key=_SEVERITY.index)
+            action = max(action, taken, key=_SEVERITY.index)
+            would = "" if taken == matter.action else f" (would {matter.action})"
+            reasons.append(matter.words + would)
+    return Decision(action=action, reasons=tuple(reasons) or (_nothing_found(given),))
+
+
+def blocking(found: Iterable[Matter], at_most: Action) -> Holds:
+    """Tell whether the decision on an answer that may still be growing is `block`.
+
+    Args:
+        found: From `matters`.
+        at_most: The most severe action to be taken.
+    """
+    total = Holds.NO
+    for matter in found:
+        if matter.action == at_most == "block":
+            total = total.either(matter.holds)
+    return total
+
+
+def _nothing_found(given: Situation) -> str:
+    if given.count("supported") == len(given.verdicts) or given.trust_score is None:
+        return "every claim is supported"
+    score, threshold = given.trust_score, given.trust_threshold
+    return f"trust score {score:.2f} reaches the threshold {threshold:.2f}"
+
+
+FINDINGS: tuple[FindingName, ...] = get_args(FindingName)
+
+_WITHOUT_CLAIMS: tuple[FindingName, ...] = ("no_claims", "nothing_checkable", "empty_answer")
+
+_TITLE = re.compile(r"(?m)^ {0,3}(?:#{1,6} |\*\*)[^\s\d]{1,20}(?: [^\s\d]{1,20})?$")
+
+
+class Finding(NamedTuple):
+    """One of them, whether it was made, and in words what was found."""
+
+    name: FindingName
+    holds: Holds
+    words: str
+
+
+def findings(given: Situation) -> Iterator[Finding]:
+    """Look at an answer.
+
+    Args:
+        given: What is known about it.
+
+    Yields:
+        What was found, and what may still be found.
+    """
+    if given.verdicts:
+        yield from _about_claims(given)
+    elif given.complete:
+        yield _without_claims(given.answer)
+    else:
+        yield from _about_claims(given)
+        yield from (Finding(name, Holds.OPEN, "") for name in _WITHOUT_CLAIMS)
+
+
+def _about_claims(given: Situation) -> Iterator[Finding]:
+    total, score, threshold = len(given.verdicts), given.trust_score, given.trust_threshold
+    contradicted, conflicting = given.count("contradicted"), given.count("conflicting")
+    yield Finding(
+        "contradicted",
+        given.rising(so=contradicted > 0),
+        f"the documents contradict {contradicted} of {total} claims",
+    )
+    shown = "unknown" if score is None else f"{score:.2f}"
+    yield Finding(
+        "untrusted",
+        _untrusted(given),
+        f"trust score {shown} is below the threshold {threshold:.2f}",
+    )
+    yield Finding(
+        "conflicting",
+        given.rising(so=conflicting > 0),
+        f"the documents disagree with each other on {conflicting} of {total} claims",
+    )
+    unchecked = [v.reason or "" for v in given.verdicts if v.verdict == "unchecked"]
+    causes = ", ".join(sorted(set(unchecked)))
+    why = f"{len(unchecked)} of {total} claims could not be checked: {causes}"
+    yield Finding("unchecked", given.rising(so=bool(unchecked)), given.failure or why)
+
+
+def _untrusted(given: Situation) -> Holds:
+    return Range(below=given.trust_threshold).of_trust_score(given)
+
+
+def _without_claims(answer: str) -> Finding:
+    if not answer.strip():
+        return Finding("empty_answer", Holds.YES, "the answer is empty")
+    if _says_nothing(answer):
+        return Finding("no_claims", Holds.YES, "the answer makes no checkable claim")
+    why = "no claim was found in the answer, which is neither a refusal nor courtesy"
+    return Finding("nothing_checkable", Holds.YES, why)
+
+
+def _says_nothing(answer: str) -> bool:
+    """Tell whether an answer is nothing but refusals, questions and courtesy, under any title."""
+    sentences = sentence_claims(answer, only_checkable=False)
+    texts = [without_interjection(sentence.text) for sentence in sentences]
+    if not all(declines(text) or only_asks(text) for text in texts):
+        return False
+    spans = [(sentence.start or 0, sentence.end or 0) for sentence in sentences]
+    between = zip(
+        [0, *(end for _, end in spans)], [*(s for s, _ in spans), len(answer)], strict=True
+    )
+    rest = "\n".join(answer[start:end] for start, end in between)
+    untitled = _TITLE.sub("", rest)
+    return bool(sentences) and not any(map(str.isalnum, untitled))

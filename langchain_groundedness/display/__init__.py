@@ -1,0 +1,1 @@
+"""Results for people: notebook, terminal, marked text, plots."""

@@ -1,0 +1,136 @@
+"""Claims marked in the answer that they came from; pure."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from langchain_groundedness.types import ClaimVerdict, VerdictLabel
+
+__all__ = ["SIGNS", "MarkedPiece", "Span", "cut", "is_located", "mark"]
+
+SIGNS: dict[VerdictLabel, str] = {
+    "supported": "✓",
+    "contradicted": "✗",
+    "unverifiable": "?",
+    "unchecked": "!",
+}
+"""What tells verdicts apart beside their colour."""
+
+_WORST_FIRST: tuple[VerdictLabel, ...] = (
+    "contradicted",
+    "unchecked",
+    "unverifiable",
+    "supported",
+)
+
+
+class MarkedPiece(NamedTuple):
+    """A piece of an answer that the same claims cover from its beginning to its end."""
+
+    text: str
+    verdict: VerdictLabel | None
+    """The worst verdict of the claims that cover it; `None` if none does."""
+    claims: tuple[int, ...]
+    """Their numbers, from 1."""
+    ends: tuple[int, ...]
+    """The numbers of the claims that end with it."""
+
+
+def is_located(found: ClaimVerdict, answer: str) -> bool:
+    """Tell whether a claim can be marked in an answer.
+
+    Args:
+        found: The claim, with its verdict.
+        answer: The answer that it came from.
+
+    Returns:
+        False if its span is not known, is empty, or lies outside.
+    """
+    start, end = _span(found)
+    return start < end <= len(answer)
+
+
+def mark(answer: str, claims: Sequence[ClaimVerdict]) -> list[MarkedPiece]:
+    """Cut an answer where claims begin and end.
+
+    Args:
+        answer: The answer as it came.
+        claims: All its claims; those without a place in the answer mark nothing.
+
+    Returns:
+        The pieces in order; together they are the answer.
+
+    Example:
+        >>> from langchain_groundedness import Claim
+        >>> claim = Claim(id="a", text="Rome is big.", start=4, end=16)
+        >>> found = ClaimVerdict(claim=claim, verdict="supported")
+        >>> [(piece.text, piece.verdict) for piece in mark("Yes: Rome", [found])]
+        [('Yes: Rome', None)]
+        >>> [(piece.text, piece.verdict) for piece in mark("Yes.Rome is big.", [found])]
+        [('Yes.', None), ('Rome is big.', 'supported')]
+    """
+    numbers = [n for n, found in enumerate(claims, start=1) if is_located(found, answer)]
+    pieces = []
+    for segment in cut(answer, [_span(claims[number - 1]) for number in numbers]):
+        covering = tuple(numbers[place] for place in segment.covering)
+        verdicts = {claims[number - 1].verdict for number in covering}
+        pieces.append(
+            MarkedPiece(
+                segment.text,
+                next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None),
+                covering,
+                tuple(numbers[place] for place in segment.closing),
+            )
+        )
+    return pieces
+
+
+Span = tuple[int, int]
+"""First character of a mark, and one past its last."""
+
+
+def _span(found: ClaimVerdict) -> Span:
+    return found.claim.start or 0, found.claim.end or 0
+
+
+class Segment(NamedTuple):
+    """A piece of a text that the same marks cover from its beginning to its end."""
+
+    text: str
+    covering: tuple[int, ...]
+    """Which marks cover it."""
+    opening: tuple[int, ...]
+    """Which of them begin with it."""
+    closing: tuple[int, ...]
+    """Which of them end with it."""
+
+
+def cut(text: str, spans: Sequence[Span]) -> list[Segment]:
+    """Cut a text at the ends of marks.
+
+    Args:
+        text: The text.
+        spans: Where the marks are; each inside the text, and not empty.
+
+    Returns:
+        The pieces in order; together they are the text.
+
+    Example:
+        >>> [(s.text, s.covering) for s in cut("one two", [(0, 3), (2, 7)])]
+        [('on', (0,)), ('e', (0, 1)), (' two', (1,))]
+    """
+    borders = sorted({0, len(text), *(place for span in spans for place in span)})
+    opening: dict[int, list[int]] = {}
+    closing: dict[int, list[int]] = {}
+    for number, (start, end) in enumerate(spans):
+        opening.setdefault(start, []).append(number)
+        closing.setdefault(end, []).append(number)
+    pieces, open_now = [], set[int]()
+    for start, end in pairwise(borders):
+        open_now |= set(opening.get(start, ()))
+        ends = tuple(closing.get(end, ()))
+        pieces.append(
+            Segment(text[start:end], tuple(sorted(open_now)), tuple(opening.get(start, ())), ends)
+        )
+        open_now -= set(ends)
+    return pieces

@@ -1,0 +1,126 @@
+"""A result as a notebook shows it: no script, no style sheet, on bright and dark grounds; pure."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from langchain_groundedness.display.escaping import Html, tag
+from langchain_groundedness.display.marked_text import SIGNS, MarkedPiece, mark
+from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult, VerdictLabel
+
+__all__ = ["CELL", "WARNING", "result_html", "table"]
+
+CELL = "text-align:left;vertical-align:top;padding:.25em .75em .25em 0"
+WARNING = "margin:.25em 0;padding-left:.5em;border-left:4px solid #d1434f"
+_TABLE = "border-collapse:collapse;color:inherit;font-size:inherit"
+_QUIET = "opacity:.75"
+_LONGEST = 300
+
+
+class _Look(NamedTuple):
+    """Colours that can be seen on white and on black; the text keeps the notebook's own."""
+
+    tint: str
+    line: str
+    kind: str
+
+
+_LOOKS: dict[VerdictLabel, _Look] = {
+    "supported": _Look("rgba(46,160,67,.2)", "#2b9348", "solid"),
+    "contradicted": _Look("rgba(218,54,68,.22)", "#d1434f", "wavy"),
+    "unverifiable": _Look("rgba(210,153,34,.22)", "#b07d12", "dashed"),
+    "unchecked": _Look("rgba(137,87,229,.22)", "#8f6fd6", "dotted"),
+}
+
+
+def result_html(result: GroundednessResult) -> str:
+    """Show a result: the answer with its claims marked, and what each of them rests on.
+
+    Args:
+        result: The result.
+
+    Returns:
+        HTML for the output of a cell.
+    """
+    changed = result.answer != result.original_answer
+    return tag(
+        "div",
+        _headline(result),
+        tag("p", *_answer(result), style="line-height:1.8;white-space:pre-wrap", dir="auto"),
+        *([tag("p", "Shown in its place: ", result.answer, dir="auto")] if changed else []),
+        _claims(result) if result.claims else tag("p", "No claim was found.", style=_QUIET),
+        class_="langchain-groundedness",
+        style="max-width:60em",
+    )
+
+
+def table(heads: tuple[str, ...], rows: Iterator[Html]) -> Html:
+    """Draw a table.
+
+    Args:
+        heads: What stands above the columns.
+        rows: Elements `tr`.
+
+    Returns:
+        The table.
+    """
+    head = tag("tr", *(tag("th", name, scope="col", style=CELL) for name in heads))
+    return tag("table", tag("thead", head), tag("tbody", *rows), style=_TABLE)
+
+
+def _headline(result: GroundednessResult) -> Html:
+    score = "not known" if result.trust_score is None else f"{result.trust_score:.2f}"
+    facts = f" · trust score {score} · decision {result.decision.action}"
+    return tag("p", tag("b", result.verdict.replace("_", " ")), tag("span", facts, style=_QUIET))
+
+
+def _answer(result: GroundednessResult) -> Iterator[Html]:
+    for piece in mark(result.original_answer, result.claims):
+        yield _piece(piece)
+        for number in piece.ends:
+            sign = SIGNS[result.claims[number - 1].verdict]
+            yield tag("sup", f"{number}{sign}", title=result.claims[number - 1].verdict)
+
+
+def _piece(piece: MarkedPiece) -> Html:
+    if piece.verdict is None:
+        return tag("span", piece.text)
+    look = _LOOKS[piece.verdict]
+    line = f"text-decoration:underline {look.kind} {look.line} 2px;text-underline-offset:.2em"
+    style = f"background:{look.tint};color:inherit;{line}"
+    return tag("mark", piece.text, style=style, title=piece.verdict)
+
+
+def _claims(result: GroundednessResult) -> Html:
+    rows = (_claim(number, found) for number, found in enumerate(result.claims, start=1))
+    heads = ("", "verdict", "claim", "support", "evidence")
+    summary = tag("summary", f"{len(result.claims)} claims")
+    return tag("details", summary, table(heads, rows), open="")
+
+
+def _claim(number: int, found: ClaimVerdict) -> Html:
+    look = _LOOKS[found.verdict]
+    probability = found.support_probability
+    notes = [found.reason or "", found.explanation]
+    if found.correction:
+        notes.append(f"the documents say: {found.correction}")
+    cells = (
+        tag("td", str(number), style=f"{CELL};border-left:4px solid {look.line};padding-left:.5em"),
+        tag("td", f"{SIGNS[found.verdict]} {found.verdict}", style=f"{CELL};white-space:nowrap"),
+        tag("td", found.claim.text, *map(_note, filter(None, notes)), style=CELL, dir="auto"),
+        tag("td", "" if probability is None else f"{probability:.0%}", style=CELL),
+        tag("td", *map(_citation, found.citations), style=CELL, dir="auto"),
+    )
+    return tag("tr", *cells)
+
+
+def _note(text: str) -> Html:
+    return tag("div", text, style=_QUIET)
+
+
+def _citation(citation: Citation) -> Html:
+    named = (citation.metadata.get(key) for key in ("title", "source"))
+    known = next((str(name) for name in named if name), citation.document_id)
+    name = known or f"Document {citation.document + 1}"
+    quote = citation.quote
+    short = quote if len(quote) <= _LONGEST else f"{quote[:_LONGEST]}…"
+    return tag("div", tag("span", f"{name}: ", style=_QUIET), tag("q", short))

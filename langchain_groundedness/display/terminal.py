@@ -1,0 +1,131 @@
+"""Shows a result in a terminal: the answer, a table of its claims, one line that sums up.
+
+Texts of answers and documents come from outside. They are shown as they are, never read as
+markup, and control characters in them, which could steer the terminal, are replaced.
+"""
+
+from collections.abc import Iterator
+
+from langchain_core.documents import Document
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
+
+__all__ = ["printable", "render"]
+
+_STYLES = {
+    "supported": ("✓", "green"),
+    "contradicted": ("✗", "red"),
+    "unverifiable": ("?", "yellow"),
+    "unchecked": ("!", "magenta"),
+}
+_LONGEST_QUOTE = 240
+
+
+def render(result: GroundednessResult) -> RenderableType:
+    """Lay out a result for `rich.console.Console.print`.
+
+    Args:
+        result: The outcome of a check.
+
+    Returns:
+        The answer coloured by verdict, the table of claims, the corrected answer if there are
+        edits, and a last line with the verdict, the trust score and the decision.
+    """
+    return Group(*_parts(result))
+
+
+def _parts(result: GroundednessResult) -> Iterator[RenderableType]:
+    if result.question:
+        yield _headed("Question", Text(printable(result.question)))
+    yield _headed("Answer", _answer(result))
+    if result.claims:
+        yield _table(result)
+    if result.edits:
+        yield _headed("Corrected", _corrected(result))
+    yield _summary(result)
+
+
+def _headed(head: str, body: Text) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=10, style="bold")
+    grid.add_column()
+    grid.add_row(Text(head), body)
+    return grid
+
+
+def _answer(result: GroundednessResult) -> Text:
+    text = Text(printable(result.original_answer))
+    for found in result.claims:
+        if found.claim.start is not None:
+            text.stylize(_STYLES[found.verdict][1], found.claim.start, found.claim.end)
+    return text
+
+
+def _corrected(result: GroundednessResult) -> Text:
+    text, shift = Text(printable(result.answer)), 0
+    for edit in result.edits:
+        start = edit.start + shift
+        text.stylize("bold green", start, start + len(edit.replacement))
+        shift += len(edit.replacement) - (edit.end - edit.start)
+    return text
+
+
+def _table(result: GroundednessResult) -> Table:
+    table = Table(box=box.ROUNDED, show_lines=True, expand=True, header_style="bold")
+    table.add_column("Verdict", no_wrap=True)
+    table.add_column("Claim", ratio=2)
+    table.add_column("Evidence", ratio=3)
+    for found in result.claims:
+        sign, style = _STYLES[found.verdict]
+        label = Text(f"{sign} {found.verdict}", style=style)
+        if found.support_probability is not None:
+            label.append(f"\n  p = {found.support_probability:.2f}", style="dim")
+        table.add_row(label, Text(printable(found.claim.text)), _evidence(found, result.documents))
+    return table
+
+
+def _evidence(found: ClaimVerdict, documents: tuple[Document, ...]) -> Text:
+    lines = Text()
+    for citation in found.citations:
+        quote = printable(" ".join(citation.quote.split()))
+        if len(quote) > _LONGEST_QUOTE:
+            quote = f"{quote[:_LONGEST_QUOTE]}…"
+        lines.append(f"“{quote}”\n", style="italic")
+        lines.append(f"{_source(citation, documents)}\n", style="cyan")
+    if found.correction:
+        lines.append(f"→ {printable(found.correction)}\n", style="bold green")
+    if found.conflicting:
+        lines.append("the documents disagree\n", style="yellow")
+    note = found.reason or ("" if found.citations else found.explanation)
+    lines.append(printable(note), style="dim")
+    lines.rstrip()
+    return lines
+
+
+def _source(citation: Citation, documents: tuple[Document, ...]) -> str:
+    name = citation.metadata.get("source") or citation.document_id
+    if not name:
+        name = f"document {citation.document + 1} of {len(documents)}"
+    return f"{printable(str(name))}:{citation.start}-{citation.end}"
+
+
+def _summary(result: GroundednessResult) -> Text:
+    checked = [found for found in result.claims if found.verdict != "unchecked"]
+    supported = sum(found.verdict == "supported" for found in checked)
+    trusted = "trusted" if result.is_trusted else "not trusted"
+    line = Text()
+    line.append(trusted, style="bold green" if result.is_trusted else "bold red")
+    line.append(f" · {result.verdict}", style="bold")
+    if result.trust_score is not None:
+        line.append(
+            f" · trust score {result.trust_score:.2f} ({supported} of {len(checked)} supported)"
+        )
+    line.append(f" · {result.decision.action}")
+    if result.decision.reasons:
+        line.append(f": {printable('; '.join(result.decision.reasons))}", style="dim")
+    return line

@@ -1,0 +1,435 @@
+"""Where an answer cites something, and what: `[1]`, `[2][3]`, `[1, 2]`, `(file.md#section)`."""
+
+import re
+import unicodedata
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from langchain_core.documents import Document
+
+__all__ = [
+    "SECTION_KEYS",
+    "SOURCE_KEYS",
+    "CitationMark",
+    "DocumentIndex",
+    "blanked",
+    "citation_marks",
+    "reference_list",
+]
+
+_MOST_IN_A_RANGE = 50
+
+_EXTENSION = (
+    r"(?:md|mdx|markdown|rst|txt|adoc|org|tex|html?|xml|pdf|docx?|odt|rtf|epub|csv|tsv|xlsx?|ods"
+    r"|pptx?|odp|json|jsonl|ya?ml|toml|ini|log|ipynb|py|js|ts|java|go|rs|cpp|sql|sh|eml|msg)"
+)
+
+_NUMBER = re.compile(r"\^?(\d{1,4})(?:\s?[-\u2013]\s?\^?(\d{1,4}))?")
+
+_PATH = re.compile(
+    rf"[^#?<>\n]{{0,300}}[^#?<>\s/]\.{_EXTENSION}(?:\?[^#\s]{{0,200}})?(?:#[^#\n]{{0,200}})?"
+    r"|https?://[^\s<>]{1,500}",
+    re.IGNORECASE,
+)
+
+_LEAD = re.compile(
+    r"(?:(?:see|cf\.?|vgl\.?|siehe|voir|v\u00e9ase)\s+(?:also\s+|auch\s+)?)?"
+    r"(?:(?P<kind>sources?|quellen?|fuentes?|fontes?|citations?|cites?|refs?\.?|references?|from|aus"
+    r"|docs?\.?|documents?|dokumente?|passages?|contexts?|kontext|chunks?|id)"
+    r"(?:\s*[:#=]\s*|\s+(?:\#\s*)?|(?=\d)))?",
+    re.IGNORECASE,
+)
+
+_BRACKETS = re.compile(
+    r"(?P<link>!?\[(?P<shown>[^\[\]\n]{0,200})\]\((?P<target>[^()\s]{1,500}(?:\([^()\s]{0,100}\))?)\))"
+    r"|\[(?P<square>[^\[\]\n]{1,500})\]"
+    r"|\u3010(?P<lens>[^\u3010\u3011\n]{1,500})\u3011"
+    r"|\((?P<round>[^()\n]{1,500})\)"
+)
+
+_CODE = re.compile(r"(?ms)^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|`[^`\n]{1,200}`")
+
+_EXPLICIT = re.compile(
+    r"\s*(?:source|quelle|ref|doc|document|dokument|id)[sn]?\s*[:=]", re.IGNORECASE
+)
+
+_DAGGER = re.compile(r"\u2020[^,;\u2020]{0,200}")
+"""What assistants write after a number: the name of the source, or the word."""
+
+_PAGE = re.compile(
+    r"(?:pages?|pp?\.?|pgs?\.?|seiten?|s\.)\s*\d{1,5}(?:\s?[-\u2013]\s?\d{1,5})?", re.IGNORECASE
+)
+
+_MARK_AS_TEXT = re.compile(
+    r"\W*(?:\d{1,4}|sources?|quellen?|refs?|references?|links?|docs?|documents?|details?|more|mehr|here|hier)\W*",
+    re.IGNORECASE,
+)
+
+_LISTED = re.compile(
+    r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\[\^?(?P<square>\d{1,4})\]:?|(?P<plain>\d{1,4})[.)])[ \t]+"
+    r"(?P<rest>[^ \t\n][^\n]{0,499})$"
+)
+
+_LIST_TITLE = re.compile(
+    r"[ \t]*[#*_]{0,6}[ \t]*(?:sources?|quellen?|references?|citations?|bibliography|literatur"
+    r"|footnotes?|fu\u00dfnoten)[ \t]*:?[ \t]*[*_]{0,3}[ \t]*:?[ \t]*",
+    re.IGNORECASE,
+)
+
+
+class CitationMark(NamedTuple):
+    """One mark of a citation: characters `start` to `end` of the answer."""
+
+    start: int
+    end: int
+    targets: tuple[int | str, ...]
+    """What it names: numbers as they stand there, or paths and names; at least one."""
+    kept: tuple[int, int] | None = None
+    """The part of it that belongs to the sentence: the text of a link."""
+
+
+def citation_marks(answer: str, names: Container[str] = frozenset()) -> list[CitationMark]:
+    """Find the citations of an answer.
+
+    Numbers stand in square brackets, alone, in lists and in ranges, or after a word such as
+    `doc`; paths stand in square or round brackets or are the target of a link, with or without
+    `source:` before them. What stands in code is none.
+
+    Args:
+        answer: The answer, plain or markdown.
+        names: Names of documents that are known, as `document_name` gives them: those are
+            citations also where they do not look like a path.
+
+    Returns:
+        The marks in order; they do not overlap.
+
+    Example:
+        >>> [mark.targets for mark in citation_marks("It is old [1, 3] (guide.md#age).")]
+        [(1, 3), ('guide.md#age',)]
+    """
+    code = [match.span() for match in _CODE.finditer(answer)]
+    return [
+        mark
+        for match in _BRACKETS.finditer(answer)
+        if not any(start <= match.start() < end for start, end in code)
+        if (mark := _mark(match, names)) is not None
+    ]
+
+
+def blanked(answer: str, marks: Sequence[CitationMark]) -> str:
+    """Put spaces in the place of the marks, so that all offsets stay as they are.
+
+    Args:
+        answer: The answer.
+        marks: Its marks.
+
+    Returns:
+        A text of the same length; of links the text is kept.
+    """
+    pieces, at = [], 0
+    for mark in marks:
+        kept_from, kept_to = mark.kept or (mark.end, mark.end)
+        pieces += [answer[at : mark.start], " " * (kept_from - mark.start)]
+        pieces += [answer[kept_from:kept_to], " " * (mark.end - kept_to)]
+        at = mark.end
+    return "".join([*pieces, answer[at:]])
+
+
+def reference_list(answer: str, names: Container[str] = frozenset()) -> tuple[str, dict[int, str]]:
+    """Read the list of sources that some answers end with: `[1] guide.md`, a line each.
+
+    Args:
+        answer: The answer.
+        names: As for `citation_marks`.
+
+    Returns:
+        The answer with spaces in the place of the list and its title, so that it states nothing,
+        and what each number stands for. Only lines that name a document and nothing else count.
+    """
+    numbers: dict[int, str] = {}
+    lines: list[tuple[int, int]] = []
+    for match in _LISTED.finditer(answer):
+        targets = _targets(_shown_target(match["rest"]), names, square=False)
+        if len(targets) == 1 and isinstance(targets[0], str):
+            numbers.setdefault(int(match["square"] or match["plain"]), targets[0])
+            lines.append(match.span())
+    pieces, at = [], 0
+    for start, end in lines:
+        before = answer[at:start]
+        title = before.rstrip().rpartition("\n")[2]
+        if _LIST_TITLE.fullmatch(title):
+            cut = before.rfind(title)
+            before = before[:cut] + _space(before[cut:])
+        pieces += [before, " " * (end - start)]
+        at = end
+    return "".join([*pieces, answer[at:]]), numbers
+
+
+def _space(text: str) -> str:
+    return "".join(char if char == "\n" else " " for char in text)
+
+
+def _shown_target(rest: str) -> str:
+    """Give the target of a line that is one link, or the line."""
+    link = _BRACKETS.fullmatch(rest.strip())
+    return link["target"] if link and link["link"] else rest
+
+
+def document_name(name: str) -> str:
+    """Fold a name for comparison: case and white space at the ends do not count.
+
+    Args:
+        name: A document's id, path or title.
+
+    Returns:
+        The folded name.
+    """
+    return " ".join(name.split()).casefold()
+
+
+def _mark(match: re.Match[str], names: Container[str]) -> CitationMark | None:
+    if match["link"] is not None:
+        return _link(match, names)
+    square = match["square"] is not None or match["lens"] is not None
+    inner = match["square"] or _DAGGER.sub("", match["lens"] or "") or match["round"] or ""
+    targets = _targets(inner, names, square=square)
+    return CitationMark(*match.span(), targets) if targets else None
+
+
+def _link(match: re.Match[str], names: Container[str]) -> CitationMark | None:
+    """Read a link: to a document it is a citation; to anything else its text may still be one."""
+    if match["link"].startswith("!"):
+        return None
+    shown, target = match["shown"], match["target"]
+    targets = _targets(target, names, square=False)
+    alone = not shown.strip() or bool(_MARK_AS_TEXT.fullmatch(shown))
+    if not targets and _NUMBER.fullmatch(shown.strip()):
+        targets = _targets(shown, names, square=True)
+    if not targets:
+        return None
+    named = alone or _targets(shown, names, square=False)
+    return CitationMark(*match.span(), targets, None if named else match.span("shown"))
+
+
+def _targets(inner: str, names: Container[str], *, square: bool) -> tuple[int | str, ...]:
+    """Read what stands in brackets; nothing, if any part of it is no citation."""
+    if _named(inner, names):
+        return (inner.strip(),)
+    found: list[int | str] = []
+    numbers_count = square
+    for part in re.split(r"[,;]|\s&\s|\s(?:and|und|et|y|e)\s", inner):
+        if found and _PAGE.fullmatch(part.strip()):
+            continue
+        lead = _LEAD.match(part.strip())
+        rest = part.strip()[lead.end() :] if lead else part.strip()
+        kind = lead["kind"] if lead else None
+        numbers_count = numbers_count or kind is not None
+        target = list(_target(rest, names, numbers=numbers_count)) or (
+            [rest] if kind and square and rest.strip() and _explicit(part) else []
+        )
+        if not target:
+            return ()
+        found += target
+    return tuple(dict.fromkeys(found))
+
+
+def _explicit(part: str) -> bool:
+    """Tell whether the part says itself that it cites: `source: …`."""
+    return bool(_EXPLICIT.match(part))
+
+
+def _target(rest: str, names: Container[str], *, numbers: bool) -> Iterator[int | str]:
+    rest = rest.strip().strip("\"'`").strip()
+    if numbers and (match := _NUMBER.fullmatch(rest)):
+        first = int(match[1])
+        last = int(match[2] or first)
+        if first <= last < first + _MOST_IN_A_RANGE:
+            yield from range(first, last + 1)
+        else:
+            yield from (first, last)
+    elif _PATH.fullmatch(rest) or _named(rest, names):
+        yield rest
+
+
+def _named(text: str, names: Container[str]) -> bool:
+    return document_name(text) in names or document_name(text.partition("#")[0]) in names
+
+
+SOURCE_KEYS = (
+    "source",
+    "path",
+    "file_path",
+    "filepath",
+    "file",
+    "file_name",
+    "filename",
+    "document",
+    "document_id",
+    "doc_id",
+    "chunk_id",
+    "id",
+    "url",
+    "title",
+)
+"""Keys of the metadata in which loaders and splitters leave the name of a document."""
+
+SECTION_KEYS = (
+    "section",
+    "sektion",
+    "section_id",
+    "anchor",
+    "heading",
+    "header",
+    "headings",
+    "Header 1",
+    "Header 2",
+    "Header 3",
+    "Header 4",
+    "h1",
+    "h2",
+    "h3",
+)
+"""Keys of the metadata in which the name of a section is left."""
+
+_HEADING = re.compile(r"(?m)^[ ]{0,3}#{1,6}[ \t]+(.{1,200}?)[ \t#]*$")
+
+_NOT_IN_A_SLUG = re.compile(r"[^\w]+")
+
+
+class _Named(NamedTuple):
+    """A document as citations may name it."""
+
+    names: frozenset[str]
+    paths: tuple[tuple[str, ...], ...]
+    sections: frozenset[str]
+
+
+class DocumentIndex:
+    """The documents of one answer, to be found by number, id, path or name.
+
+    Paths are compared after folding: case, backslashes for slashes, `%20`, composed or decomposed
+    letters, `./`, a scheme and a host do not count, and of two paths one may have more folders in
+    front. A path with `#section` names the documents at that path whose metadata or headings tell
+    of that section, and those that tell of none: they may be a part of it.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        *,
+        first_number: int = 1,
+        source_keys: Iterable[str] = SOURCE_KEYS,
+        section_keys: Iterable[str] = SECTION_KEYS,
+        numbers: Mapping[int, str] | None = None,
+    ) -> None:
+        """Read the names of the documents.
+
+        Args:
+            documents: All documents of the answer.
+            first_number: Which number names the first of them.
+            source_keys: Keys of the metadata that hold names or paths.
+            section_keys: Keys of the metadata that hold names of sections.
+            numbers: What numbers stand for, if the answer says so; else they count the documents.
+        """
+        self._numbers = dict(numbers or {})
+        self._first = first_number
+        sources, sections = tuple(source_keys), tuple(section_keys)
+        self._documents = tuple(
+            _cited_documents_named(each, sources, sections) for each in documents
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name that a citation may use, folded by `document_name`."""
+        return frozenset(name for document in self._documents for name in document.names)
+
+    def find(self, target: int | str) -> tuple[int, ...]:
+        """Find what a citation names.
+
+        Args:
+            target: A number, or a path or name.
+
+        Returns:
+            The indices of the documents, in order: several if they are pieces of one file; none
+            if there is no such document.
+        """
+        if isinstance(target, int) and target in self._numbers:
+            return self.find(self._numbers[target])
+        if isinstance(target, int):
+            place = target - self._first
+            return (place,) if 0 <= place < len(self._documents) else ()
+        folded = document_name(target)
+        if exact := tuple(n for n, d in enumerate(self._documents) if folded in d.names):
+            return exact
+        path, _, section = target.partition("#")
+        slug = _slug(section)
+        at_path = (
+            tuple(place for place in places if self._may_have(place, slug))
+            for places in self._at(_path(path), document_name(path))
+        )
+        return next(filter(None, at_path), ())
+
+    def _at(self, path: tuple[str, ...], name: str) -> Iterator[list[int]]:
+        """Find the documents at just that path, and those at one that ends like it."""
+        listed = list(enumerate(self._documents))
+        yield [place for place, each in listed if path in each.paths or name in each.names]
+        if path:
+            yield [place for place, each in listed if any(_ends(path, p) for p in each.paths)]
+
+    def _may_have(self, place: int, section: str) -> bool:
+        told = self._documents[place].sections
+        return not section or not told or section in told
+
+
+def _cited_documents_named(
+    document: Document, sources: Sequence[str], sections: Sequence[str]
+) -> _Named:
+    metadata = document.metadata
+    raw = [*_texts(document.id), *(t for key in sources for t in _texts(metadata.get(key)))]
+    own = [part for text in raw if (part := text.partition("#")[2].strip())]
+    own += [text for key in sections for text in _texts(metadata.get(key))]
+    own += _HEADING.findall(document.page_content)
+    return _Named(
+        names=frozenset(filter(None, map(document_name, raw))),
+        paths=tuple(dict.fromkeys(filter(None, (_path(t.partition("#")[0]) for t in raw)))),
+        sections=frozenset(filter(None, map(_slug, own))),
+    )
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, list | tuple):
+        yield from (each for each in value if isinstance(each, str))
+
+
+def _path(text: str) -> tuple[str, ...]:
+    """Give the folded parts of a path; without scheme, host and query."""
+    text = text.strip()
+    if "://" in text:
+        try:
+            text = urlsplit(text).path or urlsplit(text).netloc
+        except ValueError:
+            text = text.partition("://")[2]
+    text = unicodedata.normalize("NFKC", unquote(text)).replace("\\", "/").casefold()
+    parts: list[str] = []
+    for part in text.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part.strip() not in ("", "."):
+            parts.append(part.strip())
+    return tuple(parts)
+
+
+def _ends(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    shorter, longer = sorted((path, other), key=len)
+    return longer[-len(shorter) :] == shorter
+
+
+def _slug(heading: str) -> str:
+    """Fold the name of a section as web pages do for anchors: `Über uns` and `über-uns` are one."""
+    text = unicodedata.normalize("NFKC", unquote(heading)).casefold()
+    return _NOT_IN_A_SLUG.sub("-", text).strip("-")

@@ -1,0 +1,269 @@
+"""What evaluators share that count verdicts on claims of one text against others."""
+
+from abc import ABC
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import Field, PrivateAttr, model_validator
+from typing_extensions import override
+
+from langchain_groundedness._runtime.flow import Flow, ModelCall
+from langchain_groundedness._runtime.options import AnyRunnable
+from langchain_groundedness._runtime.telemetry import count
+from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.progress import add_usage
+from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.inputs.formats import CheckInput, has_text, no_documents
+from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.pipeline.recording import encoder_checksum
+from langchain_groundedness.pipeline.steps import Check, CheckState, replies_of
+from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.types import (
+    Citation,
+    Claim,
+    ClaimVerdict,
+    GroundednessResult,
+    Usage,
+    VerificationTask,
+)
+from langchain_groundedness.verification import EmbeddedVerifier
+from langchain_groundedness.verification.scoring import reconcile
+
+__all__ = ["ClaimEvaluator", "Evidence", "UncheckedError", "listed", "share", "unchecked_reason"]
+
+_NOTHING = "There is no text that could support it."
+
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+
+
+class Evidence(NamedTuple):
+    """Claims to be judged against some of the documents of a row."""
+
+    claims: tuple[Claim, ...]
+    documents: tuple[int, ...]
+    """Indices of the documents."""
+
+
+class ClaimEvaluator(Evaluator, ABC):
+    """Base of evaluators that find claims and have them judged, as `GroundednessRunnable` does."""
+
+    model: AnyRunnable | None = None
+    """Chat model that extracts and judges claims; `None` for the embedded verifier."""
+    verifier: AnyRunnable | None = None
+    """Judges the claims; by default the model, or the embedded verifier."""
+    extractor: AnyRunnable | None = None
+    """Finds the claims; by default the model, or sentences where there is no model."""
+    max_claims: int | None = Field(default=None, ge=1)
+    """Most claims of one text to verify; a row with more fails."""
+
+    _made: GroundednessRunnable | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _usable_parts(self) -> Self:
+        self._checker()
+        return self
+
+    def _checker(self) -> GroundednessRunnable:
+        if self._made is None:
+            self._made = GroundednessRunnable(
+                model=self.model,
+                model_timeout=self.model_timeout,
+                verifier=self.verifier,
+                extractor=self.extractor,
+                max_claims=self.max_claims,
+            )
+        return self._made
+
+    @property
+    def _check(self) -> Check:
+        return self._checker().check
+
+    @override
+    def _defaults(self) -> Mapping[str, Any]:
+        check = self._check
+        if check.single_pass is not None:
+            return {"single_pass": check.single_pass}
+        embedded = isinstance(check.verifier, EmbeddedVerifier)
+        checksum = {"encoder": encoder_checksum()} if embedded else {}
+        return {"extractor": check.extractor, "verifier": check.verifier, **checksum}
+
+    def _judge_all(self, sources: Sequence[CheckInput]) -> Flow[list[GroundednessResult]]:
+        """Check texts, all at once; where there is nothing to read, nothing is supported."""
+        states, spent = [CheckState(source=source) for source in sources], [Usage()] * len(sources)
+        for step in self._check.on_whole_answers():
+            done: list[tuple[CheckState, Usage]] = yield ModelCall(_Counted(step), states)
+            states = [state for state, _ in done]
+            spent = [add_usage(*costs) for costs in zip(spent, (u for _, u in done), strict=True)]
+        results = list(map(self._check.result, states, spent))
+        for result in results:
+            count(result)
+        return [
+            result if has_text(source.documents) else self._unsupported(source, result)
+            for source, result in zip(sources, results, strict=True)
+        ]
+
+    def _claims_of(self, text: str, question: str | None) -> Flow[tuple[Claim, ...]]:
+        """Find the claims of a text; that it cannot be done is raised."""
+        state = CheckState(source=CheckInput(answer=text, question=question))
+        if (task := self._check.extraction(state)) is None:
+            return ()
+        reply = yield ModelCall(self._check.extractor, task)
+        claims = self._check.with_claims(state, reply, complete=True).claims or ()
+        if self.max_claims is not None and len(claims) > self.max_claims:
+            msg = f"{len(claims)} claims, over max_claims={self.max_claims}"
+            raise UncheckedError(msg)
+        return claims
+
+    def _judge_against(
+        self,
+        evidence: Sequence[Evidence],
+        documents: tuple[Document, ...],
+        *,
+        question: str | None,
+        answer: str,
+    ) -> Flow[list[tuple[ClaimVerdict, ...]]]:
+        """Judge claims against parts of the documents, all at once.
+
+        Citations of the verdicts refer to all documents. Where there is nothing to read, nothing
+        is supported.
+        """
+        tasks = [
+            VerificationTask(
+                claims=part.claims,
+                documents=tuple(documents[n] for n in part.documents),
+                question=question,
+                answer=answer,
+            )
+            for part in evidence
+        ]
+        asked = [task for task in tasks if task.claims and has_text(task.documents)]
+        replies = []
+        if asked:
+            replies = yield ModelCall(_AllAtOnce(self._check.verifier), asked)
+        given = iter(replies)
+        return [
+            tuple(_placed(task, part, next(given), documents))
+            if task.claims and has_text(task.documents)
+            else tuple(map(_not_supported, task.claims))
+            for task, part in zip(tasks, evidence, strict=True)
+        ]
+
+    def _result(self, source: CheckInput, verdicts: Iterable[ClaimVerdict]) -> GroundednessResult:
+        """Sum verdicts up as the check at run time does."""
+        listed = tuple(verdicts)
+        state = CheckState(source=source, claims=tuple(v.claim for v in listed), verdicts=listed)
+        return self._check.result(state, Usage())
+
+    def _unsupported(self, source: CheckInput, result: GroundednessResult) -> GroundednessResult:
+        missing = no_documents(source)
+        return self._result(
+            source,
+            (_not_supported(v.claim) if v.reason == missing else v for v in result.claims),
+        ).model_copy(update={"usage": result.usage})
+
+
+class UncheckedError(GroundednessError):
+    """A row has no score, since something in it could not be checked."""
+
+
+class _AllAtOnce(Runnable[list[InputT], list[OutputT]]):
+    """Runs a runnable on a list, and leaves no run of its own behind."""
+
+    def __init__(self, runnable: Runnable[InputT, OutputT]) -> None:
+        self._runnable = runnable
+
+    @override
+    def invoke(
+        self, input: list[InputT], config: RunnableConfig | None = None, **_: Any
+    ) -> list[OutputT]:
+        return self._runnable.batch(input, config)
+
+    @override
+    async def ainvoke(
+        self, input: list[InputT], config: RunnableConfig | None = None, **_: Any
+    ) -> list[OutputT]:
+        return await self._runnable.abatch(input, config)
+
+
+class _Counted(Runnable[list[CheckState], list[tuple[CheckState, Usage]]]):
+    """Runs a step on a list, and tells what each of its entries cost."""
+
+    def __init__(self, step: Runnable[CheckState, CheckState]) -> None:
+        self._step = step
+
+    @override
+    def invoke(
+        self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
+    ) -> list[tuple[CheckState, Usage]]:
+        configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
+        done = self._step.batch(input, list(configs))
+        return [(state, each.usage) for state, each in zip(done, counters, strict=True)]
+
+    @override
+    async def ainvoke(
+        self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
+    ) -> list[tuple[CheckState, Usage]]:
+        configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
+        done = await self._step.abatch(input, list(configs))
+        return [(state, each.usage) for state, each in zip(done, counters, strict=True)]
+
+
+def share(verdicts: Sequence[ClaimVerdict]) -> float | None:
+    """Give the share of claims that are supported.
+
+    Args:
+        verdicts: One per claim.
+
+    Returns:
+        The share; `None` if there are no claims, or some of them could not be checked.
+    """
+    if any(v.verdict == "unchecked" for v in verdicts):
+        return None
+    supported = [v.verdict == "supported" for v in verdicts]
+    return sum(supported) / len(supported) if supported else None
+
+
+def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
+    """Say that claims could not be checked, if that is so.
+
+    Args:
+        verdicts: One per claim.
+
+    Returns:
+        How many, and the first reason; `None` if all were checked.
+    """
+    reasons = [v.reason for v in verdicts if v.verdict == "unchecked"]
+    if not reasons:
+        return None
+    return f"{len(reasons)} of {len(verdicts)} claims could not be checked: {reasons[0]}"
+
+
+def listed(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
+    """Write verdicts as plain data.
+
+    Args:
+        verdicts: The verdicts.
+
+    Returns:
+        Per claim its `text` and its `verdict`.
+    """
+    return [{"text": v.claim.text, "verdict": v.verdict} for v in verdicts]
+
+
+def _placed(
+    task: VerificationTask, part: Evidence, reply: Any, documents: Sequence[Document]
+) -> Iterable[ClaimVerdict]:
+    """Match verdicts to claims, and let their citations refer to all documents."""
+    for verdict in reconcile(task, replies_of(ClaimVerdict, reply, source="verifier")):
+        citations = tuple(
+            Citation.from_document(documents, part.documents[c.document], c.start, c.end)
+            for c in verdict.citations
+        )
+        yield verdict.model_copy(update={"citations": citations})
+
+
+def _not_supported(claim: Claim) -> ClaimVerdict:
+    return ClaimVerdict(claim=claim, verdict="unverifiable", explanation=_NOTHING)

@@ -1,0 +1,148 @@
+"""Describes an evaluator by what its scores depend on, as plain data without texts or keys."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import RunnableLambda, RunnableSequence, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from pydantic import BaseModel
+
+from langchain_groundedness._runtime.options import CheckedOptions
+
+__all__ = ["describe", "digest"]
+
+_MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
+_SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "reasoning_effort")
+_OWN = "langchain_groundedness"
+_UNCOUNTED = frozenset(
+    [
+        "name",
+        "raise_on_failure",
+        "progress_bar",
+        "max_concurrency",
+        "threads",
+        "timeout",
+        "model_timeout",
+        "retry_budget",
+    ]
+)
+_UNTOLD = re.compile(
+    r"_key\b|apikey|secret|passw|credential|auth|cookie|headers?\b|(access|api|bearer|hf)_?token"
+    r"|url\b|host\b|_base\b|endpoint|retries|timeout|stream|verbose|callbacks|cache|batch|chunk",
+    re.IGNORECASE,
+)
+"""Names of options that hold keys, or by which no score differs."""
+_LONGEST = 80
+
+
+def describe(value: Any) -> Any:
+    """Describe an option.
+
+    Args:
+        value: The option.
+
+    Returns:
+        Plain data, equal for options that give the same scores: of a model its class, name and
+        sampling, and a digest of its other options but keys and where it is served; of our own
+        parts the class and all options, of fallbacks and sequences their parts, of functions the
+        name, of texts beyond a name a digest.
+    """
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST else digest(value)
+    if isinstance(value, Mapping):
+        return {str(key): describe(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [describe(inner) for inner in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(describe, value), key=repr)
+    return _object(value)
+
+
+def digest(text: str) -> str:
+    """Give a short digest of a text.
+
+    Args:
+        text: The text.
+
+    Returns:
+        `sha256:` and 16 hexadecimal digits.
+    """
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def _object(value: Any) -> Any:
+    if isinstance(value, BasePromptTemplate):
+        return digest(value.model_dump_json(serialize_as_any=True, fallback=repr))
+    if isinstance(value, RunnableBindingBase):
+        bound = describe(value.bound)
+        given = {key: value.kwargs[key] for key in _SAMPLING if key in value.kwargs}
+        rest = {key: each for key, each in value.kwargs.items() if key not in given}
+        return {**bound, **given, **_counted("bound", rest)} if isinstance(bound, dict) else bound
+    named = value if hasattr(value, "__qualname__") else type(value)
+    told: dict[str, Any] = {"class": f"{named.__module__}.{named.__qualname__}"}
+    if isinstance(value, CheckedOptions) or (
+        isinstance(value, BaseModel) and type(value).__module__.startswith(_OWN)
+    ):
+        fields = (name for name in type(value).model_fields if name not in _UNCOUNTED)
+        return told | {name: describe(getattr(value, name)) for name in fields}
+    if parts := _parts(value):
+        return told | {"parts": [describe(part) for part in parts]}
+    model = next((n for key in _MODEL_NAMES if isinstance(n := getattr(value, key, None), str)), "")
+    told |= {"model": model} if model else {}
+    sampling = {key: getattr(value, key, None) for key in _SAMPLING}
+    told |= {k: v for k, v in sampling.items() if isinstance(v, str | int | float)}
+    return told | _counted("options", _options(value))
+
+
+def _parts(value: Any) -> list[Any]:
+    """Give what a runnable is put together from."""
+    if isinstance(value, RunnableWithFallbacks):
+        return [value.runnable, *value.fallbacks]
+    if isinstance(value, RunnableLambda):
+        return [getattr(value, "func", None) or value.afunc]
+    return list(value.steps) if isinstance(value, RunnableSequence) else []
+
+
+def _options(value: Any) -> Mapping[str, Any]:
+    """Give the options of a part that is not ours: of a model, those by which its replies differ.
+
+    Of others, such as embeddings, those that were given.
+    """
+    if isinstance(value, BaseLanguageModel):
+        with suppress(Exception):  # of whoever wrote the model
+            return dict(value._identifying_params)  # noqa: SLF001  (what caches of langchain-core go by)
+        return {}
+    if isinstance(value, BaseModel):
+        return {name: getattr(value, name) for name in value.model_fields_set}
+    return {}
+
+
+def _counted(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Give a digest of options, without those that hold keys, or say where and how to call."""
+    told = _without_keys(options)
+    known = {*_MODEL_NAMES, *_SAMPLING}
+    kept = {key: each for key, each in told.items() if key not in known and each is not None}
+    if not kept:
+        return {}
+    return {name: digest(json.dumps(kept, sort_keys=True, default=str))}
+
+
+def _without_keys(options: Any) -> Any:
+    if isinstance(options, Mapping):
+        names = (str(key) for key in options)
+        return {
+            name: _without_keys(each)
+            for name, each in zip(names, options.values(), strict=True)
+            if not _UNTOLD.search(name)
+        }
+    if isinstance(options, list | tuple):
+        return [_without_keys(each) for each in options]
+    return describe(options)

@@ -1,0 +1,314 @@
+"""Evidence: from documents to batches of passages that fit a judge, and back from quotes to places.
+
+Pure functions of their arguments. Nothing is cut off: what does not fit one batch goes to the
+next, and every character of a document that is not white space is in some passage.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
+from typing import Annotated
+
+from langchain_core.documents import Document
+from langchain_core.load.serializable import (
+    Serializable,
+    SerializedConstructor,
+    SerializedNotImplemented,
+)
+from pydantic import ConfigDict, Field
+from typing_extensions import override
+
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.text.quotes import locate_quote
+from langchain_groundedness.text.sentences import split_sentences
+from langchain_groundedness.text.words import content_words
+from langchain_groundedness.types import EvidenceBatch, Passage
+
+__all__ = [
+    "EvidencePacker",
+    "SentenceIndex",
+    "approximate_tokens",
+    "best_evidence",
+    "locate_quote",
+    "passage_sentences",
+    "shares_content_word",
+]
+
+_SCORE_KEYS = ("relevance_score", "score")
+_CHARACTERS_PER_TOKEN = 4
+
+
+def approximate_tokens(text: str) -> int:
+    """Count tokens at four characters each, as langchain-core's `count_tokens_approximately`.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Tokens, rounded up; what a message adds around its text is not counted.
+    """
+    return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
+
+
+class EvidencePacker(CheckedOptions, Serializable):
+    """Packs documents into batches of passages under a token budget.
+
+    Documents are taken by retriever score where each has one (`relevance_score`, else `score`, in
+    its metadata; higher is better), else in the order given. One that exceeds the budget is split
+    into windows that overlap and end where sentences end; a sentence that exceeds it, between
+    words; a word that exceeds it, anywhere. Batches are filled in that order, and each is laid
+    out with its best passage first and its second best last, since models read the middle of a
+    long context with less care (Liu et al. 2023, "Lost in the Middle").
+
+    Example:
+        >>> documents = [Document(page_content=text) for text in ("First.", "Second.", "Third.")]
+        >>> [batch] = EvidencePacker(max_tokens=100).pack(documents)
+        >>> [passage.text for passage in batch.passages]
+        ['First.', 'Third.', 'Second.']
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_tokens: Annotated[int, Field(ge=1)]
+    """Most tokens that the passages of one batch may have together. Only a single character that
+    alone has more makes a batch that exceeds it."""
+    count_tokens: Callable[[str], int] = approximate_tokens
+    """Counts the tokens of a text. It is called a few times per passage, not per character."""
+    overlap_sentences: Annotated[int, Field(ge=0)] = 1
+    """How many sentences a window of an oversized document repeats from the one before, where
+    the budget leaves room for them."""
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Tell LangChain that this can be saved with `dumpd`."""
+        return True
+
+    @override
+    def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
+        stored = super().to_json()
+        if stored["type"] == "constructor" and self.count_tokens is approximate_tokens:
+            del stored["kwargs"]["count_tokens"]  # a function cannot be saved
+        return stored
+
+    def pack(self, documents: Sequence[Document]) -> list[EvidenceBatch]:
+        """Pack documents.
+
+        Args:
+            documents: All documents of a task. Blank ones give no passage.
+
+        Returns:
+            The batches, the one with the best documents first. Deterministic.
+        """
+        batches: list[EvidenceBatch] = []
+        batch: list[Passage] = []
+        used = 0
+        for passage, tokens in self._passages(documents):
+            if batch and used + tokens > self.max_tokens:
+                batches.append(_laid_out(batch, used))
+                batch, used = [], 0
+            batch.append(passage)
+            used += tokens
+        return [*batches, _laid_out(batch, used)] if batch else batches
+
+    def _passages(self, documents: Sequence[Document]) -> Iterator[tuple[Passage, int]]:
+        for index, score in _ranked(documents):
+            text = documents[index].page_content
+            for start, end, tokens in self._windows(text):
+                window = text[start:end]
+                yield (
+                    Passage(document=index, start=start, end=end, text=window, score=score),
+                    tokens,
+                )
+
+    def _windows(self, text: str) -> Iterator[tuple[int, int, int]]:
+        start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+        tokens = self.count_tokens(text[start:end])
+        if tokens <= self.max_tokens:
+            yield start, end, tokens
+            return
+        units = [unit for s in split_sentences(text) for unit in self._units(text, s.start, s.end)]
+        first = 0
+        while first < len(units):
+            last = self._reach(units, first)
+            step = 1
+            while (tokens := self._count(text, units, first, last)) > self.max_tokens:
+                if last == first:
+                    break
+                last, step = max(first, last - step), step * 2  # the sum of parts was too low
+            yield units[first][0], units[last][1], tokens
+            first = self._next(units, first, last)
+
+    def _count(self, text: str, units: list[tuple[int, int, int]], first: int, last: int) -> int:
+        return self.count_tokens(text[units[first][0] : units[last][1]])
+
+    def _units(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Cut a sentence into pieces that fit the budget: one, unless the sentence is too long."""
+        tokens = self.count_tokens(text[start:end])
+        size = max(1, int((end - start) * self.max_tokens / tokens)) if tokens else end - start
+        at = start
+        while at < end:
+            stop, tokens = self._piece(text, at, end, size)
+            yield at, stop, tokens
+            at = stop
+            while at < end and text[at].isspace():
+                at += 1
+
+    def _piece(self, text: str, start: int, end: int, size: int) -> tuple[int, int]:
+        while True:
+            stop = min(end, start + size)
+            if stop < end and not text[stop].isspace():
+                stop = _word_start(text, start, stop)
+            stop = start + len(text[start:stop].rstrip())
+            tokens = self.count_tokens(text[start:stop])
+            if tokens <= self.max_tokens or stop - start <= 1:
+                return stop, tokens
+            size = max(1, min(stop - start - 1, (stop - start) * self.max_tokens // tokens))
+
+    def _reach(self, units: list[tuple[int, int, int]], first: int) -> int:
+        """Give the last unit of the window that starts with one: as many as fit by their sum."""
+        last, total = first, units[first][2]
+        while last + 1 < len(units) and total + units[last + 1][2] + _GAP <= self.max_tokens:
+            last += 1
+            total += units[last][2] + _GAP
+        return last
+
+    def _next(self, units: list[tuple[int, int, int]], first: int, last: int) -> int:
+        """Give the first unit of the next window: some sentences back, if new text fits too."""
+        if last + 1 >= len(units):
+            return len(units)
+        start, total = last + 1, units[last + 1][2]
+        for _ in range(self.overlap_sentences):
+            if start - 1 <= first or total + units[start - 1][2] + _GAP > self.max_tokens:
+                break
+            start -= 1
+            total += units[start][2] + _GAP
+        return start
+
+
+_GAP = 1  # tokens for the white space between two sentences, at most, as tokenizers count
+
+
+def _word_start(text: str, start: int, stop: int) -> int:
+    """Move back to where the word at `stop` begins; stay if it is all there is."""
+    at = stop
+    while at > start and not text[at - 1].isspace():
+        at -= 1
+    return at if at > start else stop
+
+
+def _ranked(documents: Sequence[Document]) -> list[tuple[int, float | None]]:
+    known = [(i, d) for i, d in enumerate(documents) if d.page_content.strip()]
+    for key in _SCORE_KEYS:
+        scores = [_number(document.metadata.get(key)) for _, document in known]
+        if known and None not in scores:
+            ranked = [(i, score) for (i, _), score in zip(known, scores, strict=True)]
+            return sorted(ranked, key=lambda pair: -(pair[1] or 0.0))
+    return [(i, None) for i, _ in known]
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _laid_out(ranked: list[Passage], tokens: int) -> EvidenceBatch:
+    return EvidenceBatch(passages=(*ranked[::2], *ranked[1::2][::-1]), tokens=tokens)
+
+
+def shares_content_word(claim: str, quote: str) -> bool:
+    """Tell whether a quote can have to do with a claim at all.
+
+    Args:
+        claim: The claim.
+        quote: The evidence that was named for it.
+
+    Returns:
+        True if a word that carries meaning stands in both.
+    """
+    return not content_words(claim).isdisjoint(content_words(quote))
+
+
+class SentenceIndex:
+    """The sentences of some passages, ready to be compared with claims.
+
+    Example:
+        >>> text = "Rome is in Italy. It lies on the Tiber."
+        >>> index = SentenceIndex([Passage(document=0, start=0, end=39, text=text)])
+        >>> found = index.best("The Tiber flows through the city.")
+        >>> found.text, found.start
+        ('It lies on the Tiber.', 18)
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        """Read the passages.
+
+        Args:
+            passages: What a judge was shown.
+        """
+        self.sentences = tuple(part for passage in passages for part in passage_sentences(passage))
+        """Each a passage of its own, with offsets in its document."""
+        self._words = [content_words(sentence.text) for sentence in self.sentences]
+        self._frequency = Counter(word for words in self._words for word in words)
+
+    def best(self, claim: str) -> Passage | None:
+        """Find the sentence that matches a claim best.
+
+        Args:
+            claim: The claim.
+
+        Returns:
+            The sentence with the greatest share of the claim's content words, rarer words
+            weighing more (inverse document frequency over the sentences) and shorter sentences
+            winning a near tie; `None` if none shares a word.
+        """
+        wanted = content_words(claim)
+        weight = {word: math.log1p(len(self._words) / n) for word, n in self._known(wanted)}
+        total = sum(weight.values())
+        best: tuple[float, Passage] | None = None
+        for sentence, words in zip(self.sentences, self._words, strict=True):
+            if shared := wanted & words:
+                # A tenth: a tie-break, so that length never outweighs a word of the claim.
+                score = sum(map(weight.__getitem__, shared)) - 0.1 * total * _excess(words, wanted)
+                if best is None or score > best[0]:
+                    best = score, sentence
+        return best[1] if best else None
+
+    def _known(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
+        return ((word, self._frequency[word]) for word in sorted(words) if self._frequency[word])
+
+
+def best_evidence(claim: str, passages: Sequence[Passage]) -> Passage | None:
+    """Find the sentence of some passages that matches a claim best.
+
+    For several claims against the same passages, make one `SentenceIndex`.
+
+    Args:
+        claim: The claim.
+        passages: What a judge was shown.
+
+    Returns:
+        The sentence, as a passage with offsets in its document; `None` if none shares a content
+        word with the claim.
+    """
+    return SentenceIndex(passages).best(claim)
+
+
+def _excess(words: frozenset[str], wanted: frozenset[str]) -> float:
+    return 1 - len(wanted & words) / len(words)
+
+
+def passage_sentences(passage: Passage) -> Iterator[Passage]:
+    """Split a passage into its sentences.
+
+    Args:
+        passage: The passage.
+
+    Returns:
+        Each sentence as a passage of its own, with offsets in its document.
+    """
+    for sentence in split_sentences(passage.text):
+        start = passage.start + sentence.start
+        end = passage.start + sentence.end
+        yield passage.model_copy(update={"start": start, "end": end, "text": sentence.text})

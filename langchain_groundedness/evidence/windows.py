@@ -1,0 +1,126 @@
+"""Evidence windows for encoders: runs of neighbouring sentences, small enough to be read whole."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from langchain_core.documents import Document
+
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.text.sentences import Sentence, split_sentences
+from langchain_groundedness.types import Passage
+
+__all__ = ["check_window_options", "estimate_tokens", "evidence_windows"]
+
+_BYTES_PER_TOKEN = 3
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate, on the high side, how many tokens an encoder makes of a text.
+
+    One token per three bytes of UTF-8: a character of Chinese or Japanese is one token, English
+    prose comes out about a third too high. Texts of little but digits and signs can exceed it.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The estimate.
+    """
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+
+
+def check_window_options(*, sentences: int, max_tokens: int) -> None:
+    """Refuse window sizes that cannot work.
+
+    Args:
+        sentences: Most sentences in a window.
+        max_tokens: Most tokens in a window.
+
+    Raises:
+        ConfigurationError: One of them is out of range.
+    """
+    if sentences < 1:
+        msg = f"window_sentences must be at least 1, got {sentences}"
+        raise ConfigurationError(msg)
+    if max_tokens < 8:  # noqa: PLR2004  (below, a window holds no statement)
+        msg = f"max_tokens must be at least 8, got {max_tokens}"
+        raise ConfigurationError(msg)
+
+
+def evidence_windows(
+    documents: Sequence[Document],
+    *,
+    sentences: int,
+    max_tokens: int,
+    count_tokens: Callable[[str], int] = estimate_tokens,
+) -> list[Passage]:
+    """Cover documents with windows of neighbouring sentences.
+
+    A window starts at every sentence and takes in the following ones up to the limits, so that
+    what two or three neighbours say together is read together. A sentence over the budget is cut,
+    at white space where there is some. Everything but white space is in some window.
+
+    Args:
+        documents: The documents.
+        sentences: Most sentences in a window.
+        max_tokens: Most tokens in a window.
+        count_tokens: Size of a text in tokens; must not fall as a text grows.
+
+    Returns:
+        The windows, in the order of the documents.
+
+    Example:
+        >>> document = Document(page_content="One. Two. Three.")
+        >>> [w.text for w in evidence_windows([document], sentences=2, max_tokens=100)]
+        ['One. Two.', 'Two. Three.']
+    """
+    windows: list[Passage] = []
+    for place, document in enumerate(documents):
+        text = document.page_content
+        units = [u for s in split_sentences(text) for u in _cut(s, max_tokens, count_tokens)]
+        reached = 0
+        for first, unit in enumerate(units):
+            end = unit.end
+            for following in units[first + 1 : first + sentences]:
+                if count_tokens(text[unit.start : following.end]) > max_tokens:
+                    break
+                end = following.end
+            if end > reached:  # else the window before holds all of this one
+                windows.append(
+                    Passage(document=place, start=unit.start, end=end, text=text[unit.start : end])
+                )
+                reached = end
+    return windows
+
+
+def _cut(
+    sentence: Sentence, max_tokens: int, count_tokens: Callable[[str], int]
+) -> Iterator[Sentence]:
+    """Cut a sentence into pieces within the budget; most fit as they are."""
+    text, offset, _ = sentence
+    start = 0
+    while start < len(text):
+        end = _fitting(text, start, max_tokens, count_tokens)
+        if end < len(text):
+            space = max(text.rfind(blank, start + 1, end + 1) for blank in " \n\t")
+            end = space if space > start else end
+        piece = text[start:end].rstrip()
+        if piece:
+            yield Sentence(piece, offset + start, offset + start + len(piece))
+        start = end
+        while start < len(text) and text[start].isspace():
+            start += 1
+
+
+def _fitting(text: str, start: int, max_tokens: int, count_tokens: Callable[[str], int]) -> int:
+    """Give the end of the longest piece from `start` within the budget; at least one character."""
+    length = 64
+    while start + length < len(text) and count_tokens(text[start : start + length]) <= max_tokens:
+        length *= 2
+    fitting, failing = start + 1, min(start + length, len(text)) + 1
+    while failing - fitting > 1:
+        middle = (fitting + failing) // 2
+        if count_tokens(text[start:middle]) > max_tokens:
+            failing = middle
+        else:
+            fitting = middle
+    return fitting

@@ -1,0 +1,1 @@
+"""Chat models: prompts, structured replies, reply reading, timeouts and usage."""

@@ -1,0 +1,328 @@
+"""The ladder from any chat model's reply to a validated schema.
+
+1. Structured output as the model offers it; where the model or its server refuses that, function
+   calling, then JSON mode, then a plain prompt. The step that worked is remembered for the model.
+2. Parsed? Else JSON found in the text, mended if it is broken; of a reply that was cut off, the
+   complete entries. Else the prompt's own line protocol.
+3. One repair call. 4. `OutputParsingError`.
+
+The ladder is a generator that yields calls and receives replies, so it is written once; `invoke`
+and `ainvoke` only carry the calls out.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForChainRun,
+    CallbackManagerForChainRun,
+)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.prompts.chat import BaseChatPromptTemplate
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableSerializable,
+    patch_config,
+)
+from langchain_core.runnables.base import RunnableBindingBase
+from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
+from typing_extensions import override
+
+from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness.exceptions import OutputParsingError
+from langchain_groundedness.llm.prompts import defused
+from langchain_groundedness.llm.replies import (
+    complete_lines,
+    declined,
+    parse_json,
+    refused,
+    reply_text,
+    salvaged,
+    shortcoming,
+)
+from langchain_groundedness.llm.timeouts import Budget
+from langchain_groundedness.llm.weak_cache import learn, recall
+
+__all__ = [
+    "ModelRefusedError",
+    "StructuredModel",
+    "learn",
+    "recall",
+    "unsupported",
+]
+
+_SUBJECT = "structured output"
+_FAILED = "structured output failed once"
+_NAMES_THE_FORM = re.compile(
+    r"support|response_format|json|schema|grammar|tool|function|format|implement|unknown|unrecogni"
+    r"|invalid|argument|parameter|option",
+    re.IGNORECASE,
+)
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+
+class ModelRefusedError(OutputParsingError):
+    """The model declined to answer; asking again in another form would not be right."""
+
+
+class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[ReplyT]):
+    """A prompt, a model and a schema: from the prompt's variables to a validated reply.
+
+    Works with every chat model: with structured output, with tools, with JSON mode or with
+    nothing but text. Keep the object: it learns what its model can do.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    model: SkipValidation[Runnable[Any, Any]]
+    """A chat model, also bound (`.bind`, `.with_retry`, `.with_fallbacks`), or any runnable from
+    messages to a message or text."""
+    prompt: BaseChatPromptTemplate
+    reply_schema: type[ReplyT]
+    """Flat, all fields required, enums as strings: what every provider accepts."""
+    name: str
+    """Name of the prompt, in traces and errors."""
+    from_text: Callable[[str], ReplyT | None] | None = None
+    """Reads a reply that is no JSON, or gives `None`. With it, the plain step of the ladder
+    trusts the prompt to describe the lines; without it, the schema is spelled out."""
+    why_unusable: Callable[[ReplyT], str | None] | None = None
+    """Says why a reply that fits the schema makes no sense, in a clause about "it", or gives
+    `None` if it does; one that does not is asked for again in plain form, where models that lose
+    the thread inside a schema do better."""
+    timeout: float | None = None
+    """Seconds to wait for a reply of the model."""
+    plain: bool = False
+    """Whether to ask in plain form from the start, without a schema; needs `from_text`."""
+
+    _built: dict[int, Runnable[Any, Any] | None] = PrivateAttr(default_factory=dict)
+    """By place on the ladder: what asks the model there, which takes longer to make than to use."""
+
+    @override
+    def invoke(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> ReplyT:
+        return self._call_with_config(self._ask, input, config, **kwargs)
+
+    @override
+    async def ainvoke(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> ReplyT:
+        return await self._acall_with_config(self._aask, input, config, **kwargs)
+
+    def _ask(
+        self,
+        values: dict[str, Any],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        *,
+        budget: Budget | None = None,
+    ) -> ReplyT:
+        config = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return drive(self._flow(values, budget), config)
+
+    async def _aask(
+        self,
+        values: dict[str, Any],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        *,
+        budget: Budget | None = None,
+    ) -> ReplyT:
+        config = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return await adrive(self._flow(values, budget), config)
+
+    def _flow(self, values: dict[str, Any], budget: Budget | None) -> Flow[ReplyT]:
+        messages = self.prompt.format_messages(**values)
+        raw = yield from self._first_reply(messages, budget)
+        reply, why = self._read(raw)
+        then = "and no call was left for a second attempt"
+        if reply is None and (budget is None or budget.take()):
+            again = [*messages, *self._second_request(raw)]
+            raw = yield ModelCall(self.model, again, self.timeout)
+            reply, why = self._read(raw)
+            then = "nor does its second attempt"
+            if reply is not None:
+                self._learn(_SUBJECT, len(_RUNGS) - 1)
+        if reply is None:
+            msg = f"the model's reply to {self.name!r} does not fit, {then}: {why}"
+            raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
+        return reply
+
+    def _second_request(self, raw: Any) -> list[BaseMessage]:
+        """Ask plainly; a model that was asked plainly sees its reply, others start afresh.
+
+        A small model repeats a bad reply that it is shown, but asked the same in the same way it
+        would give the same reply.
+        """
+        form = _RUNGS[-1].instruct(self.reply_schema, self.from_text is not None)
+        if self._proven != len(_RUNGS) - 1:
+            return form
+        complaint = "That is not the form that was asked for. Give the reply in that form."
+        return [AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
+
+    def _first_reply(self, messages: Sequence[BaseMessage], budget: Budget | None) -> Flow[Any]:
+        """Climb down the ladder until the model takes the call; remember where that was.
+
+        A form that failed once, for what may have been a bad minute of the server, is tried again.
+        """
+        proven = self._proven
+        place, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
+        while True:
+            rung = _RUNGS[place]
+            if place not in self._built:
+                self._built[place] = rung.build(self.model, self.reply_schema)
+            runnable = self._built[place]
+            if runnable is None:
+                place += 1
+                continue
+            asked = [*messages, *rung.instruct(self.reply_schema, self.from_text is not None)]
+            try:
+                raw = yield ModelCall(runnable, asked, self.timeout)
+            except Exception as exc:
+                if declined(exc):
+                    raise self._refusal(None) from exc
+                raw = salvaged(exc)
+                if raw is None:
+                    if proven is not None or rung is _RUNGS[-1] or not unsupported(exc):
+                        raise
+                    if budget is not None and not budget.take():
+                        raise
+                    place, sure = place + 1, sure and (failed or not _may_pass(exc))
+                    continue
+            self._learn(_SUBJECT if sure else _FAILED, place)
+            return raw
+
+    @property
+    def _proven(self) -> int | None:
+        """The step of the ladder that is known to work; when asked for it plainly, the last."""
+        return len(_RUNGS) - 1 if self.plain else recall(self.model, _SUBJECT)
+
+    def _learn(self, subject: str, place: int) -> None:
+        """Remember what worked, unless nothing else was tried."""
+        if not self.plain:
+            learn(self.model, subject, place)
+
+    def _refusal(self, raw: Any) -> ModelRefusedError:
+        msg = f"the model refused to answer {self.name!r}"
+        return ModelRefusedError(msg, raw=reply_text(raw), prompt_name=self.name)
+
+    def _read(self, raw: Any) -> tuple[ReplyT | None, str]:
+        """Give what can be used of a reply; else `None`, and what is wrong with it."""
+        if refused(raw):
+            raise self._refusal(raw)
+        parsed = raw.get("parsed") if isinstance(raw, dict) else None
+        if isinstance(parsed, self.reply_schema):
+            reply: ReplyT | None = parsed
+        else:
+            reply = parse_json(raw, self.reply_schema)
+        if reply is None and self.from_text is not None:
+            reply = self.from_text(complete_lines(raw))
+        if reply is None:
+            return None, shortcoming(raw) or "it is not in the form that was asked for"
+        why = self.why_unusable(reply) if self.why_unusable else None
+        return (reply, "") if why is None else (None, shortcoming(raw) or why)
+
+
+def unsupported(exc: Exception) -> bool:
+    """Tell whether an error may mean that the model or its server does not know an option.
+
+    Args:
+        exc: What a call raised.
+
+    Returns:
+        True for `NotImplementedError`, `TypeError`, `ValueError` and HTTP 400, 404, 405, 415,
+        422, 500 and 501 (local servers answer 500 to a `response_format` they do not know).
+        False for what would fail again in any form: no access, rate limits, timeouts, a prompt
+        that is too long.
+    """
+    if any("ContextOverflow" in cls.__name__ for cls in type(exc).__mro__):
+        return False
+    if (status := _status(exc)) is not None:
+        return status in {400, 404, 405, 415, 422, 500, 501}
+    return isinstance(exc, NotImplementedError | TypeError | ValueError)
+
+
+def _may_pass(exc: Exception) -> bool:
+    """Tell whether an error may have nothing to do with the form that was asked for."""
+    return _status(exc) in {404, 500} and not _NAMES_THE_FORM.search(str(exc))
+
+
+def _status(exc: Exception) -> Any:
+    status = getattr(exc, "status_code", None)
+    return (
+        getattr(getattr(exc, "response", None), "status_code", None) if status is None else status
+    )
+
+
+class _Rung(NamedTuple):
+    """One way of asking for a schema."""
+
+    build: Callable[[Runnable[Any, Any], type[BaseModel]], Runnable[Any, Any] | None]
+    instruct: Callable[[type[BaseModel], bool], list[BaseMessage]]
+
+
+def _native(method: str | None) -> Callable[..., Runnable[Any, Any] | None]:
+    def build(model: Runnable[Any, Any], schema: type[BaseModel]) -> Runnable[Any, Any] | None:
+        options = {} if method is None else {"method": method}
+        try:
+            return _structured(model, schema, options)
+        except (AttributeError, ImportError, NotImplementedError, TypeError, ValueError):
+            return None
+
+    return build
+
+
+def _structured(
+    model: Runnable[Any, Any], schema: type[BaseModel], options: dict[str, str]
+) -> Runnable[Any, Any]:
+    """Ask the chat model inside any wrapping for structured output, and wrap the result again."""
+    if not isinstance(model, RunnableBindingBase):
+        structured: Runnable[Any, Any] = model.with_structured_output(  # type: ignore[attr-defined]  # a model has it
+            schema, include_raw=True, **options
+        )
+        return structured
+    inner: Any = model.bound
+    if model.kwargs:
+        # Structured output is a sequence, which drops bound arguments; those that are also
+        # fields of the model (temperature, max_tokens, …) can be set there instead.
+        known = set(getattr(type(inner), "model_fields", ()))
+        if unknown := set(model.kwargs) - known:
+            raise TypeError(sorted(unknown))
+        inner = inner.model_copy(update=dict(model.kwargs))
+    return model.model_copy(update={"bound": _structured(inner, schema, options), "kwargs": {}})
+
+
+def _plain(model: Runnable[Any, Any], _: type[BaseModel]) -> Runnable[Any, Any]:
+    return model
+
+
+def _nothing(_: type[BaseModel], __: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
+    return []
+
+
+def _as_json(schema: type[BaseModel], _: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
+    fields = ", ".join(
+        f'"{name}": {_json_type(field.annotation)}' for name, field in schema.model_fields.items()
+    )
+    return [HumanMessage(f"Reply as one JSON object: {{{fields}}}")]
+
+
+def _json_type(annotation: Any) -> str:
+    if annotation == list[str]:
+        return '["…", "…"]'
+    return {str: '"…"', int: "0", float: "0.0", bool: "true"}.get(annotation, "…")
+
+
+def _as_text(schema: type[BaseModel], has_lines: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
+    return [] if has_lines else _as_json(schema, has_lines)
+
+
+_RUNGS = (
+    _Rung(_native(None), _nothing),
+    _Rung(_native("function_calling"), _nothing),
+    _Rung(_native("json_mode"), _as_json),
+    _Rung(_plain, _as_text),
+)

@@ -1,0 +1,391 @@
+"""Messages of an agent after the check: annotated, with other text, or without our annotations.
+
+Pure: every function gives a new message with the id of the old one, so that LangGraph puts it in
+the place of that.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass, replace
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+from langchain_core.messages.content import Citation as NativeCitation
+from langchain_core.messages.content import NonStandardAnnotation
+from pydantic import BaseModel, ValidationError
+
+from langchain_groundedness.middleware.state import plain
+from langchain_groundedness.types import Citation, ClaimVerdict, Edit, GroundednessResult
+
+__all__ = [
+    "annotated",
+    "edited_fields",
+    "in_paragraphs",
+    "rewritten",
+    "with_text",
+    "without_annotations",
+]
+
+_OURS = "groundedness"
+
+MessageT = TypeVar("MessageT", bound=BaseMessage)
+
+
+def annotated(message: AIMessage, result: GroundednessResult) -> AIMessage:
+    """Add the verdicts to the text of a message, as native annotations.
+
+    A supported claim gets one `Citation` per quote, with the span of the claim in the text and the
+    quote as `cited_text`; a claim that was corrected gets one with the quote that it was corrected
+    after. Every other claim gets a `non_standard_annotation` with its verdict.
+
+    Args:
+        message: The answer; its text is `result.answer`.
+        result: The result of its check.
+
+    Returns:
+        The message with content blocks; the same message if there is nothing to add, or if its
+        text is not what was checked.
+    """
+    blocks: list[dict[str, Any]] = [dict(block) for block in message.content_blocks]
+    text = "".join(block["text"] for block in blocks if block["type"] == "text")
+    if text != result.answer or not result.claims:
+        return message
+    start = 0
+    for block in blocks:
+        if block["type"] != "text":
+            continue
+        end = start + len(block["text"])
+        if new := list(_annotations(result, start, end)):
+            kept = [a for a in block.get("annotations") or () if not _is_ours(a)]
+            block["annotations"] = [*kept, *new]
+        start = end
+    if not any(map(_has_ours, blocks)):
+        return message
+    # With this mark, integrations read the blocks as LangChain's own and not as the provider's.
+    marked = {**message.response_metadata, "output_version": "v1"}
+    return message.model_copy(update={"content": blocks, "response_metadata": marked})
+
+
+def with_text(message: MessageT, text: str) -> MessageT:
+    """Put another text in the place of a message's text.
+
+    Args:
+        message: The message.
+        text: The new text.
+
+    Returns:
+        The message with only this text as its content, and without the provider's copies of the
+        old one.
+    """
+    extra = {k: v for k, v in message.additional_kwargs.items() if k not in {"parsed", "refusal"}}
+    return message.model_copy(update={"content": text, "additional_kwargs": extra})
+
+
+def without_annotations(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Give the messages as they were before they were annotated, for a model to read.
+
+    Not every provider accepts an annotation that it has not made.
+
+    Args:
+        messages: Messages of a conversation.
+
+    Returns:
+        The same messages, without annotations of this package.
+    """
+    return [_without_annotations(m) if isinstance(m, AIMessage) else m for m in messages]
+
+
+def _without_annotations(message: AIMessage) -> AIMessage:
+    if isinstance(message.content, str) or not any(_has_ours(b) for b in message.content):
+        return message
+    blocks: list[Any] = [_bare(block) for block in message.content]
+    only = blocks[0] if len(blocks) == 1 else None
+    if only is not None and set(only) == {"type", "text"}:
+        metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
+        update = {"content": only["text"], "response_metadata": metadata}
+        return message.model_copy(update=update)
+    return message.model_copy(update={"content": blocks})
+
+
+def _has_ours(block: Any) -> bool:
+    return isinstance(block, dict) and any(_is_ours(a) for a in block.get("annotations") or ())
+
+
+def _bare(block: Any) -> Any:
+    if not _has_ours(block):
+        return block
+    kept = [a for a in block["annotations"] if not _is_ours(a)]
+    rest = {key: value for key, value in block.items() if key != "annotations"}
+    return {**rest, "annotations": kept} if kept else rest
+
+
+def _is_ours(annotation: Any) -> bool:
+    if not isinstance(annotation, dict):
+        return False
+    inside = annotation.get("extras") or annotation.get("value") or {}
+    return isinstance(inside, dict) and _OURS in inside
+
+
+def _annotations(result: GroundednessResult, first: int, last: int) -> Iterator[Any]:
+    """Give the annotations of the text between two offsets, with offsets relative to the first."""
+    edited = {edit.claim_id for edit in result.edits if edit.correction}
+    for verdict in result.claims:
+        span = moved(result.edits, verdict)
+        if span is None:
+            continue
+        start, end = max(span[0], first), min(span[1], last)
+        if start >= end:
+            continue
+        found = {"claim": verdict.claim.id, "verdict": verdict.verdict}
+        if verdict.verdict == "supported" or verdict.claim.id in edited:
+            found["verdict"] = "corrected" if verdict.claim.id in edited else "supported"
+            for citation in verdict.citations:
+                yield _citation(citation, start - first, end - first, found)
+        else:
+            value = {"start_index": start - first, "end_index": end - first, _OURS: found}
+            yield NonStandardAnnotation(type="non_standard_annotation", value=value)
+
+
+def _citation(citation: Citation, start: int, end: int, found: dict[str, Any]) -> NativeCitation:
+    where = {
+        "document": citation.document,
+        "document_id": citation.document_id,
+        "start": citation.start,
+        "end": citation.end,
+    }
+    native = NativeCitation(
+        type="citation",
+        start_index=start,
+        end_index=end,
+        cited_text=citation.quote,
+        extras={_OURS: {**found, **where}},
+    )
+    source = citation.metadata.get("url") or citation.metadata.get("source")
+    if isinstance(source, str) and "://" in source:
+        native["url"] = source
+    title = citation.metadata.get("title")
+    if isinstance(title, str):
+        native["title"] = title
+    return native
+
+
+def moved(edits: Sequence[Edit], verdict: ClaimVerdict) -> tuple[int, int] | None:
+    """Find the span of a claim in the text that the edits have made.
+
+    Args:
+        edits: Edits of the answer, in order.
+        verdict: The verdict on a claim.
+
+    Returns:
+        Its span; `None` if it has none or none is left.
+    """
+    start, end = verdict.claim.start, verdict.claim.end
+    if start is None or end is None:
+        return None
+    new_start = _moved(edits, start, after=False)
+    new_end = _moved(edits, end, after=True)
+    return (new_start, new_end) if new_start < new_end else None
+
+
+def _moved(edits: Sequence[Edit], place: int, *, after: bool) -> int:
+    shift = 0
+    for edit in edits:
+        grown = len(edit.replacement) - (edit.end - edit.start)
+        if edit.end <= place:
+            shift += grown
+        elif edit.start < place:
+            # Inside an edit: the whole replacement belongs to the claim.
+            inside = len(edit.replacement) if after else 0
+            return edit.start + shift + inside
+    return place + shift
+
+
+class _Leaf(NamedTuple):
+    path: tuple[Any, ...]
+    start: int
+    """First character of its value in the text that was checked."""
+    value: Any
+    text: str
+
+
+def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
+    """Carry edits of the text of a structured answer back to its fields.
+
+    A text that an edit empties becomes an empty text, any other value `None`. Corrections stand in
+    the fields without their markers, since programs read them.
+
+    Args:
+        value: The structured answer: a mapping, a pydantic object or a dataclass.
+        text: How it was read.
+        edits: Edits of the text, in order.
+
+    Returns:
+        A new value of the same type; `None` if an edit is not within one field, or if the type
+        does not accept what it makes.
+    """
+    leaves = _leaves(value, text)
+    changes: dict[tuple[Any, ...], str] = {}
+    shifts: dict[tuple[Any, ...], int] = {}
+    for edit in edits:
+        leaf = next((each for each in leaves if _concerns(each, edit)), None)
+        if leaf is None:
+            return None
+        inside = leaf.start + shifts.get(leaf.path, 0)
+        new = edit.correction or edit.replacement
+        start, end = max(edit.start, leaf.start), min(edit.end, leaf.start + len(leaf.text))
+        if new and (start, end) != (edit.start, edit.end):
+            return None
+        old = changes.get(leaf.path, leaf.text)
+        at = start - leaf.start + inside - leaf.start
+        changes[leaf.path] = old[:at] + new + old[at + end - start :]
+        shifts[leaf.path] = shifts.get(leaf.path, 0) + len(new) - (end - start)
+    try:
+        return _rebuilt(value, {leaf.path: _new(leaf, changes) for leaf in leaves})
+    except (ValidationError, TypeError, ValueError):
+        return None
+
+
+def in_paragraphs(value: Any, text: str) -> str:
+    """Set the values of a structured answer apart, so that no two of them read as one sentence.
+
+    Args:
+        value: The structured answer.
+        text: How it was read: one line for each value.
+
+    Returns:
+        The text with empty lines between the values; the same text if it was read otherwise.
+    """
+    parts = [
+        f"{label}: {_shown(leaf)}" if label else _shown(leaf)
+        for _, label, leaf in _walk(value, (), "")
+    ]
+    return "\n\n".join(parts) if "\n".join(parts) == text else text
+
+
+def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[BaseMessage]:
+    """Put a new structured answer into the messages that repeat the old one.
+
+    Args:
+        messages: The call of the answering tool and its result, or the one message whose text is
+            the answer.
+        value: The new answer; `None` if it is withheld.
+        text: What the last of the messages then says, instead of the answer.
+
+    Returns:
+        The messages, with their ids.
+    """
+    arguments = {} if value is None else as_arguments(value)
+    new: list[BaseMessage] = []
+    for message in messages:
+        if isinstance(message, AIMessage) and message.tool_calls:
+            calls = [{**call, "args": arguments} for call in message.tool_calls]
+            bare = with_text(message, "" if value is None else message.text)
+            extra = {k: v for k, v in bare.additional_kwargs.items() if k != "tool_calls"}
+            update = {"tool_calls": calls, "additional_kwargs": extra}
+            new.append(bare.model_copy(update=update))
+        elif value is None or isinstance(message, ToolMessage):
+            new.append(with_text(message, text))
+        else:
+            new.append(with_text(message, json.dumps(arguments, ensure_ascii=False)))
+    return new
+
+
+def as_arguments(value: Any) -> dict[str, Any]:
+    """Give a structured answer as the arguments of the call that gives it.
+
+    Args:
+        value: A mapping, a pydantic object or a dataclass.
+
+    Returns:
+        Plain data.
+    """
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    return {str(key): inner for key, inner in plain(fields).items()}
+
+
+def _new(leaf: _Leaf, changes: Mapping[tuple[Any, ...], str]) -> Any:
+    if leaf.path not in changes:
+        return leaf.value
+    text = changes[leaf.path].strip()
+    return text if text or isinstance(leaf.value, str) else None
+
+
+def _concerns(leaf: _Leaf, edit: Edit) -> bool:
+    return edit.start < leaf.start + len(leaf.text) and leaf.start < edit.end
+
+
+def _leaves(value: Any, text: str) -> list[_Leaf]:
+    """Find the values in the text; none if it was read in another way."""
+    for between in ("\n\n", "\n"):
+        found = _placed(value, between)
+        lines = all(text[leaf.start : leaf.start + len(leaf.text)] == leaf.text for leaf in found)
+        if found and lines and found[-1].start + len(found[-1].text) == len(text):
+            return found
+    # The text is one of the fields.
+    return [
+        _Leaf(path, 0, leaf, text)
+        for path, _, leaf in _walk(value, (), "")
+        if isinstance(leaf, str) and leaf == text
+    ][:1]
+
+
+def _placed(value: Any, between: str) -> list[_Leaf]:
+    found: list[_Leaf] = []
+    at = 0
+    for path, label, leaf in _walk(value, (), ""):
+        shown = _shown(leaf)
+        at += len(f"{label}: ") if label else 0
+        found.append(_Leaf(path, at, leaf, shown))
+        at += len(shown) + len(between)
+    return found
+
+
+def _walk(
+    value: Any, path: tuple[Any, ...], label: str
+) -> Iterator[tuple[tuple[Any, ...], str, Any]]:
+    parts = _parts(value)
+    if parts is not None:
+        for key, inner in parts.items():
+            yield from _walk(inner, (*path, key), f"{label} {str(key).replace('_', ' ')}".strip())
+    elif isinstance(value, list | tuple):
+        for place, inner in enumerate(value):
+            yield from _walk(inner, (*path, place), label)
+    elif value is not None:
+        yield path, label, value
+
+
+def _shown(leaf: Any) -> str:
+    shown = leaf.value if isinstance(leaf, Enum) else leaf
+    return str(shown).lower() if isinstance(shown, bool) else str(shown)
+
+
+def _parts(value: Any) -> Mapping[Any, Any] | None:
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, BaseModel):
+        return dict(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    return None
+
+
+def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], Any]) -> Any:
+    """Give a value with some of its leaves changed, checked by its own type."""
+    if () in changes:
+        return changes[()]
+    below: dict[Any, dict[tuple[Any, ...], Any]] = {}
+    for path, new in changes.items():
+        below.setdefault(path[0], {})[path[1:]] = new
+    if isinstance(value, list | tuple):
+        items = [_rebuilt(v, below[n]) if n in below else v for n, v in enumerate(value)]
+        return type(value)(items)
+    parts = _parts(value) or {}
+    fields = {key: _rebuilt(parts[key], inner) for key, inner in below.items()}
+    if isinstance(value, BaseModel):
+        return type(value).model_validate({**dict(value), **fields})
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **fields)
+    return {**parts, **fields}

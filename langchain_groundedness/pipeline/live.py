@@ -1,0 +1,489 @@
+"""The check of an answer that is still being written, as a state that drivers feed.
+
+Pure: it says which jobs can start, takes what they find out, and gives the chunks that this adds.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.messages import AIMessageChunk, RemoveMessage
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.utils import AddableDict
+
+from langchain_groundedness._runtime.telemetry import Checking
+from langchain_groundedness.claims.extractors import SentenceClaimExtractor
+from langchain_groundedness.claims.statements import Sentence, StatementReader, sentence_claims
+from langchain_groundedness.correction.corrector import Corrector
+from langchain_groundedness.correction.edits import apply_edits, tail_end, without_overlaps
+from langchain_groundedness.exceptions import InputFormatError
+from langchain_groundedness.inputs.formats import CheckInput, has_text
+from langchain_groundedness.inputs.schema import InputReader
+from langchain_groundedness.pipeline.chunks import ChunkMaker
+from langchain_groundedness.pipeline.steps import Check, CheckState
+from langchain_groundedness.types import (
+    Claim,
+    ClaimVerdict,
+    CorrectedAnswer,
+    Edit,
+    GroundednessResult,
+    GroundednessResultChunk,
+    Usage,
+)
+
+__all__ = ["Job", "LiveCheck"]
+
+
+@dataclass
+class Unit:
+    """A sentence of the answer, its claims, and what is known about them."""
+
+    start: int
+    end: int
+    first: int
+    """Place of its first claim among all claims."""
+    claims: tuple[Claim, ...]
+    verdicts: tuple[ClaimVerdict, ...] = ()
+    """One per claim once it is `done`."""
+    edits: tuple[Edit, ...] = ()
+    done: bool = False
+
+
+@dataclass
+class Job:
+    """Something to run: states stream from `runnable` when it is given `value`."""
+
+    runnable: Runnable[Any, CheckState]
+    value: Any
+    unit: Unit | None = None
+    version: int = 0
+    state: CheckState | None = None
+    """The last one that came."""
+
+
+class LiveCheck:
+    """One check whose answer is read piece by piece.
+
+    The chunks add up to what the check of the whole answer gives. Each sentence is a job of its
+    own, and can start as soon as its end is certain and there are documents. If documents or
+    question change later, what was checked is checked again.
+    """
+
+    def __init__(
+        self,
+        check: Check,
+        read: InputReader,
+        *,
+        gather: bool = False,
+        removes: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """Start with nothing read.
+
+        Args:
+            check: The steps and options.
+            read: Reads a whole input.
+            gather: Whether inputs make sense only as a whole.
+            removes: Whether sentences may be removed, whatever the options of the check say.
+            whole: Whether a check that needs one call for a whole answer waits for it.
+        """
+        extractor = check.extractor
+        waits = whole and check.single_pass is not None
+        self._by_sentence = type(extractor) is SentenceClaimExtractor and not waits
+        self.jobs: deque[Job] = deque()
+        """What can start, in order."""
+        self.units: list[Unit] = []
+        self.closed = False
+        self.edits_by_sentence = not check.edits_answers or type(check.corrector) is Corrector
+        """Whether every edit is known as soon as its sentence is checked."""
+        self._check = check
+        self._checking = Checking(streamed=True)
+        self._read = read
+        self._verify = check.verifying(edit=self.edits_by_sentence)
+        self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
+        """Whether sentences may be removed, with the white space and markers around them."""
+        self._upstream = Upstream(read, gather=gather, keep=not self._by_sentence)
+        self._text = ""
+        self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
+        self._head = CheckInput(answer="")
+        self._version = 0
+        self._planned = 0
+        self._claims: list[Claim] = []
+        self._verdicts: dict[str, ClaimVerdict] = {}
+        self._corrected: CorrectedAnswer | None = None
+        self._last: Job | None = None
+        self._maker = ChunkMaker()
+        self._chunks: list[GroundednessResultChunk] = []
+
+    @property
+    def grows(self) -> bool:
+        """Whether the answer is checked while it is written; else only once it is whole."""
+        return self._by_sentence and self._upstream.grows
+
+    @property
+    def text(self) -> str:
+        """The answer so far, if it can be read piece by piece."""
+        return self._text
+
+    @property
+    def check(self) -> Check:
+        """The steps and options."""
+        return self._check
+
+    @property
+    def source(self) -> CheckInput:
+        """What came so far."""
+        return self._head.model_copy(update={"answer": self.text})
+
+    @property
+    def labelled(self) -> bool:
+        """Whether what is not known about the question stays unknown."""
+        return self.closed or self._upstream.labelled
+
+    @property
+    def certain(self) -> int:
+        """How much of the answer cannot become part of a sentence that is not among `units`."""
+        return len(self.text) if self.closed else self._reader.certain
+
+    def feed(self, piece: Any) -> None:
+        """Read on.
+
+        Args:
+            piece: What the upstream yielded.
+        """
+        text = self._upstream.feed(piece)
+        self._text += text
+        if self.grows:
+            self._look_at_head()
+            self._add(self._reader.feed(text))
+
+    def end(self) -> None:
+        """Take note that the upstream has ended."""
+        self.closed = True
+        if self.grows:
+            self._look_at_head()
+            self._add(self._reader.close())
+            self._go_on()
+        elif not self._upstream.empty:
+            self._last = Job(self._check.pipeline(self._read), self._upstream.whole())
+            self.jobs.append(self._last)
+
+    def grow(self, job: Job, state: CheckState) -> None:
+        """Take a state that a job has streamed.
+
+        Args:
+            job: The job.
+            state: Richer than the one before.
+        """
+        job.state = state
+        if job.unit is None:
+            if not self.grows:
+                self._chunks += self._maker.feed(state)
+        elif job.version == self._version:
+            self._judge(state.verdicts)
+
+    def finish(self, job: Job) -> None:
+        """Take note that a job has ended.
+
+        Args:
+            job: The job.
+        """
+        state, unit = job.state, job.unit
+        if unit is None:
+            self._corrected = state.corrected if state and self.grows else None
+        elif state is not None and job.version == self._version:
+            self._settle(unit, state)
+            unit.edits = state.corrected.edits if state.corrected else ()
+            if unit.edits:
+                self._chunks.append(GroundednessResultChunk(edits=self._edits()))
+            self._go_on()
+
+    def take(self) -> list[GroundednessResultChunk]:
+        """Give the chunks that are new."""
+        chunks, self._chunks = self._chunks, []
+        return chunks
+
+    def conclude(
+        self, usage: Usage, labels: Mapping[str, Any] | None = None
+    ) -> GroundednessResult | None:
+        """Sum up when all jobs have ended; the last chunk can then be taken.
+
+        Args:
+            usage: What the model calls cost.
+            labels: What is known about the question by now, if not from the upstream.
+
+        Returns:
+            The result; `None` if nothing came.
+        """
+        if self._upstream.empty:
+            return None
+        state = self._state() if self.grows else self._maker.state
+        assert state is not None  # noqa: S101  (the pipeline yields at least one state)
+        if labels is not None:
+            state = replace(state, source=state.source.model_copy(update=dict(labels)))
+        result = self._check.result(state, usage)
+        self._checking.end(result)
+        self._chunks.append(self._maker.close(result))
+        return result
+
+    def abandon(self, usage: Usage) -> GroundednessResult | None:
+        """Sum up what is known when nobody reads on.
+
+        Args:
+            usage: What the model calls cost.
+
+        Returns:
+            The result, in which what was not judged is unchecked; `None` if no text was read.
+        """
+        if not self.text:
+            return None
+        state = self._state()
+        if not self.grows:
+            state = replace(state, claims=tuple(sentence_claims(self.text)))
+        result = self._check.result(state, usage)
+        self._checking.end(result)
+        return result
+
+    def _look_at_head(self) -> None:
+        head = self._upstream.head()
+        known, self._head = self._head, head
+        # Verdicts do not depend on what is known about the question.
+        if self._planned and head != known.model_copy(update=head.labels):
+            self._version += 1
+            self._planned = 0
+            self.jobs.clear()
+            self._verdicts.clear()
+            for unit in self.units:
+                unit.done, unit.verdicts, unit.edits = False, (), ()
+
+    def _add(self, sentences: Sequence[Sentence]) -> None:
+        known = len(self._claims)
+        for start, end, statements in sentences:
+            first = len(self._claims)
+            claims = tuple(
+                Claim(id=f"c{number}", text=each.text, start=each.start, end=each.end)
+                for number, each in enumerate(statements, first + 1)
+            )
+            self._claims += claims
+            self.units.append(Unit(start, end, first, claims))
+        if sentences:
+            self._chunks.append(self._maker.claims(self.source, self._claims[known:]))
+        while self._planned < len(self.units) and self._plan(self.units[self._planned]):
+            self._planned += 1
+
+    def _plan(self, unit: Unit) -> bool:
+        """Make a job of a unit; tell whether that could be done already."""
+        source = self._head
+        state = CheckState(source=source, claims=unit.claims, first=unit.first)
+        if not self._check.within(state) or (self.closed and not has_text(source.documents)):
+            self._settle(unit, state)
+            return True
+        end: int | None = unit.end
+        if self.removes:
+            end = len(self.text) if self.closed else tail_end(self.text, unit.end)
+        if end is None or not has_text(source.documents):
+            return False
+        source = source.model_copy(update={"answer": self.text[:end]})
+        self.jobs.append(Job(self._verify, replace(state, source=source), unit, self._version))
+        return True
+
+    def _settle(self, unit: Unit, state: CheckState) -> None:
+        unit.verdicts = self._check.outcome(state)
+        unit.done = True
+        self._judge(unit.verdicts)
+
+    def _judge(self, verdicts: Sequence[ClaimVerdict]) -> None:
+        self._verdicts |= {verdict.claim.id: verdict for verdict in verdicts}
+        self._chunks += self._maker.verdicts(verdicts)
+
+    def _go_on(self) -> None:
+        """Edit the text as a whole, once everything is checked, if sentences are not enough."""
+        if not self.closed or self.edits_by_sentence or self._last is not None:
+            return
+        if all(unit.done for unit in self.units):
+            self._last = Job(self._check.editing(), self._state())
+            self.jobs.append(self._last)
+
+    def _edits(self) -> tuple[Edit, ...]:
+        return without_overlaps(edit for unit in self.units for edit in unit.edits)
+
+    def _state(self) -> CheckState:
+        corrected = self._corrected
+        if corrected is None and self.closed and (edits := self._edits()):
+            corrected = CorrectedAnswer(text=apply_edits(self.text, edits), edits=edits)
+        return CheckState(
+            source=self.source,
+            claims=tuple(self._claims),
+            verdicts=tuple(
+                self._verdicts[claim.id] for claim in self._claims if claim.id in self._verdicts
+            ),
+            corrected=corrected,
+        )
+
+
+_ANSWER = "answer"
+
+_ALL = "__remove_all__"  # what LangGraph calls all messages
+
+
+class Upstream:
+    """What came so far: the text of an answer that grows, or pieces that only make sense as one.
+
+    Read as they come are texts, message chunks, and mappings that hold the answer as one of these
+    under `answer`, from the second piece of the answer on: what comes in one piece is checked as
+    one. Updates of a LangGraph graph are put together to its state, in which the input is missing.
+    Everything else is gathered with `+`, as every runnable does.
+    """
+
+    def __init__(
+        self, read: Callable[[Any], CheckInput], *, gather: bool = False, keep: bool = False
+    ) -> None:
+        """Start with nothing.
+
+        Args:
+            read: Reads a whole input.
+            gather: Whether to only gather the pieces, whatever they are.
+            keep: Whether `whole` is wanted also if the answer could be read piece by piece.
+        """
+        self.grows = False
+        """Whether the answer is read piece by piece."""
+        self._read = read
+        self._gather = gather
+        self._by_node = not gather
+        self._keep = keep
+        self._forms: set[type] = set()
+        self._pieces: list[Any] = []
+        self._texts: list[str] = []
+        self._parts: dict[Any, Any] | None = None
+        self._head: CheckInput | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing came."""
+        return not self.grows and not self._pieces
+
+    @property
+    def labelled(self) -> bool:
+        """Whether no later piece can say more about the question."""
+        return self._parts is None
+
+    def feed(self, piece: Any) -> str:
+        """Read on.
+
+        Args:
+            piece: What the upstream yielded.
+
+        Returns:
+            What is new of the answer; nothing while the pieces are only gathered.
+
+        Raises:
+            InputFormatError: The answer changed its form after its first pieces were read.
+        """
+        if self._gather:
+            self._pieces.append(piece)
+            return ""
+        text = self._take(piece)
+        if self.grows:
+            if text is None:
+                msg = "the pieces of a streamed answer must all be texts, or all message chunks"
+                raise InputFormatError(msg)
+            if self._keep:
+                self._pieces.append(piece)
+            return text
+        self._pieces.append(piece)
+        if text is None:
+            self._gather = True
+        elif text:
+            self._texts.append(text)
+            if len(self._texts) > 1:
+                self.grows, self._pieces = True, self._pieces if self._keep else []
+                return "".join(self._texts)
+        return ""
+
+    def head(self) -> CheckInput:
+        """Give question and documents as far as they came, with an empty answer.
+
+        Raises:
+            InputFormatError: They cannot be read.
+        """
+        if self._head is None:
+            value = "" if self._parts is None else {**self._parts, _ANSWER: ""}
+            self._head = self._read(value)
+        return self._head
+
+    def whole(self) -> Any:
+        """Give all pieces as one value."""
+        if self._by_node and all(map(_is_update, self._pieces)):
+            return _state_of(self._pieces)
+        pieces = iter(self._pieces)
+        total = next(pieces)
+        total = AddableDict(total) if isinstance(total, Mapping) else total
+        for piece in pieces:
+            try:
+                total = total + piece
+            except TypeError:
+                total = piece
+        return total
+
+    def _take(self, piece: Any) -> str | None:
+        """Give the text of a piece, or `None` if it cannot be read by itself."""
+        answer = piece
+        if isinstance(piece, Mapping):
+            answer = piece.get(_ANSWER)
+            others = AddableDict({key: piece[key] for key in piece if key != _ANSWER})
+            if others or self._parts is None:
+                self._parts = _added(AddableDict(self._parts or {}), others)
+                self._head = None
+            if answer is None:
+                return ""
+        form = AIMessageChunk if isinstance(answer, AIMessageChunk) else str
+        self._forms |= {form, Mapping if isinstance(piece, Mapping) else form}
+        if not isinstance(answer, form) or len(self._forms - {Mapping}) > 1:
+            return None
+        if (Mapping in self._forms) != isinstance(piece, Mapping):
+            return None
+        return str(answer.text) if isinstance(answer, AIMessageChunk) else str(answer)
+
+
+def _added(known: AddableDict, others: AddableDict) -> AddableDict:
+    try:
+        return known + others
+    except TypeError:  # values that cannot be added replace each other
+        return AddableDict({**known, **others})
+
+
+def _is_update(piece: object) -> bool:
+    """Tell whether a piece says by the name of a node what this has changed in a state."""
+    if not isinstance(piece, Mapping) or not piece or _ANSWER in piece:
+        return False
+    return all(value is None or isinstance(value, Mapping) for value in piece.values())
+
+
+def _state_of(updates: Iterable[Mapping[str, Mapping[str, Any] | None]]) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    for update in updates:
+        for changes in filter(None, update.values()):
+            said = changes.get("messages")
+            messages = _merged(
+                state.get("messages", []), said if isinstance(said, list) else [said]
+            )
+            state |= {**changes, "messages": messages} if said else changes
+    return state
+
+
+def _merged(known: Iterable[Any], new: Iterable[Any]) -> list[Any]:
+    """Add messages to others; those of the same id take their places."""
+    messages = {_id(message): message for message in known}
+    for message in new:
+        if not isinstance(message, RemoveMessage):
+            messages[_id(message)] = message
+        elif message.id == _ALL:
+            messages.clear()
+        else:
+            messages.pop(message.id, None)
+    return list(messages.values())
+
+
+def _id(message: Any) -> Any:
+    return getattr(message, "id", None) or id(message)

@@ -1,0 +1,329 @@
+"""Hands a record of each decision to an audit log: who decided, about which run, after how long."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+from typing import Any, TypeVar
+from uuid import UUID
+
+from langchain_core.runnables import RunnableConfig, run_in_executor
+
+from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
+from langchain_groundedness.types import GroundednessResult
+from langchain_groundedness.verification import CachedVerifier
+from langchain_groundedness.verification.embedded.encoder import model_folder, read_model_json
+
+__all__ = [
+    "Pending",
+    "RecordedRun",
+    "Recorder",
+    "encoder_checksum",
+    "log_of",
+    "suggested",
+    "thread_of",
+    "unaudited",
+]
+
+_T = TypeVar("_T")
+_MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
+_DEEPEST = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedRun:
+    """The run that a decision belongs to."""
+
+    run_id: UUID | None = None
+    parent_run_id: UUID | None = None
+    root_run_id: UUID | None = None
+    thread_id: str | None = None
+
+
+class Recorder:
+    """Records the decisions of one entry point; does nothing without a log."""
+
+    def __init__(self, log: AuditLog | None, source: str, checker: object) -> None:
+        """Say who decides.
+
+        Args:
+            log: Gets the records.
+            source: Word for the entry point.
+            checker: What checks.
+        """
+        self.log = log
+        self.source = source
+        self.checker = checker
+
+    def begin(self, run: Any, config: RunnableConfig) -> "Pending":
+        """Take note that a check begins.
+
+        Args:
+            run: The run manager of its run.
+            config: Its config.
+
+        Returns:
+            What to end with its result.
+        """
+        if self.log is None:
+            return Pending(self, RecordedRun())
+        found = RecordedRun(
+            run_id=run.run_id,
+            parent_run_id=run.parent_run_id,
+            root_run_id=_root(run),
+            thread_id=thread_of(config),
+        )
+        return Pending(self, found)
+
+    def confirm(self) -> None:
+        """Wait until records are durable, if the log is to raise where they are not.
+
+        Raises:
+            AuditError: The store is down, and the log is to raise then.
+        """
+        if self.log is not None:
+            self.log.confirm()
+
+    async def aconfirm(self) -> None:
+        """Do what `confirm` does, without holding up the event loop.
+
+        Raises:
+            AuditError: As `confirm`.
+        """
+        if self.log is not None:
+            await self.log.aconfirm()
+
+    def policy_version(self) -> str | None:
+        """Say which rules decide."""
+        policy = getattr(_check_of(self.checker), "policy", None)
+        found = getattr(policy, "version", None)
+        return None if found is None else str(found)
+
+    def versions(self) -> Versions:
+        """Say what makes the verdicts."""
+        verifier = getattr(_check_of(self.checker), "verifier", None)
+        parts = list(_parts(verifier, _DEEPEST))
+        verifier = verifier.verifier if isinstance(verifier, CachedVerifier) else verifier
+        embedded = any(getattr(type(part), "_by_encoder", False) for part in parts)
+        models = (_model_name(part) for part in (*parts, self.checker))
+        return Versions(
+            package=PACKAGE_VERSION or None,
+            verifier=None if verifier is None else type(verifier).__name__,
+            encoder=encoder_checksum() if embedded else None,
+            model=next((name for name in models if name), None),
+        )
+
+
+class Pending:
+    """A check that is under way."""
+
+    def __init__(self, recorder: Recorder, run: RecordedRun) -> None:
+        """Start the clock.
+
+        Args:
+            recorder: Records its decision.
+            run: The run that it belongs to.
+        """
+        self._recorder = recorder
+        self._run = run
+        self._began = perf_counter()
+
+    def end(
+        self,
+        result: GroundednessResult | None,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Record the decision, before its answer is given.
+
+        Args:
+            result: The result; `None` if nothing came that could be checked.
+            timings: Milliseconds of the parts of the check, by name.
+            **fields: Fields of the record that the result does not know.
+
+        Raises:
+            AuditError: The store is down, and the log is to raise then.
+        """
+        self.hand_over(result, timings, **fields)
+        self._recorder.confirm()
+
+    async def aend(
+        self,
+        result: GroundednessResult | None,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Record the decision without holding up the event loop.
+
+        Args:
+            result: As for `end`.
+            timings: As for `end`.
+            **fields: As for `end`.
+
+        Raises:
+            AuditError: As `end`.
+        """
+        await self.ahand_over(result, timings, **fields)
+        await self._recorder.aconfirm()
+
+    def hand_over(
+        self,
+        result: GroundednessResult | None,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Record one decision of several, which are confirmed together.
+
+        Args:
+            result: As for `end`.
+            timings: As for `end`.
+            **fields: As for `end`.
+
+        Raises:
+            AuditError: As `end`.
+        """
+        if result is not None and self._recorder.log is not None:
+            self._recorder.log.record(self._record(result, timings, fields))
+
+    async def ahand_over(
+        self,
+        result: GroundednessResult | None,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Record one decision of several without holding up the event loop.
+
+        Args:
+            result: As for `end`.
+            timings: As for `end`.
+            **fields: As for `end`.
+
+        Raises:
+            AuditError: As `end`.
+        """
+        if result is None or self._recorder.log is None:
+            return
+        if not encoder_checksum.cache_info().currsize:  # a file, read before the loop asks for it
+            await run_in_executor(None, encoder_checksum)
+        await self._recorder.log.arecord(self._record(result, timings, fields))
+
+    def _record(
+        self,
+        result: GroundednessResult,
+        timings: Mapping[str, float] | None,
+        fields: Mapping[str, Any],
+    ) -> AuditRecord:
+        check = round(1000 * (perf_counter() - self._began), 3)
+        known: dict[str, Any] = {
+            "source": self._recorder.source,
+            "run_id": self._run.run_id,
+            "parent_run_id": self._run.parent_run_id,
+            "root_run_id": self._run.root_run_id,
+            "thread_id": self._run.thread_id,
+            "policy_version": self._recorder.policy_version(),
+            "versions": self._recorder.versions(),
+            "timings": {"check": check, **(timings or {})},
+        }
+        return AuditRecord.from_result(result, **{**known, **fields})
+
+
+def log_of(checker: object) -> AuditLog | None:
+    """Give the log of a checker.
+
+    Args:
+        checker: Any checker.
+
+    Returns:
+        Its log; `None` for one that has none, or that only wraps one which has.
+    """
+    has_option = "audit_log" in getattr(type(checker), "model_fields", {})
+    log: AuditLog | None = getattr(checker, "audit_log", None) if has_option else None
+    return log
+
+
+def unaudited(checker: _T) -> _T:
+    """Give a checker that records nothing by itself, for whoever records what it says.
+
+    Args:
+        checker: Any checker.
+
+    Returns:
+        The same, if it records nothing anyway.
+    """
+    if log_of(checker) is None:
+        return checker
+    same: Any = checker
+    copied = same.model_copy(update={"audit_log": None})
+    copied._check = same.check  # noqa: SLF001  (what it has loaded need not be loaded again)
+    return copied  # type: ignore[no-any-return]  # a copy
+
+
+def suggested(result: GroundednessResult) -> str | None:
+    """Give the corrected answer, for a person to begin with.
+
+    Args:
+        result: The result of a check.
+
+    Returns:
+        The text; `None` if nothing was corrected.
+    """
+    return None if result.answer == result.original_answer else result.answer
+
+
+def thread_of(config: RunnableConfig) -> str | None:
+    """Read LangGraph's thread from a config.
+
+    Args:
+        config: The config.
+
+    Returns:
+        The thread's id, if there is one.
+    """
+    for part in (config.get("configurable") or {}, config.get("metadata") or {}):
+        if part.get("thread_id") is not None:
+            return str(part["thread_id"])
+    return None
+
+
+def _root(run: Any) -> UUID | None:
+    """Find the outermost run; only tracers know it."""
+    if run.parent_run_id is None:
+        return UUID(str(run.run_id))
+    for handler in run.handlers:
+        traced = getattr(handler, "run_map", None)
+        known = traced.get(str(run.run_id)) if isinstance(traced, dict) else None
+        trace = getattr(known, "trace_id", None)
+        if isinstance(trace, UUID):
+            return trace
+    return None
+
+
+def _check_of(checker: object) -> object:
+    return getattr(checker, "check", None)
+
+
+def _parts(verifier: object, depth: int) -> Iterator[object]:
+    """Give a verifier, and what it asks: stages, bound runnables, a model, a cross-encoder."""
+    if verifier is None or not depth:
+        return
+    yield verifier
+    for name in ("verifier", "bound", "model", "cross_encoder"):
+        inner = getattr(verifier, name, None)
+        if inner is not None and not isinstance(inner, str):
+            yield from _parts(inner, depth - 1)
+    for stage in getattr(verifier, "stages", None) or ():
+        yield from _parts(stage, depth - 1)
+
+
+def _model_name(part: object) -> str | None:
+    found = (getattr(part, name, None) for name in _MODEL_NAMES)
+    return next((name for name in found if isinstance(name, str) and name), None)
+
+
+@cache
+def encoder_checksum() -> str | None:
+    """Give the SHA-256 of the encoder that the embedded verifier reads with, as its files say."""
+    sums = read_model_json(model_folder(), "encoder.json").get("sha256") or {}
+    found = sums.get("encoder.onnx")
+    return None if found is None else str(found)

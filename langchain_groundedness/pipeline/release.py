@@ -1,0 +1,401 @@
+"""Which text of an answer may leave, and in what form, given the verdicts on its sentences.
+
+Pure: fed by a live check or by a finished result, read by whoever hands text on.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from langchain_groundedness.claims.checkable import may_be_skipped
+from langchain_groundedness.claims.statements import StatementReader, sentence_claims
+from langchain_groundedness.correction.edits import (
+    apply_edits,
+    head_start,
+    removal,
+    without_overlaps,
+)
+from langchain_groundedness.decision.conditions import Holds
+from langchain_groundedness.inputs.formats import CheckInput, read_input
+from langchain_groundedness.pipeline.live import LiveCheck
+from langchain_groundedness.pipeline.steps import Check
+from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
+
+__all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
+
+OnUnchecked: TypeAlias = Literal["hold_back", "mark", "release"]
+"""What happens to a sentence that could not be checked: removal, a marker behind it, or nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRules:
+    """What happens to sentences beyond the edits of the check."""
+
+    on_unchecked: OnUnchecked
+    unchecked_marker: str
+    check: Check
+    """Its policy says which answers are blocked."""
+    blocked_message: str
+
+    def blocking(
+        self,
+        source: CheckInput,
+        verdicts: Sequence[ClaimVerdict],
+        *,
+        complete: bool = False,
+        labelled: bool = True,
+    ) -> Holds:
+        """Tell whether an answer is blocked of which these verdicts are known.
+
+        Args:
+            source: What is checked.
+            verdicts: Those of its sentences from the first on.
+            complete: Whether these are all.
+            labelled: Whether what is not known about the question stays unknown.
+        """
+        policy = self.check.policy
+        if not policy.may_block:
+            return Holds.NO
+        given = self.check.situation(source, verdicts, complete=complete, labelled=labelled)
+        return policy.blocking(given)
+
+    def edits(
+        self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
+    ) -> tuple[Edit, ...]:
+        """Give all edits of a sentence.
+
+        Args:
+            text: The answer, as far as it is known.
+            sentence: The sentence.
+            made: The edits that the check made in it.
+
+        Returns:
+            Those edits, and what its unchecked claims call for; instead of them, the removal of a
+            sentence that should have been corrected or lost a claim, and was left as it is.
+        """
+        if (claim := next(self.unmended(sentence.verdicts, made), None)) is not None:
+            start, end = removal(text, sentence.start, sentence.end)
+            return (_edit(text, claim, start, end, ""),)
+        unchecked = [v.claim.id for v in sentence.verdicts if v.verdict == "unchecked"]
+        if not unchecked or self.on_unchecked == "release":
+            return tuple(made)
+        if self.on_unchecked == "hold_back":
+            start, end = removal(text, sentence.start, sentence.end)
+            return (_edit(text, unchecked[0], start, end, ""),)
+        place = _mark_place(text, sentence)
+        place = max([place, *(e.end for e in made if e.start <= place)])
+        return (*made, _edit(text, unchecked[0], place, place, self.unchecked_marker))
+
+    @property
+    def removes(self) -> bool:
+        """Whether whole sentences may be taken out."""
+        return self.on_unchecked == "hold_back" or bool(self._mended)
+
+    @property
+    def _mended(self) -> frozenset[str]:
+        """The verdicts with which no claim is to stay as it is."""
+        done = {
+            "contradicted": self.check.on_contradicted in ("correct", "strip"),
+            "unverifiable": self.check.on_unverifiable == "strip",
+        }
+        return frozenset(verdict for verdict, mended in done.items() if mended)
+
+    def unmended(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
+        """Name the claims that should have been corrected or taken out, and stand as they were.
+
+        So stands a claim whose correction fell, or that shares its text with one that stays.
+
+        Args:
+            verdicts: What is known about the claims.
+            made: The edits that the check made, less those that it undid.
+        """
+        mended = {edit.claim_id for edit in made}
+        wrong = (v.claim.id for v in verdicts if v.verdict in self._mended)
+        yield from (claim for claim in wrong if claim not in mended)
+
+
+class GuardedText(NamedTuple):
+    """A text that may leave, and how it comes from the answer."""
+
+    text: str
+    edits: tuple[Edit, ...]
+    blocked: bool = False
+    """Whether the message stands in the place of its end."""
+
+
+def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText:
+    """Give what may leave of an answer that has been checked as a whole.
+
+    Args:
+        result: The result.
+        rules: What happens to failed sentences.
+
+    Returns:
+        The text that all of `Release` adds up to.
+    """
+    answer = result.original_answer
+    verdicts = (*result.claims, *_left_out(answer, result.claims))
+    lost = [v for v in verdicts if v.claim.start is None]
+    unplaced = any(v.verdict == "unchecked" for v in lost)
+    source = read_input(result).model_copy(update={"answer": answer})
+    holds = rules.blocking(source, known := list(lost))
+    unmended = any(rules.unmended(lost, result.edits))
+    if holds is Holds.YES or unmended or (unplaced and rules.on_unchecked == "hold_back"):
+        # It cannot be told which sentence it is.
+        return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
+    suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
+    edits: list[Edit] = []
+    for sentence in _sentences(answer, verdicts):
+        before, known = holds, [*known, *sentence.verdicts]
+        holds = rules.blocking(source, known)
+        if holds is Holds.YES and before is not Holds.OPEN:
+            return _cut(answer, edits, sentence, rules)
+        if holds is Holds.YES:
+            return _replaced(answer, rules.blocked_message, blocked=True)
+        ids = {v.claim.id for v in sentence.verdicts}
+        made = [edit for edit in result.edits if edit.claim_id in ids]
+        edits += rules.edits(answer, sentence, made)
+    whole = rules.blocking(source, known, complete=True)
+    if Holds.YES in (whole, _decided(result, rules)):
+        return _replaced(answer, rules.blocked_message, blocked=True)
+    if suffix:
+        edits.append(_edit(answer, lost[0].claim.id, len(answer), len(answer), suffix))
+    kept = without_overlaps(edits)
+    return GuardedText(apply_edits(answer, kept), kept)
+
+
+class Release:
+    """Lets text of a live check out as far as it is known to be final, in order."""
+
+    def __init__(self, live: LiveCheck, rules: ReleaseRules, *, immediate: bool = False) -> None:
+        """Start with nothing released.
+
+        Args:
+            live: The check; it must know of removals if the rules ask for them.
+            rules: What happens to failed sentences.
+            immediate: Whether text leaves before its verdict, and is retracted if it fails.
+        """
+        self.stopped = False
+        """Whether the text has ended because the answer is blocked."""
+        self._live = live
+        self._rules = rules
+        self._immediate = immediate
+        self._at = 0
+        self._walked = -1
+        self._judged = 0
+        self._free = False
+        self._about: object = None
+        self._edits: list[Edit] = []
+        self._seen = 0
+        self._made = 0
+        self._retracted: list[dict[str, Any]] = []
+
+    def take(self) -> str:
+        """Give the text that may leave now and has not left yet."""
+        live = self._live
+        if self.stopped:
+            return ""
+        if not live.grows or not live.edits_by_sentence:
+            return self._rest() if self._immediate else ""
+        blocked = self._judge()
+        limit = self._limit() if blocked is None else blocked.start
+        if self._immediate:
+            text = self._rest()
+            for edit in self._new_edits():
+                self._retract(edit)
+            return text if blocked is None else text + self._block(blocked)
+        text = self._up_to(limit)
+        return text if blocked is None else text + self._block(blocked)
+
+    def finish(self, result: GroundednessResult | None) -> str:
+        """Give the rest when all is checked.
+
+        Args:
+            result: The result of the live check.
+        """
+        live = self._live
+        if self.stopped or result is None:
+            return ""
+        if live.grows and live.edits_by_sentence:
+            return self.take()
+        guarded = guarded_text(result, self._rules)
+        if not self._immediate:
+            return guarded.text
+        message = self._rules.blocked_message if guarded.blocked else ""
+        for edit in guarded.edits:
+            # The message stands behind the text, so what is withheld is only taken out.
+            withheld = guarded.blocked and edit.end == len(result.original_answer)
+            self._retract(edit.model_copy(update={"replacement": ""}) if withheld else edit)
+        return result.original_answer[self._at :] + message
+
+    def retracted(self) -> list[dict[str, Any]]:
+        """Give what must be replaced in text that has left, as plain values, once."""
+        retracted, self._retracted = self._retracted, []
+        return retracted
+
+    def _judge(self) -> "_Sentence | None":
+        """Take the sentences over that may leave; give what ends the text, if anything does."""
+        units = self._live.units
+        self._look_at_question()
+        while self._walked < 0 or (self._walked < len(units) and units[self._walked].done):
+            self._walked += 1
+            holds = self._blocking(self._walked)
+            if holds is Holds.YES and self._free:
+                self._take_over(self._walked - 1)
+                unit = units[self._walked - 1]
+                return _Sentence(unit.start, unit.end, unit.verdicts)
+            if holds is Holds.YES:
+                return _Sentence(0, 0, ())
+            self._free = self._free or holds is not Holds.OPEN
+        if self._live.closed and self._walked == len(units) and not self._free:
+            if self._blocking(self._walked, complete=True) is Holds.YES:
+                return _Sentence(0, 0, ())
+            self._free = True
+        if self._free:
+            self._take_over(self._walked)
+        return None
+
+    def _look_at_question(self) -> None:
+        """Begin again when more is known about the question, as long as nothing has left."""
+        about = (self._live.source.labels, self._live.labelled)
+        if not self._free and about != self._about:
+            self._about, self._walked = about, -1
+
+    def _blocking(self, number: int, *, complete: bool = False) -> Holds:
+        """Tell whether the answer is blocked, by its first sentences."""
+        live = self._live
+        known = [verdict for unit in live.units[:number] for verdict in unit.verdicts]
+        return self._rules.blocking(
+            live.source, known, complete=complete, labelled=live.labelled or complete
+        )
+
+    def _take_over(self, number: int) -> None:
+        for unit in self._live.units[self._judged : number]:
+            sentence = _Sentence(unit.start, unit.end, unit.verdicts)
+            self._edits += self._rules.edits(self._live.text, sentence, unit.edits)
+            self._judged += 1
+
+    def _new_edits(self) -> tuple[Edit, ...]:
+        """Give the edits that are new; those of later sentences do not change earlier ones."""
+        if self._seen == len(self._edits):
+            return ()
+        edits, self._seen = without_overlaps(self._edits), len(self._edits)
+        new, self._made = edits[self._made :], len(edits)
+        return new
+
+    def _limit(self) -> int:
+        """How far the text is final, but for the edits that are known."""
+        live = self._live
+        if not self._free:
+            return self._at
+        waiting = self._judged < len(live.units)
+        if live.closed and not waiting:
+            return len(live.text)
+        limit = live.units[self._judged].start if waiting else live.certain
+        return head_start(live.text, limit) if live.removes else limit
+
+    def _up_to(self, limit: int) -> str:
+        text, pieces = self._live.text, []
+        for edit in self._new_edits():
+            pieces += [text[self._at : edit.start], edit.replacement]
+            self._at = edit.end
+        if limit > self._at:
+            pieces.append(text[self._at : limit])
+            self._at = limit
+        return "".join(pieces)
+
+    def _rest(self) -> str:
+        text = self._live.text[self._at :]
+        self._at += len(text)
+        return text
+
+    def _block(self, sentence: "_Sentence") -> str:
+        self.stopped = True
+        if self._immediate:
+            text = self._live.text
+            claim = next((v.claim.id for v in sentence.verdicts), "")
+            self._retract(_edit(text, claim, sentence.start, len(text), ""))
+        return self._rules.blocked_message
+
+    def _retract(self, edit: Edit) -> None:
+        self._retracted.append(edit.model_dump(mode="json", exclude={"correction"}))
+
+
+class _Sentence(NamedTuple):
+    start: int
+    end: int
+    verdicts: tuple[ClaimVerdict, ...]
+
+
+def _decided(result: GroundednessResult, rules: ReleaseRules) -> Holds:
+    blocked = rules.check.policy.may_block and result.decision.action == "block"
+    return Holds.YES if blocked else Holds.NO
+
+
+def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sentence]:
+    """Group verdicts by the sentence of the answer that their claims rest on."""
+    places = _Places(answer)
+    groups: dict[tuple[int, int], list[ClaimVerdict]] = {}
+    for verdict in verdicts:
+        start, end = verdict.claim.start, verdict.claim.end
+        if start is not None and end is not None:
+            groups.setdefault(places.around(start, end), []).append(verdict)
+    for start, end in sorted(groups):
+        yield _Sentence(start, end, tuple(groups[start, end]))
+
+
+def _left_out(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[ClaimVerdict]:
+    """Say of the statements in which an extractor found no claim that they are unchecked."""
+    spans = [(v.claim.start, v.claim.end) for v in verdicts]
+    for number, claim in enumerate(sentence_claims(answer), 1):
+        start, end = claim.start or 0, claim.end or 0
+        # A claim without a place may rest on any sentence.
+        found = any(s is None or e is None or (s < end and start < e) for s, e in spans)
+        if not found and not may_be_skipped(claim.text):
+            named = claim.model_copy(update={"id": f"left-out-{number}"})
+            yield ClaimVerdict.unchecked(named, "the extractor found no claim in it")
+
+
+class _Places:
+    """Where the sentences of an answer are."""
+
+    def __init__(self, answer: str) -> None:
+        self._spans: list[tuple[int, int]] = []
+        for only_checkable in (True, False):
+            reader = StatementReader(only_checkable=only_checkable)
+            found = [*reader.feed(answer), *reader.close()]
+            self._spans += [(sentence.start, sentence.end) for sentence in found]
+
+    def around(self, start: int, end: int) -> tuple[int, int]:
+        """Give the span from the sentence with `start` in it to that with `end`."""
+        first = next((s for s, e in self._spans if s <= start < e), start)
+        last = next((e for s, e in self._spans if s < end <= e), end)
+        return first, max(last, end)
+
+
+def _mark_place(text: str, sentence: _Sentence) -> int:
+    """Where a marker behind a sentence goes: into the last cell, if it is a table row."""
+    body = text[sentence.start : sentence.end]
+    if body.startswith("|") and body.endswith("|") and len(body) > 1:
+        body = body[:-1]
+    return sentence.start + len(body.rstrip())
+
+
+def _replaced(answer: str, text: str, *, blocked: bool = False) -> GuardedText:
+    return GuardedText(text, (_edit(answer, "", 0, len(answer), text),), blocked)
+
+
+def _cut(
+    answer: str, edits: Sequence[Edit], sentence: _Sentence, rules: ReleaseRules
+) -> GuardedText:
+    """End the text where a sentence begins, after all edits before it."""
+    made = without_overlaps(edits)
+    at = max([sentence.start, *(edit.end for edit in made)])
+    claim = sentence.verdicts[0].claim.id
+    kept = (*made, _edit(answer, claim, at, len(answer), rules.blocked_message))
+    return GuardedText(apply_edits(answer, kept), kept, blocked=True)
+
+
+def _edit(text: str, claim: str, start: int, end: int, replacement: str) -> Edit:
+    original = text[start:end]
+    return Edit(claim_id=claim, start=start, end=end, original=original, replacement=replacement)

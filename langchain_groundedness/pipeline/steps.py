@@ -1,0 +1,789 @@
+"""The steps of the check: what each step asks and what its answer changes.
+
+Pure apart from the pipeline that binds the steps to their runnables.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
+from time import perf_counter
+from typing import Any, Protocol, Self, TypeVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from typing_extensions import override
+
+from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.telemetry import aside, caught, step
+from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
+from langchain_groundedness.correction.edits import (
+    apply_edits,
+    edited_claim,
+    refuse_unfit,
+    rewordings,
+)
+from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.decision.conditions import Situation
+from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
+from langchain_groundedness.inputs.formats import NO_DOCUMENTS, CheckInput, has_text, no_documents
+from langchain_groundedness.inputs.schema import InputReader
+from langchain_groundedness.types import (
+    Claim,
+    ClaimVerdict,
+    CorrectedAnswer,
+    CorrectionTask,
+    Edit,
+    ExtractionTask,
+    GroundednessResult,
+    OnContradicted,
+    OnUnverifiable,
+    Usage,
+    VerificationTask,
+)
+from langchain_groundedness.verification import CachedVerifier, Verifier
+from langchain_groundedness.verification.scoring import answer_verdict, reconcile, trust_score
+
+__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of"]
+
+_EDITS = frozenset({"correct", "strip"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckState:
+    """What is known so far about one answer."""
+
+    source: CheckInput
+    claims: tuple[Claim, ...] | None = None
+    """`None` until they are extracted."""
+    first: int = 0
+    """Place of the first of them among all claims of the answer."""
+    failure: str | None = None
+    """Why no claim can be checked, if none can."""
+    verdicts: tuple[ClaimVerdict, ...] = ()
+    corrected: CorrectedAnswer | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds that steps have waited for what they asked, by their names, if not streamed."""
+
+    def task(self, claims: Sequence[Claim]) -> VerificationTask:
+        """Ask for verdicts on claims."""
+        source = self.source
+        return VerificationTask(
+            claims=tuple(claims),
+            documents=source.documents,
+            question=source.question,
+            answer=source.answer,
+        )
+
+    def with_edits(self, edits: Sequence[Edit]) -> Self:
+        """Make these edits, and no others, to the answer as it came."""
+        text = apply_edits(self.source.answer, edits)
+        return replace(self, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
+
+
+class Absorb(Protocol):
+    """From a state and a reply to the new state."""
+
+    def __call__(self, state: CheckState, reply: Any, *, complete: bool) -> CheckState:
+        """Absorb a reply; `complete` tells whether more of it may follow."""
+
+
+@dataclass(frozen=True)
+class _Ask:
+    index: int
+    state: CheckState
+    request: Any
+
+
+class Step(Runnable[CheckState, CheckState]):
+    """A named step that asks a runnable and absorbs what it answers."""
+
+    def __init__(  # noqa: PLR0913  (a step is described once, by keyword)
+        self,
+        name: str,
+        bound: Runnable[Any, Any],
+        *,
+        prepare: Callable[[CheckState], Any | None],
+        absorb: Absorb,
+        recover: Callable[[CheckState, Exception], CheckState],
+        limit: AbstractAsyncContextManager[Any] | None = None,
+    ) -> None:
+        """Describe the step.
+
+        Args:
+            name: Its name in traces.
+            bound: The runnable it asks.
+            prepare: From the state to the request, or `None` when there is nothing to ask.
+            absorb: From the state and a reply to the new state.
+            recover: From the state and an error of `bound` to the new state; may raise.
+            limit: Entered while `bound` works, such as a semaphore that several checks share.
+        """
+        self.name = self._title = name
+        self.bound = bound
+        self._prepare = prepare
+        self._absorb = absorb
+        self._recover = recover
+        self._limit = nullcontext() if limit is None else limit
+
+    @override
+    def invoke(
+        self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> CheckState:
+        return self.batch([input], config)[0]
+
+    @override
+    async def ainvoke(
+        self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> CheckState:
+        return (await self.abatch([input], config))[0]
+
+    @override
+    def batch(
+        self,
+        inputs: list[CheckState],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[CheckState]:
+        return exceptions_at_most(
+            self._batch_with_config(
+                self._ask_all, inputs, config, return_exceptions=return_exceptions
+            )
+        )
+
+    @override
+    async def abatch(
+        self,
+        inputs: list[CheckState],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[CheckState]:
+        return exceptions_at_most(
+            await self._abatch_with_config(
+                self._aask_all, inputs, config, return_exceptions=return_exceptions
+            )
+        )
+
+    @override
+    def transform(
+        self,
+        input: Iterator[CheckState],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Iterator[CheckState]:
+        yield from self._transform_stream_with_config(input, self._grow, config)
+
+    @override
+    async def atransform(
+        self,
+        input: AsyncIterator[CheckState],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[CheckState]:
+        async for state in self._atransform_stream_with_config(input, self._agrow, config):
+            yield state
+
+    def _ask_all(
+        self,
+        states: list[CheckState],
+        run_manager: list[CallbackManagerForChainRun],
+        config: list[RunnableConfig],
+    ) -> list[Exception | CheckState]:
+        grown, asks = self._begun(states)
+        if asks:
+            configs = [config[ask.index] for ask in asks]
+            requests = [ask.request for ask in asks]
+            began = perf_counter()
+            with step(self._title):
+                replies = self.bound.batch(requests, configs, return_exceptions=True)
+                self._conclude_all(grown, asks, exceptions_at_most(replies), began)
+        return grown
+
+    async def _aask_all(
+        self,
+        states: list[CheckState],
+        run_manager: list[AsyncCallbackManagerForChainRun],
+        config: list[RunnableConfig],
+    ) -> list[Exception | CheckState]:
+        grown, asks = self._begun(states)
+        if asks:
+            configs = [config[ask.index] for ask in asks]
+            requests = [ask.request for ask in asks]
+            began = perf_counter()
+            async with self._limit:
+                with step(self._title):
+                    replies = await self.bound.abatch(requests, configs, return_exceptions=True)
+                    self._conclude_all(grown, asks, exceptions_at_most(replies), began)
+        return grown
+
+    def _begun(
+        self, states: Sequence[CheckState]
+    ) -> tuple[list[Exception | CheckState], list[_Ask]]:
+        """Give each state as it stays if nothing is asked about it, and what is to be asked."""
+        grown: list[Exception | CheckState] = list(states)
+        asks = []
+        for index, state in enumerate(states):
+            try:
+                request = self._prepare(state)
+            except Exception as exc:  # noqa: BLE001  (`_outcome` decides what it means)
+                grown[index] = self._outcome(state, exc)
+            else:
+                asks += [] if request is None else [_Ask(index, state, request)]
+        return grown, asks
+
+    def _conclude_all(
+        self,
+        grown: list[Exception | CheckState],
+        asks: Sequence[_Ask],
+        replies: Sequence[Any],
+        began: float,
+    ) -> None:
+        waited = {self._title: round(1000 * (perf_counter() - began), 3)}
+        for ask, reply in zip(asks, replies, strict=True):
+            state = replace(ask.state, timings={**ask.state.timings, **waited})
+            grown[ask.index] = self._outcome(state, reply)
+
+    def _outcome(self, state: CheckState, reply: Any) -> Exception | CheckState:
+        try:
+            return self._conclude(state, reply)
+        except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+            return exc
+
+    def _conclude(self, state: CheckState, reply: Any) -> CheckState:
+        """Absorb a reply; an error, also one in absorbing it, is for `recover`."""
+        if isinstance(reply, Exception):
+            return self._recover(state, caught(reply))
+        try:
+            return self._absorb(state, reply, complete=True)
+        except VerificationError:  # what `raise_on_failure` asks for
+            raise
+        except Exception as exc:  # noqa: BLE001  (a reply that cannot be read is a failure too)
+            return self._recover(state, caught(exc))
+
+    def _grow(
+        self,
+        states: Iterator[CheckState],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> Iterator[CheckState]:
+        state: CheckState | None = None
+        for state in states:
+            yield state
+        if state is None:
+            return
+        parts = _Parts()
+        try:
+            request = self._prepare(state)
+            if request is None:
+                return
+            with aside(self._title) as beside:
+                for part in beside.each(self.bound.stream(request, config)):
+                    yield self._absorb(state, parts.add(part), complete=False)
+        except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
+            parts.error = exc
+        yield self._finish(state, parts)
+
+    async def _agrow(
+        self,
+        states: AsyncIterator[CheckState],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> AsyncIterator[CheckState]:
+        state: CheckState | None = None
+        async for state in states:
+            yield state
+        if state is None:
+            return
+        parts = _Parts()
+        try:
+            request = self._prepare(state)
+            if request is None:
+                return
+            with aside(self._title) as beside:
+                async for part in beside.each(self.bound.astream(request, config)):
+                    yield self._absorb(state, parts.add(part), complete=False)
+        except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
+            parts.error = exc
+        yield self._finish(state, parts)
+
+    def _finish(self, state: CheckState, parts: "_Parts") -> CheckState:
+        if parts.error is None:
+            return self._conclude(state, parts.total)
+        try:  # What was answered before the error stays.
+            kept = (
+                state if parts.total is None else self._absorb(state, parts.total, complete=False)
+            )
+        except Exception:  # noqa: BLE001  (unreadable: this was the error)
+            kept = state
+        return self._recover(kept, parts.error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One way to check answers: the runnables that do the work, and the options."""
+
+    extractor: ClaimExtractor
+    verifier: Verifier
+    corrector: Runnable[CorrectionTask, CorrectedAnswer]
+    max_claims: int | None
+    on_contradicted: OnContradicted
+    on_unverifiable: OnUnverifiable
+    trust_threshold: float
+    policy: DecisionPolicy
+    raise_on_failure: bool
+    single_pass: Runnable[VerificationTask, list[ClaimVerdict]] | None = None
+    """Finds and judges the claims of a whole answer in one; extractor and verifier are then for
+    what is checked sentence by sentence, and for edits."""
+
+    @property
+    def judges_together(self) -> bool:
+        """Tell whether the verifier gains from getting the claims of many answers at once."""
+        asked = self.verifier
+        verifier = type(asked.verifier if isinstance(asked, CachedVerifier) else asked)
+        return verifier.batch is not Runnable.batch or verifier.abatch is not Runnable.abatch
+
+    def pipeline(
+        self,
+        read: InputReader,
+        *,
+        limit: AbstractAsyncContextManager[Any] | None = None,
+    ) -> Runnable[Any, CheckState]:
+        """Bind the steps in order.
+
+        Args:
+            read: From any input to question, answer and documents.
+            limit: Entered while a step's runnable works.
+
+        Returns:
+            The sequence, from any input to the final state.
+        """
+        whole = reduce(or_, self.on_whole_answers(limit=limit), reading(read))
+        return whole | self.editing(limit=limit) if self.edits_answers else whole
+
+    def on_whole_answers(
+        self, *, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> tuple[Runnable[CheckState, CheckState], ...]:
+        """Bind the steps that find and judge the claims of a whole answer.
+
+        Args:
+            limit: Entered while a step's runnable works.
+
+        Returns:
+            One step or two, from a state with the answer to one with verdicts.
+        """
+        if self.single_pass is not None:
+            return (judging(self, self.single_pass, limit=limit),)
+        return self.extracting(limit=limit), self.verifying(edit=False, limit=limit)
+
+    def extracting(self, *, limit: AbstractAsyncContextManager[Any] | None = None) -> Step:
+        """Bind the step that finds the claims.
+
+        Args:
+            limit: Entered while the extractor works.
+
+        Returns:
+            The step, from a state with the answer to one with claims.
+        """
+        return Step(
+            "extract_claims",
+            self.extractor,
+            prepare=self.extraction,
+            absorb=self.with_claims,
+            recover=self.without_claims,
+            limit=limit,
+        )
+
+    @property
+    def edits_answers(self) -> bool:
+        """Whether the options ask for any change of the text."""
+        return self.on_contradicted in _EDITS or self.on_unverifiable in _EDITS
+
+    def verifying(
+        self, *, edit: bool = True, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> Runnable[CheckState, CheckState]:
+        """Bind the steps that come after the extraction.
+
+        Args:
+            edit: Whether those that change the text are among them, where the options ask for it.
+            limit: Entered while a step's runnable works.
+
+        Returns:
+            The sequence, from a state with claims to the final state.
+        """
+        verify = Step(
+            "verify_claims",
+            self.verifier,
+            prepare=self.verification,
+            absorb=self.with_verdicts,
+            recover=self.without_verdicts,
+            limit=limit,
+        )
+        return verify | self.editing(limit=limit) if edit and self.edits_answers else verify
+
+    def editing(
+        self, *, limit: AbstractAsyncContextManager[Any] | None = None
+    ) -> Runnable[CheckState, CheckState]:
+        """Bind the steps that change the text, and check the changes.
+
+        Args:
+            limit: Entered while a step's runnable works.
+
+        Returns:
+            The sequence, from a state with verdicts to the final state.
+        """
+        correct = Step(
+            "correct_answer",
+            self.corrector,
+            prepare=self.correction,
+            absorb=self.with_correction,
+            recover=self.without_correction,
+            limit=limit,
+        )
+        recheck = Step(
+            "recheck_edits",
+            self.verifier,
+            prepare=self.recheck,
+            absorb=self.with_recheck,
+            recover=self.without_recheck,
+            limit=limit,
+        )
+        return correct | recheck
+
+    def extraction(self, state: CheckState) -> ExtractionTask | None:
+        """Ask for the claims of an answer that is not blank."""
+        if not state.source.answer.strip():
+            return None
+        return ExtractionTask(answer=state.source.answer, question=state.source.question)
+
+    def with_claims(
+        self, state: CheckState, reply: Sequence[Claim], *, complete: bool
+    ) -> CheckState:
+        """Take the claims over; ids that repeat are made unique, so that none is lost."""
+        del complete
+        taken: set[str] = set()
+        claims = []
+        for claim in replies_of(Claim, reply, source="extractor"):
+            name, number = claim.id, 1
+            while name in taken:
+                number += 1
+                name = f"{claim.id}.{number}"
+            taken.add(name)
+            claims.append(claim.model_copy(update={"id": name}))
+        return replace(state, claims=tuple(claims))
+
+    def without_claims(self, state: CheckState, error: Exception) -> CheckState:
+        """Fall back to sentences, all unchecked: the reader sees what was not checked."""
+        reason = f"claim extraction failed ({_cause(error)})"
+        if self.raise_on_failure:
+            raise VerificationError(reason) from error
+        return replace(state, claims=tuple(sentences_of(state.source.answer)), failure=reason)
+
+    def verification(self, state: CheckState) -> VerificationTask | None:
+        """Ask for verdicts on the first `max_claims` claims, if there is anything to read."""
+        claims = self.within(state)
+        if not claims or state.failure or not has_text(state.source.documents):
+            return None
+        return state.task(claims)
+
+    def with_verdicts(
+        self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+    ) -> CheckState:
+        """Match verdicts to claims; what a complete reply leaves out is unchecked."""
+        task = state.task(self.within(state))
+        given = replies_of(ClaimVerdict, reply, source="verifier")
+        answered = {verdict.claim.id for verdict in given}
+        if not complete:
+            task = task.only(c for c in task.claims if c.id in answered)
+        verdicts = reconcile(task, given)
+        unchecked = tuple(v.claim.id for v in verdicts if v.verdict == "unchecked")
+        if self.raise_on_failure and unchecked and complete:
+            why = next(v.reason for v in verdicts if v.verdict == "unchecked")
+            msg = f"{len(unchecked)} of {len(verdicts)} claims could not be checked: {why}"
+            raise VerificationError(msg, claim_ids=unchecked)
+        return replace(state, verdicts=tuple(verdicts))
+
+    def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
+        """Leave the claims without a verdict unchecked, and say why.
+
+        A broken installation is no failed check: it never gets better, so whoever called hears.
+        """
+        if isinstance(error, ConfigurationError):
+            raise error
+        reason = f"verification failed ({_cause(error)})"
+        if self.raise_on_failure:
+            known = {v.claim.id for v in state.verdicts}
+            missing = tuple(c.id for c in state.claims or () if c.id not in known)
+            raise VerificationError(reason, claim_ids=missing) from error
+        return replace(state, failure=reason)
+
+    def correction(self, state: CheckState) -> CorrectionTask | None:
+        """Ask for edits if any verdict calls for one."""
+        wanted = set()
+        if self.on_contradicted in _EDITS:
+            wanted.add("contradicted")
+        if self.on_unverifiable in _EDITS:
+            wanted.add("unverifiable")
+        verdicts = self.outcome(state)
+        if not any(v.verdict in wanted for v in verdicts):
+            return None
+        return CorrectionTask(
+            answer=state.source.answer,
+            verdicts=verdicts,
+            documents=state.source.documents,
+            question=state.source.question,
+            on_contradicted=self.on_contradicted,
+            on_unverifiable=self.on_unverifiable,
+        )
+
+    def without_correction(self, state: CheckState, error: Exception) -> CheckState:
+        """Leave the answer as it is: the verdicts say what is wrong with it."""
+        if self.raise_on_failure:
+            msg = f"correction failed ({_cause(error)})"
+            raise VerificationError(msg) from error
+        return state
+
+    def with_correction(
+        self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
+    ) -> CheckState:
+        """Take the edits over; the text is made from them, so that it holds nothing else."""
+        if not complete:
+            return state
+        if not isinstance(reply, CorrectedAnswer):
+            msg = f"the corrector gave {type(reply).__name__} where a CorrectedAnswer is needed"
+            raise UnexpectedReplyError(msg)
+        edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
+        refuse_unfit(edits, state.source.answer, {v.claim.id for v in state.verdicts})
+        return state.with_edits(edits)
+
+    def recheck(self, state: CheckState) -> VerificationTask | None:
+        """Ask whether the documents support what the edits make the claims say."""
+        answer, known = state.source.answer, {v.claim.id: v.claim for v in state.verdicts}
+        changed = [
+            Claim(id=name, text=edited_claim(answer, known[name], edits))
+            for name, edits in self._doubtful(state).items()
+        ]
+        return state.task(changed) if changed else None
+
+    def _doubtful(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
+        edits = state.corrected.edits if state.corrected else ()
+        return rewordings(edits, state.verdicts, getattr(self.corrector, "marker", None))
+
+    def with_recheck(
+        self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+    ) -> CheckState:
+        """Undo the edits of every claim that the documents do not support as it was edited."""
+        task = self.recheck(state)
+        if not complete or task is None or state.corrected is None:
+            return state
+        verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
+        failed = {v.claim.id for v in verdicts if v.verdict != "supported" or v.conflicting}
+        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+
+    def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
+        """Undo the corrections, since nothing supports them."""
+        if self.raise_on_failure:
+            msg = f"checking the edits failed ({_cause(error)})"
+            raise VerificationError(msg) from error
+        if state.corrected is None:
+            return state
+        failed = self._doubtful(state)
+        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+
+    def outcome(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
+        """Give one verdict per claim, with the reason where it is unchecked."""
+        known = {verdict.claim.id: verdict for verdict in state.verdicts}
+        return tuple(
+            known.get(claim.id) or ClaimVerdict.unchecked(claim, self.reason(state, index))
+            for index, claim in enumerate(state.claims or ())
+        )
+
+    def within(self, state: CheckState) -> tuple[Claim, ...]:
+        """Give the claims that are to be checked: those among the first `max_claims`."""
+        claims = state.claims or ()
+        most = self.max_claims
+        return claims if most is None else claims[: max(0, most - state.first)]
+
+    def reason(self, state: CheckState, index: int) -> str:
+        """Say why the claim at a place has no verdict."""
+        if index >= len(self.within(state)):
+            return f"over max_claims={self.max_claims}"
+        if state.failure is None and not has_text(state.source.documents):
+            return no_documents(state.source)
+        return state.failure or "not reached"
+
+    def result(self, state: CheckState, usage: Usage) -> GroundednessResult:
+        """Sum the final state up."""
+        source, verdicts = state.source, self.outcome(state)
+        score = trust_score(verdicts)
+        corrected = state.corrected
+        return GroundednessResult(
+            question=source.question,
+            answer=source.answer if corrected is None else corrected.text,
+            original_answer=source.answer,
+            documents=source.documents,
+            claims=verdicts,
+            trust_score=score,
+            verdict=answer_verdict(verdicts),
+            is_trusted=self.policy.is_trusted(
+                verdicts,
+                answer=source.answer,
+                trust_score=score,
+                trust_threshold=self.trust_threshold,
+            ),
+            decision=self.policy.judge(self.situation(source, verdicts)),
+            edits=() if corrected is None else corrected.edits,
+            usage=usage,
+            **source.labels,
+        )
+
+    def situation(
+        self,
+        source: CheckInput,
+        verdicts: Sequence[ClaimVerdict],
+        *,
+        complete: bool = True,
+        labelled: bool = True,
+    ) -> Situation:
+        """Describe an answer to the policy.
+
+        Args:
+            source: What is checked.
+            verdicts: What is known about its claims.
+            complete: Whether that is all.
+            labelled: Whether what is not known about the question stays unknown.
+        """
+        return Situation(
+            verdicts=verdicts,
+            answer=source.answer,
+            trust_score=trust_score(verdicts),
+            trust_threshold=self.trust_threshold,
+            complete=complete,
+            labelled=labelled,
+            **source.labels,
+        )
+
+
+def _cause(error: Exception) -> str:
+    return str(error) if isinstance(error, UnexpectedReplyError) else cause(error)
+
+
+def judging(
+    check: "Check",
+    judge: Runnable[VerificationTask, list[ClaimVerdict]],
+    *,
+    limit: AbstractAsyncContextManager[Any] | None = None,
+) -> Step:
+    """Bind the step that takes the place of extraction and verification.
+
+    Args:
+        check: Knows what is to be verified, and what an error means.
+        judge: From an answer and documents to verdicts on the claims that it found.
+        limit: Entered while `judge` works.
+
+    Returns:
+        The step, from a state without claims to one with claims and verdicts.
+    """
+
+    def prepare(state: CheckState) -> VerificationTask | None:
+        source = state.source
+        if not source.answer.strip():
+            return None
+        return VerificationTask(
+            claims=(),
+            documents=source.documents,
+            question=source.question,
+            answer=source.answer,
+        )
+
+    def absorb(state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool) -> CheckState:
+        given = replies_of(ClaimVerdict, reply, source="judge")
+        state = check.with_claims(state, [v.claim for v in given], complete=complete)
+        if check.verification(state) is None:  # no claims, or nothing to read
+            return state
+        return check.with_verdicts(state, given, complete=complete)
+
+    def recover(state: CheckState, error: Exception) -> CheckState:
+        claims = tuple(sentences_of(state.source.answer))
+        return check.without_verdicts(replace(state, claims=claims), error)
+
+    return Step("judge_answer", judge, prepare=prepare, absorb=absorb, recover=recover, limit=limit)
+
+
+def sentences_of(answer: str) -> list[Claim]:
+    """Give what is to be listed as unchecked when no claims could be found.
+
+    Args:
+        answer: The answer, not blank.
+
+    Returns:
+        Its sentences, or all of it.
+    """
+    whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
+    return SentenceClaimExtractor().invoke(answer) or whole
+
+
+_Reply = TypeVar("_Reply")
+
+
+class UnexpectedReplyError(TypeError):
+    """A runnable of the user's replied with something that the step cannot use."""
+
+
+def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:
+    """Read the reply of a runnable that has to be a list of one kind.
+
+    Args:
+        kind: What it has to hold.
+        reply: What came; `None` for nothing.
+        source: What to call the runnable in an error.
+
+    Returns:
+        The items.
+
+    Raises:
+        UnexpectedReplyError: It is no list, or holds something else.
+    """
+    if reply is None:
+        return ()
+    items = reply if isinstance(reply, list | tuple) else [reply]
+    wrong = [type(item).__name__ for item in items if not isinstance(item, kind)]
+    if wrong or items is not reply:
+        given = wrong[0] if wrong else kind.__name__
+        msg = f"the {source} gave {given} where a list of {kind.__name__} is needed"
+        raise UnexpectedReplyError(msg)
+    return tuple(items)
+
+
+def reading(read: InputReader) -> Runnable[Any, CheckState]:
+    """Make the step that every check begins with.
+
+    Args:
+        read: What reads the inputs.
+
+    Returns:
+        The step, from any input to a state.
+    """
+
+    def begun(value: Any) -> CheckState:
+        return CheckState(source=read(value))
+
+    async def abegun(value: Any) -> CheckState:
+        return CheckState(source=await read.aread(value))
+
+    return RunnableLambda(begun, abegun, name="read_input")
+
+
+class _Parts:
+    """What a stream has given so far, added up."""
+
+    def __init__(self) -> None:
+        self.total: Any = None
+        self.error: Exception | None = None
+
+    def add(self, part: Any) -> Any:
+        self.total = part if self.total is None else self.total + part
+        return self.total

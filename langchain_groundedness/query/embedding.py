@@ -1,0 +1,597 @@
+"""A classifier of queries that learns from labelled ones, by any LangChain embeddings."""
+
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, cast
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import RunnableConfig
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from typing_extensions import override
+
+from langchain_groundedness._runtime.files import read_up_to
+from langchain_groundedness._runtime.flow import Flow, adrive, drive, exceptions_at_most
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.exceptions import (
+    ConfigurationError,
+    InputFormatError,
+    VerificationError,
+    require,
+)
+from langchain_groundedness.llm.embeddings import (
+    Vectors,
+    VectorsError,
+    embedding_of_documents,
+    unit_rows,
+)
+from langchain_groundedness.query.classifiers import ClosedSetClassifier
+from langchain_groundedness.query.values import (
+    EMPTY_QUERY,
+    UNKNOWN,
+    QueryClass,
+    Samples,
+    read_query,
+    read_samples,
+)
+from langchain_groundedness.text.words import fold
+
+__all__ = ["EmbeddingQueryClassifier", "HashedNgramEmbeddings", "QueryWeights"]
+
+
+class HashedNgramEmbeddings(CheckedOptions, Embeddings):
+    """Embeds a text by the runs of letters in its words, with no model and no download.
+
+    Each run of `shortest` to `longest` characters of a word, and each whole word, which counts
+    three times, is hashed to a place in the vector and to a sign (feature hashing, Weinberger et
+    al. 2009); the vector has length one, or is zero for a blank
+    text. The same text has the same vector in every process and on every platform. Texts lie
+    close together if they share words or parts of words; what they mean plays no part, so that a
+    paraphrase without a common word is far away.
+
+    Example:
+        >>> a, b, c = HashedNgramEmbeddings().embed_documents(
+        ...     ["Where is my order?", "My orders are late", "Sing a song"]
+        ... )
+        >>> dot = lambda x, y: sum(p * q for p, q in zip(x, y))
+        >>> dot(a, b) > 2 * abs(dot(a, c))
+        True
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size: int = Field(default=2048, ge=16)
+    """Numbers in a vector; the fewer, the more runs of letters fall on one place."""
+    shortest: int = Field(default=2, ge=1)
+    """Fewest characters in a run; the edge of a word counts as one."""
+    longest: int = Field(default=4, ge=1)
+    """Most characters in a run."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Any:
+        if self.longest < self.shortest:
+            msg = f"longest must not be below shortest, got {self.shortest} and {self.longest}"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def model_name(self) -> str:
+        """What the vectors depend on, as a name."""
+        return f"hashed-ngrams-v1-{self.shortest}-{self.longest}-{self.size}"
+
+    @override
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    @override
+    def embed_query(self, text: str) -> list[float]:
+        vector = np.zeros(self.size)
+        for (kind, run), count in Counter(self._runs(text)).items():
+            number = _hashed(kind + run)
+            weight = 1 + math.log(count)
+            if kind == _WHOLE:
+                weight *= _WORD_WEIGHT
+            vector[number % self.size] += weight if number >> 63 else -weight
+        length = float(np.linalg.norm(vector))
+        values: list[float] = (vector / length if length else vector).tolist()
+        return values
+
+    def _runs(self, text: str) -> Iterator[tuple[str, str]]:
+        folded = fold(text)
+        for word in _WORD.findall(folded) or folded.split():
+            yield _WHOLE, word
+            edged = f" {word} "
+            for length in range(self.shortest, self.longest + 1):
+                for start in range(len(edged) - length + 1):
+                    yield "", edged[start : start + length]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class EmbeddingsDescription(_Value):
+    """Which embeddings weights belong to, as far as they tell."""
+
+    kind: str
+    """Name of the class."""
+    model: str | None
+    """Name of the model; of a path, its last part."""
+
+    @classmethod
+    def of(cls, embeddings: Embeddings) -> Self:
+        """Describe embeddings, without anything that may be secret.
+
+        Args:
+            embeddings: The embeddings.
+
+        Returns:
+            The description.
+        """
+        names = (getattr(embeddings, attribute, None) for attribute in _NAMED_BY)
+        model = next((name for name in names if isinstance(name, str) and name), None)
+        last = re.split(r"[/\\]", model.rstrip("/\\"))[-1] if model else None
+        return cls(kind=type(embeddings).__name__, model=last)
+
+    def __str__(self) -> str:
+        """Give the names on one line."""
+        return f"{self.kind} ({self.model})" if self.model else self.kind
+
+
+class QueryWeights(_Value):
+    """What an `EmbeddingQueryClassifier` has learnt."""
+
+    labels: tuple[str, ...] = Field(min_length=2)
+    weights: tuple[tuple[FiniteFloat, ...], ...] = Field(repr=False)
+    """One row per label, one column per number of a vector."""
+    intercepts: tuple[FiniteFloat, ...] = Field(repr=False)
+    """One per label."""
+    embeddings: EmbeddingsDescription
+    """What the vectors come from."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        count = len(self.labels)
+        if len(set(self.labels)) < count:
+            msg = "a label stands twice"
+            raise ValueError(msg)
+        if len(self.weights) != count or len(self.intercepts) != count:
+            msg = f"{count} labels need as many rows of weights and intercepts"
+            raise ValueError(msg)
+        if len({len(row) for row in self.weights}) != 1 or not self.weights[0]:
+            msg = "the rows of weights have different lengths, or none"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def size(self) -> int:
+        """Numbers in a vector."""
+        return len(self.weights[0])
+
+    @cached_property
+    def _arrays(self) -> tuple[Vectors, Vectors]:
+        return np.array(self.weights), np.array(self.intercepts)
+
+    def probabilities(self, vector: Vectors) -> Vectors:
+        """Tell how likely each label is.
+
+        Args:
+            vector: The embedding of one query, of length one.
+
+        Returns:
+            One number per label; they add up to 1.
+        """
+        weights, intercepts = self._arrays
+        scores = weights @ vector + intercepts
+        shares = np.exp(scores - scores.max())
+        found: Vectors = shares / shares.sum()
+        return found
+
+
+class EmbeddingQueryClassifier(ClosedSetClassifier):
+    """Sorts queries by a logistic regression over their embeddings, fitted on queries of yours.
+
+    `fit` needs scikit-learn (extra `classify`); a classifier that was saved and loaded needs
+    numpy only. Queries are embedded with `embed_documents`, in `fit` as in use, so that models
+    that embed queries and documents differently do it the same way both times.
+
+    The classes are those of the samples: the eight shipped ones or any others. Give a hundred
+    queries or more, written by people like those who will ask, and measure with `evaluate` on
+    others.
+
+    Example:
+        >>> samples = [
+        ...     ("Is the S2 waterproof?", "product"),
+        ...     ("How heavy is the S2?", "product"),
+        ...     ("Where is my order?", "service"),
+        ...     ("Cancel my order, please", "service"),
+        ... ]
+        >>> classifier = EmbeddingQueryClassifier(min_probability=0.6).fit(samples)
+        >>> classifier.invoke("Has my order left?").label
+        'service'
+        >>> classifier.invoke("Qui vive?").label
+        'unknown'
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    embeddings: Embeddings = Field(default_factory=HashedNgramEmbeddings)
+    """Any LangChain embeddings; by default letters are counted, which needs no download."""
+    min_probability: float = Field(default=0.3, ge=0.0, le=1.0)
+    """A class less likely than this is `unknown`."""
+    min_probability_of: Mapping[str, Annotated[float, Field(ge=0.0, le=1.0)]] = Field(
+        default_factory=lambda: {"generic": 0.6}
+    )
+    """Counts where it is higher than `min_probability`, by class. By default for `generic`, whose
+    queries routers may answer without a check. Queries of other classes taken for `generic` at 0.3
+    and at 0.6: with counted letters 5.4 and 1.7 %, with MiniLM 1.7 and 1.0 % (cross-validated on
+    the training half of `benchmarks/queries.jsonl`)."""
+    regularization: float = Field(default=0.1, gt=0.0)
+    """Weight of the penalty on large weights in `fit`; more makes all probabilities more equal."""
+    batch_size: int = Field(default=1024, ge=1)
+    """Most texts in one call of the embeddings."""
+    fitted: QueryWeights | None = Field(default=None, repr=False)
+    """What was learnt; `fit` and `load` set it."""
+
+    def fit(self, samples: Samples) -> Self:
+        """Learn from labelled queries; what was learnt before is kept until this has succeeded.
+
+        Args:
+            samples: `QuerySample`s, pairs `(query, label)`, or mappings with `query` and `label`;
+                at least two labels.
+
+        Returns:
+            The classifier itself.
+
+        Raises:
+            ConfigurationError: The samples cannot be learnt from.
+            MissingDependencyError: scikit-learn is not installed.
+        """
+        rows = read_samples(samples)
+        labels = sorted({row.label for row in rows})
+        if len(labels) < 2 or UNKNOWN in labels:  # noqa: PLR2004  (one class sorts nothing)
+            msg = (
+                f"samples must have at least 2 different labels, none of them {UNKNOWN!r}; got "
+                f"{len(labels)} different ones"
+            )
+            raise ConfigurationError(msg)
+        self.fitted = fitted_weights(
+            self._vectors([row.query for row in rows]),
+            [row.label for row in rows],
+            embeddings=EmbeddingsDescription.of(self.embeddings),
+            regularization=self.regularization,
+        )
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learnt, and the options, as JSON.
+
+        Args:
+            path: Where to; a file that is there is replaced as a whole.
+
+        Raises:
+            ConfigurationError: Nothing was learnt yet.
+            OSError: The file cannot be written.
+        """
+        saved = SavedClassifier(
+            min_probability=self.min_probability,
+            min_probability_of=dict(self.min_probability_of),
+            regularization=self.regularization,
+            fitted=self._learnt(),
+        )
+        write_classifier(Path(path), saved)
+
+    @classmethod
+    def load(cls, path: str | Path, **options: Any) -> Self:
+        """Make a classifier of a saved file; it needs no scikit-learn.
+
+        Args:
+            path: A file that `save` wrote. It holds numbers and names; nothing in it is executed.
+            **options: Options of the class, in the place of the saved ones; `embeddings` must be
+                given if other than the default ones were fitted with.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            ConfigurationError: The file is damaged or something else, or the embeddings are not
+                those that it was fitted with, as far as their names tell.
+            OSError: The file cannot be read.
+        """
+        saved = dict(read_classifier(Path(path)))
+        kept = {name: saved[name] for name in cls.model_fields if name in saved}
+        made, fitted = cls(**(kept | options)), kept["fitted"]
+        given = EmbeddingsDescription.of(made.embeddings)
+        if given != fitted.embeddings:
+            msg = (
+                f"{Path(path).name} was fitted with {fitted.embeddings}, not with {given}: give "
+                "those as embeddings=, or fit again"
+            )
+            raise ConfigurationError(msg)
+        return made
+
+    @override
+    def batch(
+        self,
+        inputs: list[Any],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[QueryClass]:
+        def run(values: list[Any], config: list[RunnableConfig]) -> list[Exception | QueryClass]:
+            return drive(self._flow_of_all(values), config[0])
+
+        return exceptions_at_most(
+            self._batch_with_config(
+                cast("Any", run), inputs, config, return_exceptions=return_exceptions, **kwargs
+            )
+        )
+
+    @override
+    async def abatch(
+        self,
+        inputs: list[Any],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[QueryClass]:
+        async def run(
+            values: list[Any], config: list[RunnableConfig]
+        ) -> list[Exception | QueryClass]:
+            return await adrive(self._flow_of_all(values), config[0])
+
+        return exceptions_at_most(
+            await self._abatch_with_config(
+                cast("Any", run), inputs, config, return_exceptions=return_exceptions, **kwargs
+            )
+        )
+
+    @override
+    def _classify(self, query: str) -> Flow[QueryClass]:
+        return self._only(self._outcomes(self._learnt(), [query]))
+
+    def _only(self, flow: Flow[list[Exception | QueryClass]]) -> Flow[QueryClass]:
+        [outcome] = yield from flow
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _flow_of_all(self, values: Sequence[Any]) -> Flow[list[Exception | QueryClass]]:
+        """Sort many queries with as few calls as possible; each has an outcome of its own."""
+        fitted, queries = self._learnt(), [_read(value) for value in values]
+        texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
+        outcomes = yield from self._outcomes(fitted, texts)
+        found = dict(zip(texts, map(self._settled, outcomes), strict=True))
+        return [
+            query if isinstance(query, Exception) else found.get(query, EMPTY_QUERY)
+            for query in queries
+        ]
+
+    def _settled(self, outcome: Exception | QueryClass) -> Exception | QueryClass:
+        if isinstance(outcome, QueryClass):
+            return outcome
+        try:
+            return self._failure(outcome)
+        except VerificationError as exc:
+            return exc
+
+    def _outcomes(
+        self, fitted: QueryWeights, queries: Sequence[str]
+    ) -> Flow[list[Exception | QueryClass]]:
+        outcomes: list[Exception | QueryClass] = []
+        for first in range(0, len(queries), self.batch_size):
+            chunk = queries[first : first + self.batch_size]
+            try:
+                reply = yield embedding_of_documents(self.embeddings, chunk)
+                vectors = _of_size(fitted.size, unit_rows(reply, texts=len(chunk)))
+            except Exception as exc:  # noqa: BLE001  (a service may fail in any way)
+                outcomes += [exc] * len(chunk)
+            else:
+                # Row by row: a sum over many rows at once may differ in its last digit.
+                outcomes += map(partial(self._class, fitted), vectors)
+        return outcomes
+
+    def _class(self, fitted: QueryWeights, vector: Vectors) -> Exception | QueryClass:
+        if np.isnan(vector).any():
+            msg = "the embedding of the query is zero or not a number"
+            return VectorsError(msg)
+        shares = fitted.probabilities(vector)
+        best = int(shares.argmax())
+        label, probability = fitted.labels[best], min(float(shares[best]), 1.0)
+        least = max(self.min_probability, self.min_probability_of.get(label, 0.0))
+        if probability < least:
+            return QueryClass.unknown(
+                f"the likeliest class, {label}, has a probability of {probability:.2f}, below "
+                f"{least:.2f}"
+            )
+        return QueryClass(label=label, probability=probability)
+
+    def _vectors(self, texts: Sequence[str]) -> Vectors:
+        """Embed samples; that one of them has no vector is an error."""
+        size = self.batch_size
+        chunks = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
+        replies = [(self.embeddings.embed_documents(chunk), len(chunk)) for chunk in chunks]
+        try:
+            vectors = _joined([unit_rows(reply, texts=count) for reply, count in replies])
+        except VectorsError as exc:
+            msg = f"{exc}: give other embeddings="
+            raise ConfigurationError(msg) from None
+        if np.isnan(vectors).any():
+            place = int(np.isnan(vectors).any(axis=1).argmax())
+            msg = (
+                f"the embedding of sample {place} is zero or not a number: leave the sample out, "
+                "or give other embeddings="
+            )
+            raise ConfigurationError(msg)
+        return vectors
+
+    def _learnt(self) -> QueryWeights:
+        if self.fitted is None:
+            msg = (
+                f"{type(self).__name__} has not learnt anything yet: call fit(samples), or make "
+                "it with load(path)"
+            )
+            raise ConfigurationError(msg)
+        return self.fitted
+
+
+def _read(value: Any) -> str | InputFormatError:
+    try:
+        return read_query(value)
+    except InputFormatError as exc:
+        return exc
+
+
+def _joined(parts: Sequence[Vectors]) -> Vectors:
+    sizes = sorted({part.shape[1] for part in parts})
+    if len(sizes) > 1:
+        msg = f"the embeddings come in sizes {sizes}"
+        raise VectorsError(msg)
+    return np.concatenate(parts)
+
+
+def _of_size(size: int, vectors: Vectors) -> Vectors:
+    if vectors.shape[1] != size:
+        msg = (
+            f"the embeddings have {vectors.shape[1]} numbers, the classifier was fitted with "
+            f"{size}: give the same embeddings=, or fit again"
+        )
+        raise VectorsError(msg)
+    return vectors
+
+
+LARGEST_FILE = 256 << 20
+"""Bytes of a classifier: many classes, long vectors."""
+
+_FORMAT: Final = "langchain-groundedness query classifier"
+
+_NAMED_BY = ("model_name", "model", "model_id", "deployment", "azure_deployment")
+
+_MOST_ITERATIONS = 2000
+
+
+def fitted_weights(
+    vectors: Vectors,
+    labels: Sequence[str],
+    *,
+    embeddings: EmbeddingsDescription,
+    regularization: float,
+) -> QueryWeights:
+    """Fit a logistic regression.
+
+    Args:
+        vectors: One row per query, of length one.
+        labels: One per query, at least two different ones.
+        embeddings: What the vectors come from.
+        regularization: Weight of the L2 penalty.
+
+    Returns:
+        The weights.
+
+    Raises:
+        MissingDependencyError: scikit-learn is not installed.
+    """
+    linear = require("sklearn.linear_model", extra="classify")
+    regression = linear.LogisticRegression(
+        C=1 / regularization, class_weight="balanced", max_iter=_MOST_ITERATIONS
+    )
+    regression.fit(vectors, list(labels))
+    weights, intercepts = regression.coef_, regression.intercept_
+    if len(weights) == 1:  # of two classes, only the second has weights
+        weights = np.vstack([np.zeros_like(weights), weights])
+        intercepts = np.concatenate([[0.0], intercepts])
+    return QueryWeights(
+        labels=tuple(map(str, regression.classes_)),
+        weights=tuple(map(tuple, weights.tolist())),
+        intercepts=tuple(intercepts.tolist()),
+        embeddings=embeddings,
+    )
+
+
+class SavedClassifier(_Value):
+    """What stands in a saved file."""
+
+    format: Literal["langchain-groundedness query classifier"] = _FORMAT
+    version: Literal[1] = 1
+    min_probability: float = Field(ge=0.0, le=1.0)
+    min_probability_of: dict[str, Annotated[float, Field(ge=0.0, le=1.0)]]
+    regularization: FiniteFloat = Field(gt=0.0)
+    fitted: QueryWeights
+
+
+def write_classifier(path: Path, saved: SavedClassifier) -> None:
+    """Write a classifier as JSON: the file is the old one or the new one at any moment, never half.
+
+    Args:
+        path: Where to.
+        saved: What to write.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("x", encoding="utf-8") as file:
+            file.write(saved.model_dump_json())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def read_classifier(path: Path) -> SavedClassifier:
+    """Read what `write_classifier` has written.
+
+    Args:
+        path: Where from.
+
+    Returns:
+        What stands there.
+
+    Raises:
+        ConfigurationError: The file is damaged, or something else.
+        OSError: It cannot be read.
+    """
+    try:
+        data = json.loads(read_up_to(path, LARGEST_FILE))
+    except (ValueError, RecursionError):
+        msg = f"{path.name} is no JSON, or is damaged: fit the classifier again and save it"
+        raise ConfigurationError(msg) from None
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        msg = f"{path.name} is no query classifier: give a file that EmbeddingQueryClassifier saved"
+        raise ConfigurationError(msg)
+    if data.get("version") != 1:
+        msg = f"{path.name} has a version that this release cannot read: fit and save it again"
+        raise ConfigurationError(msg)
+    try:
+        return SavedClassifier.model_validate(data)
+    except ValidationError as exc:
+        fault = exc.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, fault["loc"]))
+        msg = f"{path.name} is damaged ({where}: {fault['msg']}): fit and save it again"
+        raise ConfigurationError(msg) from None
+
+
+_WORD = re.compile(r"\w+")
+
+_WHOLE = "="
+
+_WORD_WEIGHT = 3.0
+
+
+@lru_cache(maxsize=1 << 15)
+def _hashed(run: str) -> int:
+    """Hash to 64 bits; Python's own hash differs from process to process."""
+    data = run.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())

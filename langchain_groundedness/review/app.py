@@ -1,0 +1,172 @@
+"""Routes of the review page: who may come in, and whether a form is one of ours.
+
+Views run in threads, since they wait for the audit log.
+"""
+
+import hmac
+import logging
+import mimetypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from langchain_groundedness.audit import SQLAuditLog
+from langchain_groundedness.audit.record import AuditRecord
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.review.pages import Pages
+from langchain_groundedness.review.requests import Sessions, TooLargeError, Visit
+
+__all__ = ["SHORTEST_TOKEN", "make_app"]
+
+SHORTEST_TOKEN = 16
+_MOST_FIELDS = 20
+_STATIC = Path(__file__).parent / "static"
+_LOOK = ("langchain_groundedness", "static")
+"""What the page shares with reports."""
+
+logger = logging.getLogger("langchain_groundedness")
+
+View = Callable[[Visit], Response]
+
+
+def make_app(
+    store: SQLAuditLog,
+    *,
+    token: str | None,
+    on_decided: Callable[[AuditRecord], object] | None,
+) -> Starlette:
+    """Make the application, without its guard.
+
+    Args:
+        store: The audit log.
+        token: What reviewers sign in with.
+        on_decided: Called with each record that was decided.
+
+    Returns:
+        The application.
+
+    Raises:
+        ConfigurationError: The token is too short.
+    """
+    if token is not None and len(token) < SHORTEST_TOKEN:
+        msg = f"token must have at least {SHORTEST_TOKEN} characters, got {len(token)}"
+        raise ConfigurationError(msg)
+    mimetypes.init()  # it reads files, which would hold up the event loop later
+    pages = Pages(store, on_decided)
+    door = _Door(token, pages)
+    both = ["GET", "POST"]
+    routes = [
+        Route("/", door.closed(pages.queue)),
+        Route("/login", door.login, methods=both),
+        Route("/logout", door.closed(pages.logout), methods=["POST"]),
+        Route("/name", door.closed(pages.name, nameless=True), methods=both),
+        Route("/next", door.closed(pages.next)),
+        Route("/records/{record_id:path}", door.closed(pages.item)),
+        Route("/records/{record_id:path}", door.closed(pages.decide), methods=["POST"]),
+        Mount("/static", StaticFiles(directory=_STATIC, packages=[_LOOK])),
+    ]
+    return Starlette(routes=routes, exception_handlers={TooLargeError: _too_large})
+
+
+class _Door:
+    """Lets people in, and forms of ours."""
+
+    def __init__(self, token: str | None, pages: Pages) -> None:
+        self._token = token
+        self._pages = pages
+        self._sessions = Sessions()
+
+    def closed(self, view: View, *, nameless: bool = False) -> Any:
+        """Show a view only to people who are signed in, and have said who they are."""
+
+        async def endpoint(request: Request) -> Response:
+            visit = await self._visit(request)
+            if visit.session is None and self._token is None:
+                visit = visit.signed_in() if request.method != "POST" else visit
+            if request.method == "POST" and (refused := await self._refusal(visit)) is not None:
+                return refused
+            if visit.session is None:
+                return visit.redirect("/login")
+            if not visit.session.name and not nameless:
+                return visit.redirect("/name")
+            return await run_in_threadpool(self._shown, view, visit)
+
+        return endpoint
+
+    async def login(self, request: Request) -> Response:
+        """Sign people in who know the token."""
+        visit = await self._visit(request)
+        if request.method == "POST":
+            given: str | None = visit.form.get("token", "")
+            if (refused := await self._refusal(visit, stranger=True)) is not None:
+                return refused
+        else:
+            given = visit.query.get("token")
+        if self._knows(given):
+            if visit.session is not None:
+                return visit.redirect("/")
+            return await run_in_threadpool(self._shown, self._pages.welcome, visit.signed_in())
+        wrong = given is not None
+        return await run_in_threadpool(
+            self._shown, lambda visit: self._pages.login(visit, wrong=wrong), visit
+        )
+
+    async def _visit(self, request: Request) -> Visit:
+        form = _fields(await request.body()) if request.method == "POST" else {}
+        cookie = f"groundedness-review-{request.url.port or request.url.scheme}"
+        identity = request.cookies.get(cookie, "")
+        known = self._sessions.looks_right(identity)
+        return Visit(
+            request=request,
+            sessions=self._sessions,
+            form=form,
+            cookie=cookie,
+            identity=identity if known else self._sessions.new_id(),
+            session=self._sessions.find(identity) if known else None,
+            token_needed=self._token is not None,
+        )
+
+    def _knows(self, given: str | None) -> bool:
+        if self._token is None:
+            return True
+        known = self._token.encode(errors="replace")
+        return given is not None and hmac.compare_digest(given.encode(errors="replace"), known)
+
+    async def _refusal(self, visit: Visit, *, stranger: bool = False) -> Response | None:
+        """Refuse a form that another site may have sent, or that is out of date."""
+        headers = visit.request.headers
+        origin = headers.get("origin")
+        ours = origin is None or urlsplit(origin).netloc == headers.get("host")
+        if not ours or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            return PlainTextResponse("This form does not come from this page.", 403)
+        sent = self._sessions.sent_from_our_form(visit.identity, visit.form.get("form_token", ""))
+        if sent and (stranger or visit.session is not None):
+            return None
+        return await run_in_threadpool(self._shown, self._pages.out_of_date, visit)
+
+    def _shown(self, view: View, visit: Visit) -> Response:
+        try:
+            return view(visit)
+        except Exception as exc:  # noqa: BLE001  (a traceback could quote what is reviewed)
+            logger.error("review: a page has failed (%s)", type(exc).__name__)  # noqa: TRY400  (same)
+            return self._pages.failed(visit)
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    try:
+        text = body.decode("ascii")  # as browsers encode forms
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        return {}
+
+
+async def _too_large(_: Request, __: Exception) -> Response:
+    return PlainTextResponse("The form is too large.", 413)

@@ -1,0 +1,248 @@
+"""A record as a reviewer reads it: claims in the answer, citations in their documents; pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from langchain_groundedness.audit.record import AuditedDocument, AuditRecord
+from langchain_groundedness.display.marked_text import Span, cut, is_located, mark
+from langchain_groundedness.types import Citation, ClaimVerdict, VerdictLabel
+
+__all__ = ["AnswerPiece", "CitedText", "DocumentPiece", "Item", "ShownClaim", "ShownDocument"]
+
+_AGENTS = ("middleware", "node")
+_WHOLE_UP_TO = 12_000
+_AROUND = 1_500
+
+
+class CitedText(NamedTuple):
+    """A citation of a claim."""
+
+    anchor: str | None
+    """Where it stands on the page; `None` if the document's text was not kept, or differs."""
+    quote: str
+    source: str
+    """Name of the document."""
+
+
+class ShownClaim(NamedTuple):
+    """A claim as the list of claims shows it."""
+
+    number: int
+    """From 1, in the order of the check."""
+    found: ClaimVerdict
+    located: bool
+    """Whether it is marked in the answer."""
+    citations: tuple[CitedText, ...]
+
+
+class AnswerPiece(NamedTuple):
+    """A piece of the answer."""
+
+    text: str
+    verdict: VerdictLabel | None
+    """The worst verdict of the claims that cover it."""
+    claims: tuple[int, ...]
+    """Their numbers."""
+    ends: tuple[ShownClaim, ...]
+    """The claims that end with it."""
+
+
+class DocumentPiece(NamedTuple):
+    """A piece of a document."""
+
+    text: str
+    cited: tuple[str, ...] = ()
+    """Anchors of the citations that cover it."""
+    begins: tuple[str, ...] = ()
+    """Anchors of those that begin with it."""
+    left_out: int = 0
+    """Characters that are left out in its place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownDocument:
+    """A document as the page shows it."""
+
+    number: int
+    """From 1."""
+    name: str
+    details: tuple[tuple[str, str], ...]
+    """What its metadata say."""
+    length: int
+    pieces: tuple[DocumentPiece, ...] | None
+    """Its text; `None` if it was not kept."""
+    shortened: bool
+    """Whether something of the text is left out."""
+
+
+class Item:
+    """What the page of one record shows."""
+
+    def __init__(self, record: AuditRecord, *, whole: int | None = None) -> None:
+        """Find the claims in the answer, and the citations in the documents.
+
+        Args:
+            record: The record.
+            whole: Index of a document that is shown whole, however long it is.
+        """
+        self.record = record
+        self._whole = whole
+        self._exact = record.content == "full" and not record.redacted
+        self._texts = {document.index: document for document in record.documents}
+        self.claims = tuple(
+            ShownClaim(number, found, self._located(found), tuple(self._citations(found)))
+            for number, found in enumerate(record.claims, start=1)
+        )
+
+    @property
+    def title(self) -> str:
+        """What to call the record: its question, or its id."""
+        return self.record.question or f"Record {self.record.id}"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a reviewer."""
+        return self.record.review.status == "waiting"
+
+    @property
+    def decided(self) -> bool:
+        """Whether a reviewer has decided it."""
+        return self.record.review.status == "decided"
+
+    @property
+    def in_graph(self) -> bool:
+        """Whether a graph may wait for the decision."""
+        return self.record.source in _AGENTS and self.record.thread_id is not None
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether a person is or was asked, so that documents nobody cites are kept, too."""
+        return self.record.review.status != "none"
+
+    @property
+    def changed(self) -> str | None:
+        """What was made of the answer: corrected, cut or replaced; `None` if it is as it came."""
+        shown = self.record.shown_answer
+        return None if shown == self.record.original_answer else shown
+
+    @property
+    def standing(self) -> str | None:
+        """The answer that an approval lets out."""
+        record = self.record
+        if record.source in _AGENTS or record.shown_answer is None:
+            return record.original_answer
+        return record.shown_answer
+
+    @property
+    def proposal(self) -> str:
+        """The text that a reviewer begins to edit."""
+        record = self.record
+        return record.suggested_answer or record.shown_answer or record.original_answer or ""
+
+    @property
+    def unlocated(self) -> tuple[ShownClaim, ...]:
+        """The claims that are not marked in the answer."""
+        return tuple(claim for claim in self.claims if not claim.located)
+
+    @property
+    def answer(self) -> tuple[AnswerPiece, ...]:
+        """The answer as it came, cut where claims begin and end."""
+        marked = mark(self.record.original_answer or "", self.record.claims if self._exact else ())
+        return tuple(
+            AnswerPiece(
+                piece.text,
+                piece.verdict,
+                piece.claims,
+                tuple(self.claims[number - 1] for number in piece.ends),
+            )
+            for piece in marked
+        )
+
+    @property
+    def documents(self) -> tuple[ShownDocument, ...]:
+        """The documents, those with text first."""
+        shown = [self._document(document) for document in self.record.documents]
+        return tuple(sorted(shown, key=lambda document: document.pieces is None))
+
+    def _located(self, found: ClaimVerdict) -> bool:
+        return self._exact and is_located(found, self.record.original_answer or "")
+
+    def _citations(self, found: ClaimVerdict) -> Iterator[CitedText]:
+        for citation in found.citations:
+            document = self._texts.get(citation.document)
+            source = _name(document) if document else f"Document {citation.document + 1}"
+            stands = document is not None and self._stands(citation, document)
+            yield CitedText(_anchor(citation) if stands else None, citation.quote, source)
+
+    def _stands(self, citation: Citation, document: AuditedDocument) -> bool:
+        text = document.content or ""
+        span = (citation.start, citation.end)
+        return self._exact and _inside(span, text) and text[slice(*span)] == citation.quote
+
+    def _document(self, document: AuditedDocument) -> ShownDocument:
+        text = document.content if self.record.content == "full" else None
+        pieces = None if text is None else tuple(self._pieces(document, text))
+        name = _name(document)
+        described = ((key, str(value)) for key, value in document.metadata.items())
+        details = (detail for detail in described if detail[1] != name)
+        return ShownDocument(
+            number=document.index + 1,
+            name=name,
+            details=tuple(details),
+            length=document.length,
+            pieces=pieces,
+            shortened=any(piece.left_out for piece in pieces or ()),
+        )
+
+    def _pieces(self, document: AuditedDocument, text: str) -> Iterator[DocumentPiece]:
+        spans = {
+            _anchor(citation): (citation.start, citation.end)
+            for found in self.record.claims
+            for citation in found.citations
+            if citation.document == document.index and self._stands(citation, document)
+        }
+        anchors = list(spans)
+        whole = len(text) <= _WHOLE_UP_TO or document.index == self._whole
+        kept = [(0, len(text))] if whole else _windows(text, list(spans.values()))
+        past = 0
+        for start, end in kept:
+            if start > past:
+                yield DocumentPiece("", left_out=start - past)
+            inside = [n for n, anchor in enumerate(anchors) if start <= spans[anchor][0] < end]
+            shifted = [(spans[anchors[n]][0] - start, spans[anchors[n]][1] - start) for n in inside]
+            for segment in cut(text[start:end], shifted):
+                yield DocumentPiece(
+                    segment.text,
+                    tuple(anchors[inside[n]] for n in segment.covering),
+                    tuple(anchors[inside[n]] for n in segment.opening),
+                )
+            past = end
+        if past < len(text):
+            yield DocumentPiece("", left_out=len(text) - past)
+
+
+def _windows(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Keep the citations and what stands around them; without any, the beginning."""
+    kept: list[Span] = []
+    for start, end in sorted(spans) or [(0, _AROUND)]:
+        wide = max(0, start - _AROUND), min(len(text), end + _AROUND)
+        if kept and wide[0] <= kept[-1][1]:
+            kept[-1] = kept[-1][0], max(kept[-1][1], wide[1])
+        else:
+            kept.append(wide)
+    return kept
+
+
+def _inside(span: Span, text: str) -> bool:
+    return 0 <= span[0] < span[1] <= len(text)
+
+
+def _anchor(citation: Citation) -> str:
+    return f"d{citation.document + 1}-{citation.start}-{citation.end}"
+
+
+def _name(document: AuditedDocument) -> str:
+    named = (document.metadata.get(key) for key in ("title", "source"))
+    found = next((str(name) for name in named if name), None)
+    return found or document.id or f"Document {document.index + 1}"

@@ -1,0 +1,376 @@
+"""The pages: what is read from the audit log for each, and what a form changes in it."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple, Self, get_args
+from urllib.parse import quote, urlencode
+
+from starlette.responses import Response
+
+from langchain_groundedness.audit import AuditPage, SQLAuditLog
+from langchain_groundedness.audit.content import MOST_UNCITED
+from langchain_groundedness.audit.record import AuditRecord, ReviewAction
+from langchain_groundedness.audit.review_log import cursor
+from langchain_groundedness.exceptions import AuditError, ConfigurationError, ReviewConflictError
+from langchain_groundedness.review.item import Item
+from langchain_groundedness.review.requests import Visit, editable
+from langchain_groundedness.types import Action, AnswerVerdict
+
+__all__ = ["CHOICES", "Filters", "Pages"]
+
+PER_PAGE = 25
+
+LONGEST_NAME = 80
+
+LONGEST_NOTE = 10_000
+
+LONGEST_ANSWER = 200_000
+
+NOT_SAVED = "Your decision was not saved"
+
+NO_RECORD = "There is no such record in the audit log"
+
+_SAID = {"approve": "approved", "edit": "edited", "reject": "rejected"}
+
+logger = logging.getLogger("langchain_groundedness")
+
+
+class Problem(NamedTuple):
+    """Why a form was not saved."""
+
+    text: str
+    field: str
+    """Id of the field that it is about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Filters of the queue, each as it stands in the address; empty where nothing is asked.
+
+    Example:
+        >>> Filters.read({"decision": "block", "status": "?", "page": "2"}).address
+        'status=waiting&decision=block'
+    """
+
+    status: str = "waiting"
+    decision: str = ""
+    verdict: str = ""
+    query_class: str = ""
+    risk_tier: str = ""
+    since: str = ""
+    until: str = ""
+    text: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Self:
+        """Read filters; what cannot be read counts as not given.
+
+        Args:
+            given: Names and values, of any length and content.
+
+        Returns:
+            The filters.
+        """
+        known = {field.name: given.get(field.name, "")[:_LONGEST].strip() for field in fields(cls)}
+        for name, accepted in CHOICES.items():
+            known[name] = known[name] if known[name] in accepted else accepted[0]
+        for name in ("since", "until"):
+            known[name] = known[name] if _day(known[name]) else ""
+        return cls(**known)
+
+    @property
+    def address(self) -> str:
+        """The filters, as a query string."""
+        return urlencode({name: value for name, value in asdict(self).items() if value})
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether anything but the status is asked for."""
+        return self != type(self)(status=self.status)
+
+    @property
+    def of_store(self) -> dict[str, Any]:
+        """The filters, as `SQLAuditLog.query` names them."""
+        found = {
+            "status": "" if self.status == ANY else self.status,
+            "decision": self.decision,
+            "verdict": self.verdict,
+            "query_class": self.query_class,
+            "risk_tier": self.risk_tier,
+            "since": _day(self.since),
+            "until": _next(_day(self.until)),
+            "text": self.text,
+        }
+        return {name: value for name, value in found.items() if value}
+
+    @property
+    def newest_first(self) -> bool:
+        """The order: who has waited longest is served first; else what is new is shown first."""
+        return self.status != "waiting"
+
+
+class Pages:
+    """The views; each answers one visit."""
+
+    def __init__(
+        self, store: SQLAuditLog, on_decided: Callable[[AuditRecord], object] | None
+    ) -> None:
+        """Say what is reviewed.
+
+        Args:
+            store: The audit log.
+            on_decided: Called with each record that was decided.
+        """
+        self._store = store
+        self._on_decided = on_decided
+
+    def login(self, visit: Visit, *, wrong: bool = False) -> Response:
+        """Ask for the token."""
+        return visit.page("login.html", status=403 if wrong else 200, wrong=wrong)
+
+    def welcome(self, visit: Visit) -> Response:
+        """Lead somebody in who has signed in.
+
+        By a page and not by a redirect: one that began on another site would come without the
+        cookie.
+        """
+        return visit.page("welcome.html")
+
+    def logout(self, visit: Visit) -> Response:
+        """Sign out."""
+        visit.sessions.end(visit.identity)
+        return visit.redirect("/login")
+
+    def name(self, visit: Visit) -> Response:
+        """Ask who decides."""
+        if visit.request.method == "POST":
+            name = " ".join(visit.form.get("name", "").split())
+            if name and name.isprintable() and len(name) <= LONGEST_NAME:
+                visit.known.name = name
+                return visit.redirect("/")
+            return visit.page("name.html", status=422, wrong=True, longest=LONGEST_NAME)
+        return visit.page("name.html", wrong=False, longest=LONGEST_NAME)
+
+    def queue(self, visit: Visit) -> Response:
+        """List records."""
+        filters = Filters.read(visit.query)
+        try:
+            after = visit.query.get("after") or None
+            found = self._found(filters, after, PER_PAGE)
+            waiting = self._store.count(status="waiting")
+        except ConfigurationError:  # a place that nobody was given
+            return visit.redirect(f"/?{filters.address}")
+        except AuditError as exc:
+            return _down(visit, exc)
+        return visit.page(
+            "queue.html",
+            filters=filters,
+            choices=CHOICES,
+            found=found,
+            items=[Item(record) for record in found.records],
+            waiting=waiting,
+            later="after" in visit.query,
+        )
+
+    def item(self, visit: Visit) -> Response:
+        """Show one record."""
+        try:
+            return self._item(visit)
+        except AuditError as exc:
+            return _down(visit, exc)
+
+    def next(self, visit: Visit) -> Response:
+        """Go to the record behind one, in the order of the queue."""
+        filters, after = Filters.read(visit.query), visit.query.get("after") or None
+        try:
+            found = self._found(filters, after, 1)
+            if after and not found.records:
+                found = self._found(filters, None, 1)
+        except ConfigurationError:
+            return visit.redirect("/")
+        except AuditError as exc:
+            return _down(visit, exc)
+        if not found.records or cursor(found.records[0]) == after:
+            visit.known.notice = f"{visit.known.notice} There is no other one in this queue."
+            return visit.redirect(f"/?{filters.address}")
+        place = quote(editable(found.records[0].id), safe="")
+        return visit.redirect(f"/records/{place}?{filters.address}")
+
+    def decide(self, visit: Visit) -> Response:
+        """Write what a reviewer has decided."""
+        action = visit.form.get("action", "")
+        revision = visit.form.get("revision", "")
+        if action not in _SAID or not (revision.isdecimal() and revision.isascii()):
+            return visit.page("message.html", status=400, heading="This form cannot be read")
+        note = _text(visit.form.get("note", "")).strip() or None
+        answer = _text(visit.form.get("answer", ""))
+        try:
+            seen = self._store.get(visit.request.path_params["record_id"])
+            if seen is None:
+                return _unsaved(visit, 404, NOT_SAVED, NO_RECORD)
+            problem = _too_long(answer, note) or _misread(visit, action, answer, Item(seen))
+            if problem and seen.revision == int(revision[:9]) and seen.review.status != "decided":
+                return self._item(visit, problem=problem, status=422)
+            record = self._store.decide(
+                seen.id,
+                revision=int(revision[:9]),
+                reviewer=visit.known.name,
+                action=_action(action),
+                answer=answer if action == "edit" else None,
+                note=note,
+            )
+        except ReviewConflictError as exc:
+            return self._too_late(visit, exc)
+        except AuditError as exc:
+            return _unsaved(visit, 503, NOT_SAVED, str(exc), again=True)
+        self._tell(record)
+        visit.known.notice = f"You have {_SAID[action]} the answer before this one."
+        filters = Filters.read(visit.form)
+        return visit.redirect(f"/next?{urlencode({'after': cursor(record)})}&{filters.address}")
+
+    def out_of_date(self, visit: Visit) -> Response:
+        """Say that a form was made before the last sign-in, and give its text back."""
+        why = "You are not signed in any more, or have signed in again since this page was shown."
+        return _unsaved(visit, 403, "Nothing was saved", why)
+
+    def failed(self, visit: Visit) -> Response:
+        """Say that something has gone wrong here."""
+        if visit.form:
+            return _unsaved(visit, 500, "Something has gone wrong", "The server's log says what.")
+        return visit.page("message.html", status=500, heading="Something has gone wrong")
+
+    def _found(self, filters: Filters, after: str | None, limit: int) -> AuditPage:
+        asked = {**filters.of_store, "newest_first": filters.newest_first}
+        return self._store.query(**asked, after=after, limit=limit)
+
+    def _item(self, visit: Visit, *, problem: Problem | None = None, status: int = 200) -> Response:
+        record = self._store.get(visit.request.path_params["record_id"])
+        if record is None:
+            return visit.page("message.html", status=404, heading=NO_RECORD)
+        given = visit.form or visit.query
+        whole = visit.query.get("whole", "")
+        number = int(whole) - 1 if whole.isascii() and whole.isdecimal() else None
+        filters = Filters.read(given)
+        return visit.page(
+            "item.html",
+            status=status,
+            item=Item(record, whole=number),
+            filters=filters,
+            place=cursor(record),
+            problem=problem,
+            form=visit.form,
+            longest=LONGEST_NOTE,
+            most_uncited=MOST_UNCITED,
+        )
+
+    def _too_late(self, visit: Visit, error: ReviewConflictError) -> Response:
+        try:
+            record = self._store.get(error.record_id)
+        except AuditError:
+            record = None
+        first = Item(record) if record is not None else None
+        if first is not None and first.decided:
+            heading, why = "Somebody else was first", "Your decision was not saved."
+        else:
+            heading = "The record has changed"
+            why = "Your decision was not saved; read the record again before you decide."
+        return _unsaved(visit, 409, heading, why, first=first)
+
+    def _tell(self, record: AuditRecord) -> None:
+        if self._on_decided is None:
+            return
+        try:
+            self._on_decided(record)
+        except Exception as exc:  # noqa: BLE001  (the decision stands, whatever comes of it)
+            logger.error("review: on_decided has failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
+
+
+def _down(visit: Visit, error: AuditError) -> Response:
+    heading = "The audit log cannot be read"
+    return visit.page("message.html", status=503, heading=heading, why=str(error))
+
+
+def _unsaved(  # noqa: PLR0913  (what the page shows)
+    visit: Visit,
+    status: int,
+    heading: str,
+    why: str,
+    *,
+    first: Item | None = None,
+    again: bool = False,
+) -> Response:
+    form = visit.form
+    return visit.page(
+        "unsaved.html",
+        status=status,
+        heading=heading,
+        why=why,
+        first=first,
+        again=again,
+        action=_SAID.get(form.get("action", "")),
+        note=_text(form.get("note", "")),
+        answer=_text(form.get("answer", "")) if form.get("action") == "edit" else "",
+        form=form,
+        filters=Filters.read(form),
+    )
+
+
+def _misread(visit: Visit, action: str, answer: str, item: Item) -> Problem | None:
+    """Say why a decision can hardly be meant, if it cannot."""
+    why = ""
+    if action == "edit" and not answer.strip():
+        why = "The edited answer is empty. To withhold the answer, reject it."
+    elif action == "edit" and answer == _text(editable(item.standing or "")):
+        why = "The edited answer is what approving lets out. Change it, or approve."
+    elif (
+        action == "approve" and "answer" in visit.form and answer != _text(editable(item.proposal))
+    ):
+        why = "You have edited the answer. Send the edited answer, or undo your changes first."
+    return Problem(why, "edited") if why else None
+
+
+def _too_long(answer: str, note: str | None) -> Problem | None:
+    if len(answer) > LONGEST_ANSWER:
+        return Problem(f"The edited answer is longer than {LONGEST_ANSWER:,} characters.", "edited")
+    if note and len(note) > LONGEST_NOTE:
+        return Problem(f"The note is longer than {LONGEST_NOTE:,} characters.", "note")
+    return None
+
+
+def _action(name: str) -> ReviewAction:
+    found: dict[str, Any] = {action: action for action in get_args(ReviewAction)}
+    action: ReviewAction = found[name]
+    return action
+
+
+def _text(given: str) -> str:
+    """Read a text of a form, in which browsers end lines with two characters."""
+    return given.replace("\r\n", "\n").replace("\r", "\n")
+
+
+ANY = "any"
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "status": ("waiting", "decided", "none", ANY),
+    "decision": ("", *get_args(Action)),
+    "verdict": ("", *get_args(AnswerVerdict)),
+}
+"""Values of the filters that are chosen from a list; the first is the default."""
+
+_LONGEST = 200
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        return datetime.combine(date.fromisoformat(text), time(), UTC)
+    except ValueError:
+        return None
+
+
+def _next(day: datetime | None) -> datetime | None:
+    try:
+        return day and day + timedelta(days=1)
+    except OverflowError:  # the last day there is
+        return None

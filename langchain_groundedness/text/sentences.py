@@ -1,0 +1,424 @@
+"""Sentence boundaries with exact offsets, for whole texts and for texts that are being written.
+
+Where a full stop, question or exclamation mark ends a sentence is decided by `sentencex`. Around
+it lies what no library does: markdown blocks are kept apart, citation markers and emoji stay with
+the sentence they follow, a missing space after a full stop does no harm, and every decision looks
+only at the words next to the mark, so that a text can be split while it still arrives.
+`benchmarks/sentences.py` holds the comparison that the choice of library rests on.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import sentencex  # type: ignore[import-untyped]  # it carries no types
+
+from langchain_groundedness.text.markdown import Block, BlockScanner, blocks
+
+__all__ = ["Sentence", "SentenceSplitter", "each_sentence", "is_loaded", "load", "split_sentences"]
+
+
+class Sentence(NamedTuple):
+    """A sentence of a text: `text == whole[start:end]`, without surrounding white space."""
+
+    text: str
+    start: int
+    end: int
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """Split a text into sentences.
+
+    A heading, a list item's first line, a table row and a code block are never joined with what
+    stands before or after them. A sentence without any mark of its end stays whole, however long.
+
+    Args:
+        text: Prose, markdown, or a mixture, in any script.
+
+    Returns:
+        The sentences in order; they do not overlap, and only white space lies between them.
+
+    Example:
+        >>> [s.text for s in split_sentences("Dr. Oak paid $2.1B. She left.")]
+        ['Dr. Oak paid $2.1B.', 'She left.']
+    """
+    return list(each_sentence(text))
+
+
+def each_sentence(text: str) -> Iterator[Sentence]:
+    """Split a long text into sentences one by one.
+
+    Args:
+        text: As for `split_sentences`.
+
+    Yields:
+        The same sentences.
+
+    Example:
+        >>> next(each_sentence("Dr. Oak paid $2.1B. She left.")).text
+        'Dr. Oak paid $2.1B.'
+    """
+    for block in blocks(text):
+        yield from split_block(text, block)
+
+
+def split_block(text: str, block: Block) -> Iterator[Sentence]:
+    """Split one block of a text into sentences.
+
+    Args:
+        text: The whole text.
+        block: The block, as `blocks` found it.
+
+    Yields:
+        Its sentences, with offsets in the whole text.
+    """
+    scan = BlockScan(block)
+    yield from scan.advance(text, block)
+    yield from scan.finish(text, block)
+
+
+class SentenceSplitter:
+    """Splits a text that arrives in pieces, as a model writes it.
+
+    A sentence is given as soon as no further text can change it, which is mostly one word after
+    its end. All that `feed` and `close` give, taken together, equals `split_sentences` of the
+    whole text, however it was cut up.
+
+    Example:
+        >>> splitter = SentenceSplitter()
+        >>> [s.text for s in splitter.feed("It rose by 3.")]
+        []
+        >>> [s.text for s in splitter.feed("5%. Then it fell a")]
+        ['It rose by 3.5%.']
+        >>> splitter.close()
+        [Sentence(text='Then it fell a', start=17, end=31)]
+    """
+
+    def __init__(self) -> None:
+        """Start at the beginning of a text."""
+        self._scanner = BlockScanner()
+        self._scan: BlockScan | None = None
+        self._dropped = 0
+
+    def feed(self, text: str) -> list[Sentence]:
+        """Read on.
+
+        Args:
+            text: The next piece, of any length.
+
+        Returns:
+            The sentences that are certain now, with offsets in the whole text so far.
+        """
+        found = self._read(text, final=False)
+        if (block := self._scanner.open) is not None:
+            self._scan = self._scan or BlockScan(block)
+            found += self._scan.advance(self._scanner.text, block, closed=False)
+        found = [self._placed(sentence) for sentence in found]
+        self._forget()
+        return found
+
+    def close(self) -> list[Sentence]:
+        """End the text.
+
+        Returns:
+            The sentences that were still open. The splitter is then at the start of a new text.
+        """
+        found = [self._placed(sentence) for sentence in self._read("", final=True)]
+        self._scanner, self._scan, self._dropped = BlockScanner(), None, 0
+        return found
+
+    def _read(self, text: str, *, final: bool) -> list[Sentence]:
+        found: list[Sentence] = []
+        for block in self._scanner.feed(text, final=final):
+            scan, self._scan = self._scan or BlockScan(block), None
+            found += scan.advance(self._scanner.text, block)
+            found += scan.finish(self._scanner.text, block)
+        return found
+
+    def _placed(self, sentence: Sentence) -> Sentence:
+        text, start, end = sentence
+        return Sentence(text, start + self._dropped, end + self._dropped)
+
+    def _forget(self) -> None:
+        # What lies before the open sentence is kept a while: it is looked back at, and dropping
+        # a little at a time would copy the rest each time.
+        drop = (self._scan.start if self._scan else self._scanner.settled) - _LOOK_BACK
+        if drop > _KEPT:
+            self._scanner.forget(drop)
+            self._dropped += drop
+            if self._scan:
+                self._scan.shift(drop)
+
+
+_KEPT = 4096
+
+_LOOK_BACK = 80
+
+
+class BlockScan:
+    """Where the reading of one block stands."""
+
+    def __init__(self, block: Block) -> None:
+        self.start = block.start
+        self._at = block.body
+
+    def shift(self, count: int) -> None:
+        """Follow the text when its first characters are dropped."""
+        self.start, self._at = self.start - count, self._at - count
+
+    def advance(self, text: str, block: Block, *, closed: bool = True) -> Iterator[Sentence]:
+        """Give the sentences that end before the end of the block, as far as that is certain."""
+        if block.kind not in ("prose", "item", "title"):
+            return
+        try:
+            while match := next_candidate(text, self._at, block.end):
+                end = Look(text, self.start, block.end, closed=closed).boundary(match)
+                self._at = max(match.end(), end or 0)
+                if end is not None:
+                    yield from _trimmed(text, self.start, end)
+                    self.start = end
+        except Hold:
+            return
+        if not closed:  # a word that is not complete may still become part of a longer match
+            self._at = max(self._at, text.rfind(" ", self._at, block.end))
+
+    def finish(self, text: str, block: Block) -> list[Sentence]:
+        """Give what is left of a block that has ended."""
+        return _trimmed(text, self.start, block.end)
+
+
+def _trimmed(text: str, start: int, end: int) -> list[Sentence]:
+    piece = text[start:end]
+    body = piece.strip()
+    if not body:
+        return []
+    start += len(piece) - len(piece.lstrip())
+    return [Sentence(body, start, start + len(body))]
+
+
+_LOOK_AHEAD = 24
+
+_TAIL_AHEAD = 128
+
+_CODE_LENGTH = 201
+
+_YEAR = 4
+
+_HARD = (  # ends a sentence whatever follows: full stops of scripts that use them for nothing else
+    "\u3002\uff01\uff1f\uff61\u061f\u06d4\u0964\u0965\u0589\u1362\u1367\u1368\u104b\u17d4\u17d5"
+)
+
+_CLOSERS = "\"'\u201d\u2019\u201c\u00bb\u203a)\\]}\u300d\u300f\uff09\u3011\u300b\u3009*_"
+
+_EMOJI = "\u203c\u2049\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d"
+
+_CANDIDATE = re.compile(
+    r"(?P<code>`[^`\n]{1,200}`)|(?P<tick>`)"
+    r"|(?P<url>(?:https?://|www\.)[!-~]*[A-Za-z0-9/#&=_~%+$@-])"
+    rf"|(?P<mark>[.!?\u2026{_HARD}]+)(?P<closers>[{_CLOSERS}]*)"
+)
+
+_BEGINNING = re.compile(rf"[`.!?\u2026{_HARD}]|http|www")
+"""What a candidate begins with."""
+
+_LONGEST_BEGINNING = 4
+
+_STRETCH = 65_536
+"""Characters that are searched in one step; it holds up all threads."""
+
+_TAIL = re.compile(
+    r"\[\d{1,4}(?:\s?[,\u2013-]\s?\d{1,4}){0,15}\](?=\s|\[|$)"
+    r"|\([^\s()]{0,60}[.#][^\s()]{0,60}\)(?=\s|$)"
+    rf"|[{_EMOJI}]+"
+)
+
+_GLUED = re.compile(r"([^\W\d_]+)([\s,;:'\u2019.!?]|$)")
+
+_OPENERS = "\"'\u201c\u2018\u00ab\u2039([{\u300c\u300e\u00bf\u00a1*_`"
+
+_STARTERS = frozenset(
+    """a an and as at both but each for he her his however if in it its on she since so that the
+    their then there these they this those though to i we when while with you
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+
+_ABBREVIATIONS = frozenset(
+    """approx ca cf e.g i.e eq eqs est vol pp resp incl excl abb abs anm bzw bspw
+    d.h evtl fa geb ggf inkl
+    mio mrd nr o.ä s.o s.u sog str u.a usw vgl z.b z.t z zzgl art av bd chap éd env ex p.ex m mm
+    mme mlle sr sra srta dña ud uds ee pág núm sig.ra sig dott
+    \u0433 \u0433\u0433 \u0443\u043b \u0440\u0438\u0441 \u0441\u043c \u0442.\u0435
+    \u0442.\u043a \u0442\u044b\u0441 \u043c\u043b\u043d \u043c\u043b\u0440\u0434
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+
+_AFTER_ORDINAL = frozenset(
+    """januar februar märz april mai juni juli august september oktober november dezember
+    jahrhundert jahrhunderts januára ledna
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+
+_GLUED_TO = re.compile(r"[@/\\_=.]")
+
+_SPACE_OR_CJK = re.compile(r"[^!-~]")
+
+_NEXT = re.compile(r"[^\s>]")
+
+_FILLER = re.compile(r"[\"\u201c\u201d\u00ab\u00bb()\[\]{}*`\u3000-\u303f]+")
+
+_UNDERLINE = re.compile(r"[=-]{2,}$")
+
+
+def next_candidate(text: str, start: int, end: int) -> re.Match[str] | None:
+    """Find the next place where a sentence may end, or that has to be read as a whole.
+
+    Args:
+        text: The text.
+        start: Where to begin.
+        end: Where to stop.
+
+    Returns:
+        What `_CANDIDATE.search(text, start, end)` gives.
+    """
+    while end - start > _STRETCH:
+        beginning = _BEGINNING.search(text, start, start + _STRETCH)
+        if beginning is None:
+            start += _STRETCH - _LONGEST_BEGINNING
+        elif found := _CANDIDATE.match(text, beginning.start(), end):
+            return found
+        else:
+            start = beginning.start() + 1
+    return _CANDIDATE.search(text, start, end)
+
+
+class Hold(Exception):  # noqa: N818  (not an error: more text is needed to decide)
+    """The text read so far does not settle the question."""
+
+
+class Look(NamedTuple):
+    """What may be seen when deciding: the open sentence and what is known to follow it."""
+
+    text: str
+    start: int
+    limit: int
+    closed: bool
+
+    def boundary(self, match: re.Match[str]) -> int | None:  # noqa: PLR0911  (one per case)
+        """Give the end of the sentence that the match ends, or `None` if it ends none."""
+        if match["code"]:
+            return None
+        if match["tick"]:
+            return self._hold_if(
+                self.limit - match.start() <= _CODE_LENGTH
+                and "\n" not in self.text[match.start() : self.limit]
+            )
+        if match["url"]:
+            return self._hold_if(not _SPACE_OR_CJK.search(self.text, match.end(), self.limit))
+        self._hold_if(match.end() == self.limit)
+        if match.end() == self.limit:
+            return None
+        follows = self.text[match.end()]
+        if any(mark in _HARD for mark in match["mark"]) or (
+            "\u3040" <= follows <= "\u9fff" and match["mark"][-1] in "!?"
+        ):
+            goes_on = "\u3040" <= follows <= "\u309f" or follows in "\u3001\uff0c,:\uff1a"
+            return None if match["closers"] and goes_on else self._tail(match.end())
+        if not follows.isspace():
+            return match.end() if self._glued(match) else None
+        end = self._tail(match.end())
+        return end if self._ends(match, end) else None
+
+    def _hold_if(self, undecided: bool) -> None:  # noqa: FBT001  (reads as a sentence)
+        if undecided and not self.closed:
+            raise Hold
+
+    def _tail(self, at: int) -> int:
+        """Move the end past citation markers and emoji that belong to the sentence."""
+        end = at
+        while True:
+            while at < self.limit and self.text[at] in " \t":
+                at += 1
+            self._hold_if(at == self.limit)
+            if at == self.limit:
+                return end
+            self._hold_if(self.text[at] in "[(" and self.limit - at < _TAIL_AHEAD)
+            match = _TAIL.match(self.text, at, self.limit)
+            if match is None:
+                return end
+            self._hold_if(match.end() == self.limit)
+            at = end = match.end()
+
+    def _glued(self, match: re.Match[str]) -> bool:
+        """Tell whether a sentence ends although no space follows its mark."""
+        after = self.text[match.end() : min(self.limit, match.end() + _LOOK_AHEAD)]
+        self._hold_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
+        word = _GLUED.match(after)
+        before = self.text[max(self.start, match.start() - _LOOK_AHEAD) : match.start()]
+        token = before.split()[-1] if before and not before[-1:].isspace() else ""
+        if not word or not word[1][0].isupper() or not token or _GLUED_TO.search(token):
+            return False
+        last = re.split(r"\W", token.rstrip(")]\"'"))[-1]
+        if match["mark"][-1] in "!?":
+            return True
+        opens = before.lstrip() == token and match.start() - self.start < _LOOK_AHEAD
+        plain = last.isdigit() or (len(last) > 1 and (last.islower() or opens))
+        return plain or (len(last) > 1 and word[1].lower() in _STARTERS)
+
+    def _ends(self, match: re.Match[str], end: int) -> bool:
+        """Tell whether a mark with white space after it ends a sentence."""
+        found = _NEXT.search(self.text, end, self.limit)
+        self._hold_if(found is None)
+        if found is None:
+            return False
+        after = self.text[found.start() : min(self.limit, found.start() + _LOOK_AHEAD)]
+        self._hold_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
+        after = after.split()[0]
+        if _UNDERLINE.match(after):
+            return False
+        before = self.text[max(self.start, match.start() - _LOOK_BACK) : match.start()]
+        first = after.lstrip(_OPENERS)[:1]
+        if match["closers"].strip("*_") and first.islower():
+            return False
+        mark = match["mark"]
+        if "\u2026" in mark or ".." in mark:
+            return not first.islower()
+        if mark == "." and _abbreviates(before, after, first):
+            return False
+        return _ends_sentence(" ".join(before.split()[-3:]), mark[-1], after)
+
+
+def is_loaded() -> bool:
+    """Tell whether the library has loaded its data, which takes it some ten milliseconds."""
+    return _ends_sentence.cache_info().currsize > 0
+
+
+def load() -> None:
+    """Make the library load its data."""
+    _ends_sentence("It ends here", ".", "Here")
+
+
+def _abbreviates(before: str, after: str, first: str) -> bool:
+    word = before.rsplit(maxsplit=1)[-1].lstrip(_OPENERS) if before.split() else ""
+    if word.lower() in _ABBREVIATIONS or (word.isdigit() and len(word) < _YEAR and _ordinal(after)):
+        return True
+    if first.islower() and word.isupper() and len(word) < _YEAR:
+        return True
+    in_bracket = before.rfind("(") > before.rfind(")")
+    return in_bracket and (first.islower() or first.isdigit())
+
+
+def _ordinal(after: str) -> bool:
+    return after.rstrip(",.;:").lower() in _AFTER_ORDINAL
+
+
+@lru_cache(maxsize=8192)
+def _ends_sentence(before: str, mark: str, after: str) -> bool:
+    """Ask the library, which sees the words next to the mark without quotes and brackets."""
+    probe = _FILLER.sub(" ", before).strip() + mark
+    text = f"{probe} {_FILLER.sub('', after) or 'X'}"
+    try:
+        found = sentencex.get_sentence_boundaries("en", text)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no word contains
+        return True
+    return any(len(probe) <= each["end_index"] <= len(probe) + 1 for each in found)

@@ -1,0 +1,67 @@
+"""Verifiers: runnables from a task (claims, documents) to one verdict per claim."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from langchain_core.runnables import Runnable
+
+from langchain_groundedness._runtime.lazy_imports import absent
+from langchain_groundedness.types import ClaimVerdict, VerificationTask
+from langchain_groundedness.verification.cached import CachedVerifier
+from langchain_groundedness.verification.cascade import CascadeVerifier, Stage
+from langchain_groundedness.verification.llm import LLMVerifier
+
+if TYPE_CHECKING:
+    from langchain_groundedness.verification.cross_encoder import CrossEncoderVerifier
+    from langchain_groundedness.verification.embedded.cross_encoder import EmbeddedCrossEncoder
+    from langchain_groundedness.verification.embedded.decision_model import EmbeddedDecisionModel
+    from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
+    from langchain_groundedness.verification.embedding import EmbeddingVerifier
+
+__all__ = [
+    "CachedVerifier",
+    "CascadeVerifier",
+    "CrossEncoderVerifier",
+    "EmbeddedCrossEncoder",
+    "EmbeddedDecisionModel",
+    "EmbeddedVerifier",
+    "EmbeddingVerifier",
+    "LLMVerifier",
+    "Stage",
+    "Verifier",
+]
+
+Verifier: TypeAlias = Runnable[VerificationTask, list[ClaimVerdict]]
+"""Anything that judges claims: ours, a chain of yours, a `RunnableLambda`.
+
+Verdicts are matched to claims by id; what is missing becomes `unchecked`. A verifier that streams
+yields lists, which add up."""
+
+_COMPUTING = {
+    "CrossEncoderVerifier": "cross_encoder",
+    "EmbeddedCrossEncoder": "embedded.cross_encoder",
+    "EmbeddedDecisionModel": "embedded.decision_model",
+    "EmbeddedVerifier": "embedded.verifier",
+    "EmbeddingVerifier": "embedding",
+}
+"""What computes here, by its module: half of all that there is to import, and a chat model as the
+judge needs none of it."""
+_WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
+
+if not TYPE_CHECKING:  # a star import brings what can be had
+    _ABSENT = absent(dict.fromkeys(_WITH_NEWER_CORE, "langchain_core.decisions"))
+    __all__ = [name for name in __all__ if name not in _ABSENT]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what computes, some of it with langchain-core 1.8 only, when it is asked for."""
+    if name not in _COMPUTING:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_COMPUTING[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    """Name what is loaded when it is asked for, too."""
+    return sorted({*globals(), *_COMPUTING})

@@ -1,0 +1,297 @@
+"""One way to run verifiers that judge many tasks in one go.
+
+A verifier writes its logic once, as a generator without input or output: it yields what it needs
+(texts to embed, pairs to score, tasks for another verifier) and is sent the reply, or has the
+error of the attempt raised at the `yield`; it yields `Found` when verdicts are final. This module
+drives that generator for `invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `astream`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self, cast
+
+from langchain_core.runnables import RunnableConfig, RunnableSerializable
+from pydantic import model_validator
+from typing_extensions import override
+
+from langchain_groundedness._runtime.executors import computed, size_of
+from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
+from langchain_groundedness.types import ClaimVerdict, VerificationTask
+from langchain_groundedness.verification.scoring import reconcile
+
+__all__ = ["Found", "Judging", "PooledVerifier", "lasting_raised", "total_size"]
+
+
+class Found(NamedTuple):
+    """Verdicts that are final, each claim of a task in at most one of these."""
+
+    task: int
+    """Index of the task."""
+    verdicts: Sequence[ClaimVerdict]
+
+
+Judging = Generator[Any, Any, None]
+"""Yields requests and `Found`; is sent the reply to each request."""
+
+
+class PooledVerifier(
+    CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]], ABC
+):
+    """Judges the claims of all its tasks together; ends in exactly one verdict per claim.
+
+    A stream gives verdicts as they become final, so in any order; the sum of its lists holds what
+    `invoke` returns.
+    """
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        self._check_options()
+        return self
+
+    def _check_options(self) -> None:
+        """Raise `ConfigurationError` if options do not fit."""
+
+    @abstractmethod
+    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+        """Judge the tasks: the logic, free of input and output."""
+
+    @abstractmethod
+    def _ask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
+        """Answer one request of `_judging`, given the child config of each task."""
+
+    @abstractmethod
+    async def _aask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
+        """Answer one request of `_judging` without blocking the event loop."""
+
+    @classmethod
+    @override
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    # Casts to Any: LangChain passes the config by name, which its types do not say.
+
+    @override
+    def invoke(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[ClaimVerdict]:
+        def judge(task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
+            return self._judge_all([task], [config])[0]
+
+        return self._call_with_config(cast("Any", judge), input, config, **kwargs)
+
+    @override
+    async def ainvoke(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[ClaimVerdict]:
+        async def judge(task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
+            return (await self._ajudge_all([task], [config]))[0]
+
+        return await self._acall_with_config(cast("Any", judge), input, config, **kwargs)
+
+    @override
+    def batch(
+        self,
+        inputs: list[VerificationTask],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[list[ClaimVerdict]]:
+        return exceptions_at_most(
+            self._batch_with_config(
+                cast("Any", self._judge_all),
+                inputs,
+                config,
+                return_exceptions=return_exceptions,
+                **kwargs,
+            )
+        )
+
+    @override
+    async def abatch(
+        self,
+        inputs: list[VerificationTask],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[list[ClaimVerdict]]:
+        return exceptions_at_most(
+            await self._abatch_with_config(
+                cast("Any", self._ajudge_all),
+                inputs,
+                config,
+                return_exceptions=return_exceptions,
+                **kwargs,
+            )
+        )
+
+    @override
+    def stream(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[list[ClaimVerdict]]:
+        yield from self.transform(iter([input]), config, **kwargs)
+
+    @override
+    async def astream(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[list[ClaimVerdict]]:
+        async def inputs() -> AsyncIterator[VerificationTask]:
+            yield input
+
+        async for verdicts in self.atransform(inputs(), config, **kwargs):
+            yield verdicts
+
+    @override
+    def transform(
+        self,
+        input: Iterator[VerificationTask],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Iterator[list[ClaimVerdict]]:
+        yield from self._transform_stream_with_config(
+            input, cast("Any", self._stream), config, **kwargs
+        )
+
+    @override
+    async def atransform(
+        self,
+        input: AsyncIterator[VerificationTask],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[list[ClaimVerdict]]:
+        async for verdicts in self._atransform_stream_with_config(
+            input, cast("Any", self._astream), config, **kwargs
+        ):
+            yield verdicts
+
+    def _judge_all(
+        self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
+    ) -> list[list[ClaimVerdict]]:
+        return self._gathered(tasks, self._found(tasks, config))
+
+    async def _ajudge_all(
+        self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
+    ) -> list[list[ClaimVerdict]]:
+        return self._gathered(tasks, [found async for found in self._afound(tasks, config)])
+
+    def _gathered(
+        self, tasks: Sequence[VerificationTask], found: Iterable[Found]
+    ) -> list[list[ClaimVerdict]]:
+        by_task: list[list[ClaimVerdict]] = [[] for _ in tasks]
+        for place, verdicts in found:
+            by_task[place].extend(verdicts)
+        return [
+            reconcile(task, verdicts, verifier=self.get_name())
+            for task, verdicts in zip(tasks, by_task, strict=True)
+        ]
+
+    def _stream(
+        self, tasks: Iterator[VerificationTask], config: RunnableConfig
+    ) -> Iterator[list[ClaimVerdict]]:
+        for task in tasks:
+            told: set[str] = set()
+            for found in self._found([task], [config]):
+                yield self._told(task, found.verdicts, told)
+            if len(told) < len(task.claims):
+                yield self._told(task, None, told)
+
+    async def _astream(
+        self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
+    ) -> AsyncIterator[list[ClaimVerdict]]:
+        async for task in tasks:
+            told: set[str] = set()
+            async for found in self._afound([task], [config]):
+                yield self._told(task, found.verdicts, told)
+            if len(told) < len(task.claims):
+                yield self._told(task, None, told)
+
+    def _told(
+        self, task: VerificationTask, verdicts: Sequence[ClaimVerdict] | None, told: set[str]
+    ) -> list[ClaimVerdict]:
+        """Reconcile some of the verdicts on a task or, for `None`, the claims without any."""
+        named = None if verdicts is None else {verdict.claim.id for verdict in verdicts}
+        claims = [
+            claim
+            for claim in task.claims
+            if claim.id not in told and (named is None or claim.id in named)
+        ]
+        told.update(claim.id for claim in claims)
+        return reconcile(task.only(claims), verdicts or (), verifier=self.get_name())
+
+    def _found(
+        self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
+    ) -> Iterator[Found]:
+        yield from self._driven(self._judging(tasks), configs)
+
+    async def _afound(
+        self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
+    ) -> AsyncIterator[Found]:
+        size = total_size(tasks)
+        async for found in self._adriven(self._judging(tasks), configs, size=size):
+            yield found
+
+    def _driven(self, judging: Judging, configs: Sequence[RunnableConfig]) -> Iterator[Found]:
+        reply: Any = None
+        error: Exception | None = None
+        while (item := _step(judging, reply, error)) is not None:
+            reply = error = None
+            if isinstance(item, Found):
+                yield item
+                continue
+            try:
+                reply = self._ask(item, configs)
+            except Exception as exc:  # noqa: BLE001  (the logic decides what an error means)
+                error = exc
+
+    async def _adriven(
+        self, judging: Judging, configs: Sequence[RunnableConfig], *, size: int
+    ) -> AsyncGenerator[Found]:
+        reply: Any = None
+        error: Exception | None = None
+        while (item := await computed(size, _step, judging, reply, error)) is not None:
+            reply = error = None
+            if isinstance(item, Found):
+                yield item
+                continue
+            try:
+                reply = await self._aask(item, configs)
+            except Exception as exc:  # noqa: BLE001  (the logic decides what an error means)
+                error = exc
+
+
+def total_size(tasks: Iterable[VerificationTask]) -> int:
+    """Count the characters of the documents of tasks.
+
+    Args:
+        tasks: The tasks.
+
+    Returns:
+        How many there are.
+    """
+    return sum(size_of(task.documents) for task in tasks)
+
+
+def lasting_raised(replies: list[Any]) -> list[Any]:
+    """Raise what asking another verifier, or asking again, does not mend.
+
+    Args:
+        replies: What a batch returned, errors in the places of replies that failed.
+
+    Returns:
+        The same, without cancellations, interrupts, and errors of the set-up.
+    """
+    for reply in exceptions_at_most(replies):
+        if isinstance(reply, ConfigurationError | MissingDependencyError):
+            raise reply
+    return replies
+
+
+def _step(judging: Judging, reply: Any, error: Exception | None) -> Any:
+    """Resume the logic and give what it yields next, or `None` at its end."""
+    try:
+        return judging.send(reply) if error is None else judging.throw(error)
+    except StopIteration:
+        return None

@@ -1,0 +1,238 @@
+"""A verifier made of verifiers: cheap ones first, each asked only what is still open."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+from langchain_core.load.serializable import Serializable
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import coerce_to_runnable
+from langchain_core.runnables.config import merge_configs
+from pydantic import ConfigDict, field_validator, model_validator
+from typing_extensions import override
+
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import ClaimVerdict, VerificationTask
+from langchain_groundedness.verification.base import (
+    Found,
+    Judging,
+    PooledVerifier,
+    lasting_raised,
+)
+from langchain_groundedness.verification.scoring import reconcile
+
+__all__ = ["CascadeVerifier", "Stage"]
+
+
+class Stage(CheckedOptions, Serializable):
+    """A verifier in a cascade, and when its word is final.
+
+    Without `settles`, a verdict is final if it lies outside the uncertain band of
+    `support_probability`: `supported` at or above `settle_supported`, `contradicted` and
+    `unverifiable` at or below `settle_unsupported`. A verdict without a probability is final as it
+    stands: the verifier said what it had to say. Never final, before the last stage, are
+    `unchecked` and a verdict that came without the evidence it needs.
+
+    Example:
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> Stage(verifier=RunnableLambda(lambda task: []), settle_supported=0.95).settle_supported
+        0.95
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    verifier: Runnable[VerificationTask, list[ClaimVerdict]]
+    """A verifier, or any function or chain from a task to verdicts."""
+    settle_supported: float = 0.9
+    """From this support probability on, `supported` is final."""
+    settle_unsupported: float = 0.1
+    """Up to this support probability, `contradicted` and `unverifiable` are final."""
+    settles: Callable[[ClaimVerdict], bool] | None = None
+    """Decides instead of the band whether a verdict is final. Never asked about `unchecked`."""
+    required: bool = False
+    """Whether its word is needed: a claim that it could not check, or that it judged without the
+    evidence for it, is `unchecked` then, and no later stage is asked about it."""
+    name: str | None = None
+    """Name of the stage's runs in traces; by default that of the verifier."""
+
+    @model_validator(mode="after")
+    def _band(self) -> Self:
+        if not 0 <= self.settle_unsupported <= self.settle_supported <= 1:
+            msg = "need 0 <= settle_unsupported <= settle_supported <= 1"
+            raise ValueError(msg)
+        return self
+
+    @field_validator("verifier", mode="before")
+    @classmethod
+    def _runnable(cls, verifier: Any) -> Any:
+        return coerce_to_runnable(verifier)
+
+    @classmethod
+    @override
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @property
+    def title(self) -> str:
+        """What the stage is called where a reader meets it."""
+        return self.name or self.verifier.get_name()
+
+    def is_final(self, verdict: ClaimVerdict) -> bool:
+        """Tell whether later stages need not be asked.
+
+        Args:
+            verdict: What the verifier said about a claim.
+
+        Returns:
+            True if the verdict stands as it is.
+        """
+        if verdict.verdict == "unchecked":
+            return False
+        if self.settles is not None:
+            return self.settles(verdict)
+        if verdict.support_probability is None:
+            return True
+        if verdict.verdict == "supported":
+            return verdict.support_probability >= self.settle_supported
+        return verdict.support_probability <= self.settle_unsupported
+
+
+class CascadeVerifier(PooledVerifier):
+    """Asks one verifier after the other, each only about the claims that are still open.
+
+    The last stage has the last word: its verdicts stand, whatever its band. If it could not check
+    a claim, the claim is `unchecked`, even where an earlier, unsure stage leaned to a verdict: the
+    explanation tells that, but a failure never turns a doubt into a result. A stage that raises
+    leaves its claims to the next one, unless it is `required`: one whose `supported` the next only
+    confirms must be. In a batch, all tasks pass a stage together.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
+        >>> documents = (Document(page_content="Rome is old."),)
+        >>> def exact(task):
+        ...     quote = Citation.from_document(documents, 0, 0, 12)
+        ...     return [
+        ...         ClaimVerdict(claim=c, verdict="supported", citations=(quote,))
+        ...         for c in task.claims
+        ...         if c.text == quote.quote
+        ...     ]
+        >>> def thorough(task):
+        ...     return [ClaimVerdict(claim=c, verdict="unverifiable") for c in task.claims]
+        >>> claims = (Claim(id="1", text="Rome is old."), Claim(id="2", text="Rome is big."))
+        >>> task = VerificationTask(claims=claims, documents=documents)
+        >>> [v.verdict for v in CascadeVerifier([exact, thorough]).invoke(task)]
+        ['supported', 'unverifiable']
+    """
+
+    stages: tuple[Stage, ...]
+    """In the order they are asked; at least one. A bare verifier becomes a `Stage`."""
+
+    def __init__(self, stages: Sequence[Any], **kwargs: Any) -> None:
+        """Line up the stages.
+
+        Args:
+            stages: `Stage` objects, verifiers, or functions from a task to verdicts.
+            **kwargs: Other fields.
+
+        Raises:
+            ConfigurationError: There is no stage.
+        """
+        staged = [s if isinstance(s, Stage) else Stage(verifier=s) for s in stages]
+        super().__init__(stages=tuple(staged), **kwargs)
+
+    @override
+    def _check_options(self) -> None:
+        if not self.stages:
+            msg = "a cascade needs at least one stage"
+            raise ConfigurationError(msg)
+
+    @override
+    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+        remaining = list(tasks)
+        leanings: list[dict[str, str]] = [{} for _ in tasks]
+        for number, stage in enumerate(self.stages, 1):
+            members = tuple(place for place, task in enumerate(remaining) if task.claims)
+            if not members:
+                return
+            asked = [remaining[place] for place in members]
+            replies = yield _Round(number, stage, members, asked)
+            for place, task, reply in zip(members, asked, replies, strict=True):
+                final, doubtful = _sorted_out(stage, task, reply)
+                if number == len(self.stages):
+                    final, doubtful = [*final, *doubtful], []
+                yield Found(place, [_with_leaning(v, leanings[place]) for v in final])
+                remaining[place] = task.only(v.claim for v in doubtful)
+                leanings[place].update((v.claim.id, _leaning(stage, v)) for v in doubtful)
+
+    @override
+    def _ask(self, request: "_Round", configs: Sequence[RunnableConfig]) -> list[Any]:
+        return lasting_raised(
+            request.stage.verifier.batch(
+                request.tasks, request.configs(configs), return_exceptions=True
+            )
+        )
+
+    @override
+    async def _aask(self, request: "_Round", configs: Sequence[RunnableConfig]) -> list[Any]:
+        return lasting_raised(
+            await request.stage.verifier.abatch(
+                request.tasks, request.configs(configs), return_exceptions=True
+            )
+        )
+
+
+class _Round(NamedTuple):
+    """One stage asked about all tasks that have open claims."""
+
+    number: int
+    stage: Stage
+    members: tuple[int, ...]
+    tasks: list[VerificationTask]
+
+    def configs(self, of_tasks: Sequence[RunnableConfig]) -> list[RunnableConfig]:
+        own: RunnableConfig = {"tags": [f"stage:{self.number}"], "run_name": self.stage.title}
+        return [merge_configs(of_tasks[place], own) for place in self.members]
+
+
+def _sorted_out(
+    stage: Stage, task: VerificationTask, reply: Any
+) -> tuple[list[ClaimVerdict], list[ClaimVerdict]]:
+    """Give the verdicts of a stage that are final, and those that are not."""
+    if not isinstance(reply, list) or not all(isinstance(v, ClaimVerdict) for v in reply):
+        how = "failed with" if isinstance(reply, Exception) else "gave no list of verdicts but"
+        reason = f"{stage.title} {how} {type(reply).__name__}"
+        failed = [ClaimVerdict.unchecked(c, reason, verifier=stage.title) for c in task.claims]
+        return (failed, []) if stage.required else ([], failed)
+    claimed = {v.claim.id for v in reply if v.verdict in ("supported", "contradicted")}
+    final: list[ClaimVerdict] = []
+    doubtful: list[ClaimVerdict] = []
+    for verdict in reconcile(task, reply, verifier=stage.title):
+        unbacked = verdict.verdict == "unverifiable" and verdict.claim.id in claimed
+        if stage.required and (unbacked or verdict.verdict == "unchecked"):
+            final.append(_unchecked(stage, verdict))
+        else:
+            (final if stage.is_final(verdict) and not unbacked else doubtful).append(verdict)
+    return final, doubtful
+
+
+def _unchecked(stage: Stage, verdict: ClaimVerdict) -> ClaimVerdict:
+    if verdict.verdict == "unchecked":
+        return verdict
+    reason = f"{stage.title} judged without evidence for it"
+    return ClaimVerdict.unchecked(verdict.claim, reason, verifier=stage.title)
+
+
+def _leaning(stage: Stage, verdict: ClaimVerdict) -> str:
+    if verdict.reason is not None:
+        return f"{stage.title} left it open: {verdict.reason}."
+    sure = verdict.support_probability
+    odds = "" if sure is None else f" (support probability {sure:.2f})"
+    return f"{stage.title} leaned to {verdict.verdict}{odds} but was not sure."
+
+
+def _with_leaning(verdict: ClaimVerdict, leanings: dict[str, str]) -> ClaimVerdict:
+    leaning = leanings.get(verdict.claim.id)
+    if verdict.verdict != "unchecked" or leaning is None:
+        return verdict
+    return verdict.model_copy(update={"explanation": f"{verdict.explanation} {leaning}".strip()})

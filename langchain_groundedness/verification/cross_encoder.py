@@ -1,0 +1,259 @@
+"""Verification with any cross-encoder: a model that reads a claim and a passage together."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import numpy as np
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import run_in_executor
+from numpy.typing import NDArray
+from pydantic import ConfigDict
+from typing_extensions import override
+
+from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness.evidence.windows import (
+    check_window_options,
+    estimate_tokens,
+    evidence_windows,
+)
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.text.words import content_words
+from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
+from langchain_groundedness.verification.base import Found, Judging, PooledVerifier
+from langchain_groundedness.verification.scoring import merge_verdicts
+
+__all__ = ["CrossEncoderVerifier"]
+
+ScoreKind = Literal["probability", "logit", "relevance"]
+ScoreClass = Literal["supported", "contradicted", "unverifiable"]
+Pair = tuple[str, str]
+_THRESHOLD = 0.5
+_EXPLANATIONS: dict[ScoreClass, str] = {
+    "supported": "A passage reads as supporting the claim.",
+    "contradicted": "A passage reads as contradicting the claim.",
+}
+
+
+class CrossEncoderVerifier(PooledVerifier):
+    """Judges claims with any LangChain `BaseCrossEncoder`, as local rerankers and NLI models are.
+
+    Every claim is paired with every window of the documents; all pairs of all claims, and of all
+    tasks of a batch, are scored in one call of at most `batch_size` pairs. A claim is `supported`
+    if the best window that shares a content word with it reaches the threshold; that window is
+    the quote. Else it is `unverifiable`: one number per pair cannot tell a contradiction from
+    silence. A model that can, gives a row of numbers per pair: name them with `classes`, and
+    `contradicted` is told as well; support in one window then outweighs contradiction in another,
+    and both mark the verdict `conflicting`. If a score is missing and no other window supports the
+    claim, it is `unchecked`.
+
+    Example:
+        >>> from langchain_core.cross_encoders import BaseCrossEncoder
+        >>> from langchain_core.documents import Document
+        >>> from langchain_groundedness.types import Claim, VerificationTask
+        >>> class Same(BaseCrossEncoder):
+        ...     def score(self, text_pairs):
+        ...         return [float(claim in passage) for claim, passage in text_pairs]
+        >>> task = VerificationTask(
+        ...     claims=(Claim(id="1", text="Rome is old."), Claim(id="2", text="Rome is new.")),
+        ...     documents=(Document(page_content="Rome is old. Oslo is not."),),
+        ... )
+        >>> verdicts = CrossEncoderVerifier(cross_encoder=Same()).invoke(task)
+        >>> [(v.verdict, v.support_probability) for v in verdicts]
+        [('supported', 1.0), ('unverifiable', 0.0)]
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    cross_encoder: BaseCrossEncoder
+    scores: ScoreKind = "probability"
+    """What its numbers mean: the `probability` of support; a `logit`, made one by the sigmoid (by
+    the softmax for rows); or a `relevance` that is only compared with the threshold, so that
+    `support_probability` stays `None`."""
+    threshold: float | None = None
+    """Score from which a claim is supported, or contradicted; 0.5 for probabilities and logits,
+    after they were made probabilities. Must be given for `relevance`."""
+    classes: tuple[ScoreClass, ...] = ()
+    """For a model that gives a row of numbers per pair: what they stand for, in its order."""
+    evidence_first: bool | None = None
+    """Order in a pair: NLI models read (evidence, claim), rerankers (claim, evidence). By default
+    evidence first exactly when `classes` are given."""
+    window_sentences: int = 3
+    """Most sentences in a window."""
+    max_tokens: int = 256
+    """Most tokens in a window; with the claim it must fit what the model reads."""
+    count_tokens: Callable[[str], int] = estimate_tokens
+    """Size of a text in tokens; give the model's own tokenizer to be exact."""
+    batch_size: int = 1024
+    """Most pairs in one call."""
+
+    @override
+    def _check_options(self) -> None:
+        check_window_options(sentences=self.window_sentences, max_tokens=self.max_tokens)
+        if self.batch_size < 1:
+            msg = f"batch_size must be at least 1, got {self.batch_size}"
+            raise ConfigurationError(msg)
+        if self.scores == "relevance":
+            if self.threshold is None or not math.isfinite(self.threshold) or self.classes:
+                msg = "scores='relevance' needs a threshold, and no classes"
+                raise ConfigurationError(msg)
+        elif self.threshold is not None and not 0 < self.threshold <= 1:
+            msg = f"threshold must be above 0 and at most 1, got {self.threshold}"
+            raise ConfigurationError(msg)
+        if self.classes and (
+            "supported" not in self.classes or len(set(self.classes)) < len(self.classes)
+        ):
+            msg = f"classes must name 'supported' and each of {get_args(ScoreClass)} at most once"
+            raise ConfigurationError(msg)
+
+    @override
+    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+        windows = [self._windows(task) for task in tasks]
+        pairs = list(
+            dict.fromkeys(
+                self._pair(claim, window)
+                for task, its_windows in zip(tasks, windows, strict=True)
+                for claim in task.claims
+                for window in its_windows
+            )
+        )
+        readings: dict[Pair, _Reading] = {}
+        for first in range(0, len(pairs), self.batch_size):
+            chunk = pairs[first : first + self.batch_size]
+            try:
+                scored = self._readings((yield chunk), len(chunk))
+            except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
+                scored = [_Reading(failure=_cause(caught(exc)))] * len(chunk)
+            readings.update(zip(chunk, scored, strict=True))
+        for place, (task, its_windows) in enumerate(zip(tasks, windows, strict=True)):
+            yield Found(
+                place,
+                [
+                    self._verdict(
+                        task,
+                        claim,
+                        [(readings[self._pair(claim, window)], window) for window in its_windows],
+                    )
+                    for claim in task.claims
+                ],
+            )
+
+    @override
+    def _ask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Any:
+        return self.cross_encoder.score(request)
+
+    @override
+    async def _aask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Any:
+        return await run_in_executor(None, self.cross_encoder.score, request)
+
+    def _windows(self, task: VerificationTask) -> list[Passage]:
+        return evidence_windows(
+            task.documents if task.claims else (),
+            sentences=self.window_sentences,
+            max_tokens=self.max_tokens,
+            count_tokens=self.count_tokens,
+        )
+
+    def _pair(self, claim: Claim, window: Passage) -> Pair:
+        evidence_first = bool(self.classes) if self.evidence_first is None else self.evidence_first
+        return (window.text, claim.text) if evidence_first else (claim.text, window.text)
+
+    def _readings(self, reply: Any, pairs: int) -> list["_Reading"]:
+        rows = np.asarray(reply, dtype=np.float64)
+        columns = len(self.classes) or 1
+        if rows.shape == (pairs,):
+            rows = rows[:, None]
+        if rows.shape != (pairs, columns):
+            msg = f"{pairs} pairs must give {pairs} x {columns} scores, got shape {rows.shape}"
+            raise _ScoreError(msg)
+        if self.scores == "logit":
+            # The sigmoid is the softmax against a logit of zero.
+            rows = _probabilities(rows if self.classes else np.hstack([rows, np.zeros_like(rows)]))
+        elif self.scores == "probability" and ((rows < 0) | (rows > 1)).any():
+            msg = "scores lie outside 0..1: say scores='logit' or scores='relevance'"
+            raise _ScoreError(msg)
+        support = self.classes.index("supported") if self.classes else 0
+        against = self.classes.index("contradicted") if "contradicted" in self.classes else None
+        return [
+            _Reading(row[support], None if against is None else row[against])
+            if all(map(math.isfinite, row))
+            else _Reading(failure="a score is not a number")
+            for row in rows.tolist()
+        ]
+
+    def _verdict(
+        self, task: VerificationTask, claim: Claim, read: Sequence[tuple["_Reading", Passage]]
+    ) -> ClaimVerdict:
+        name = self.get_name()
+        support = self._best(claim, [(r.supported, window) for r, window in read])
+        against = self._best(claim, [(r.contradicted, window) for r, window in read])
+        failure = next((r.failure for r, _ in read if r.failure), None)
+        if not read:
+            failure = "the documents hold no text to check against"
+        if failure is not None and support is None:
+            return ClaimVerdict.unchecked(claim, failure, verifier=name)
+        best = max(r.supported for r, _ in read if r.supported is not None)
+        stated: list[tuple[ScoreClass, Passage]] = []
+        if support is not None:
+            stated.append(("supported", support))
+        if against is not None:
+            stated.append(("contradicted", against))
+        verdicts = [
+            ClaimVerdict(
+                claim=claim,
+                verdict=label,
+                support_probability=None if self.scores == "relevance" else best,
+                explanation=_EXPLANATIONS[label],
+                citations=(Citation.from_document(task.documents, w.document, w.start, w.end),),
+                verifier=name,
+            )
+            for label, w in stated
+        ]
+        return merge_verdicts(verdicts) if verdicts else self._open(claim, best)
+
+    def _best(self, claim: Claim, scored: Sequence[tuple[float | None, Passage]]) -> Passage | None:
+        """Give the window with the highest score, if it is enough and speaks of the same."""
+        threshold = _THRESHOLD if self.threshold is None else self.threshold
+        enough = [(score, w) for score, w in scored if score is not None and score >= threshold]
+        words = content_words(claim.text)
+        for _, window in sorted(enough, key=lambda pair: pair[0], reverse=True):
+            if words & content_words(window.text):
+                return window
+        return None
+
+    def _open(self, claim: Claim, best: float) -> ClaimVerdict:
+        threshold = _THRESHOLD if self.threshold is None else self.threshold
+        likely = best >= threshold
+        return ClaimVerdict(
+            claim=claim,
+            verdict="unverifiable",
+            support_probability=None if likely or self.scores == "relevance" else best,
+            explanation=(
+                "The passages that score high share no content word with the claim."
+                if likely
+                else f"No passage reaches the threshold of {threshold:g}; the best has {best:.2f}."
+            ),
+            verifier=self.get_name(),
+        )
+
+
+class _Reading(NamedTuple):
+    """What the model says of one pair, or why it says nothing."""
+
+    supported: float | None = None
+    contradicted: float | None = None
+    failure: str | None = None
+
+
+class _ScoreError(ValueError):
+    """The scores are not what the options say they are."""
+
+
+def _cause(error: Exception) -> str:
+    return str(error) if isinstance(error, _ScoreError) else f"failed with {type(error).__name__}"
+
+
+def _probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return cast("NDArray[np.float64]", powers / powers.sum(axis=1, keepdims=True))

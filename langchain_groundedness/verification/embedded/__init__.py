@@ -1,0 +1,1 @@
+"""The embedded verifier: a small model that judges claims on the CPU."""

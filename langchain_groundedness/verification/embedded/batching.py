@@ -1,0 +1,198 @@
+"""One worker for all who want pairs scored: what is asked at the same time is run together."""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from hashlib import blake2b
+from itertools import islice
+
+import numpy as np
+
+from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.verification.embedded.encoder import (
+    CLASSES,
+    Encoder,
+    Floats,
+    Pair,
+    encoder,
+    usual_threads,
+)
+
+__all__ = ["SharedRuns", "shared_runs"]
+
+_PAIRS_PER_ROUND = 256
+_SHARE = 64
+"""Pairs of one request in a round, so that a huge request does not keep the others waiting."""
+_KEPT = 8192
+"""Scores that are kept for repeats; some 150 bytes each."""
+
+
+class SharedRuns:
+    """Scores pairs in a thread of its own.
+
+    While one round runs, requests gather; the next round takes them together. A pair that was
+    asked for twice, or a moment ago, is scored once.
+    """
+
+    def __init__(self, threads: int) -> None:
+        """Prepare; the encoder is loaded at the first request.
+
+        Args:
+            threads: Processor threads of one run.
+        """
+        self._threads = threads
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="groundedness-encoder")
+        self._lock = threading.Lock()
+        self._waiting: deque[_Request] = deque()
+        self._known: dict[bytes, bytes] = {}  # from the least to the most recently asked for
+
+    def submit(self, pairs: Sequence[Pair]) -> "Future[Floats]":
+        """Ask for scores.
+
+        Args:
+            pairs: Any number of pairs.
+
+        Returns:
+            Will hold a row of logits per pair, or the error that came up. Cancelling it saves
+            the runs that did not begin.
+        """
+        request = _Request(pairs)
+        if not pairs:
+            request.future.set_result(np.zeros((0, len(CLASSES)), dtype=np.float32))
+            return request.future
+        with self._lock:
+            self._waiting.append(request)
+        try:
+            self._worker.submit(self._work)
+        except RuntimeError as exc:
+            msg = (
+                "the embedded verifier was asked while Python shuts down, when no thread can be "
+                "started any more: finish all checks before the program ends"
+            )
+            raise GroundednessError(msg) from exc
+        return request.future
+
+    def _work(self) -> None:
+        while requests := self._next():
+            try:
+                self._round(requests, encoder(self._threads))
+            except Exception as exc:  # noqa: BLE001  (whoever asked hears of it)
+                if len(requests) > 1:
+                    self._one_by_one(requests)
+                else:
+                    requests[0].fail(exc)
+            with self._lock:
+                self._waiting.extend(request for request in requests if request.is_open)
+
+    def _one_by_one(self, requests: "Sequence[_Request]") -> None:
+        """Run requests apart after a round failed: one of them must not cost the others theirs."""
+        for request in requests:
+            try:
+                if request.is_open:
+                    self._round([request], encoder(self._threads))
+            except Exception as exc:  # noqa: BLE001  (as above)
+                request.fail(exc)
+
+    def _next(self) -> "list[_Request]":
+        """Take as many requests as fit in a round."""
+        taken: list[_Request] = []
+        pairs = 0
+        with self._lock:
+            while self._waiting and pairs < _PAIRS_PER_ROUND:
+                request = self._waiting.popleft()
+                if request.is_open:
+                    taken.append(request)
+                    pairs += min(request.left, _SHARE)
+        return taken
+
+    def _round(self, requests: "Sequence[_Request]", model: Encoder) -> None:
+        share = _SHARE if len(requests) > 1 else _PAIRS_PER_ROUND
+        parts = [request.part(share) for request in requests]
+        wanted = {_key(pair): pair for part in parts for pair in part}
+        new = {key: pair for key, pair in wanted.items() if key not in self._known}
+        if new:
+            for key, row in zip(new, model.logits(list(new.values())), strict=True):
+                self._known[key] = row.tobytes()
+        for request, part in zip(requests, parts, strict=True):
+            request.give([self._known[_key(pair)] for pair in part])
+        for key in wanted:
+            self._known[key] = self._known.pop(key)
+        for key in list(islice(self._known, max(0, len(self._known) - _KEPT))):
+            del self._known[key]
+
+
+class _Request:
+    """Pairs, and how many of them have scores."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self.future: Future[Floats] = Future()
+        self._pairs = pairs
+        self._rows: list[bytes] = []
+
+    @property
+    def left(self) -> int:
+        return len(self._pairs) - len(self._rows)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.future.done()
+
+    def part(self, most: int) -> Sequence[Pair]:
+        return self._pairs[len(self._rows) : len(self._rows) + most]
+
+    def give(self, rows: list[bytes]) -> None:
+        self._rows += rows
+        if not self.left and self.future.set_running_or_notify_cancel():
+            logits = np.frombuffer(b"".join(self._rows), dtype=np.float32)
+            self.future.set_result(logits.reshape(len(self._rows), len(CLASSES)).copy())
+
+    def fail(self, error: Exception) -> None:
+        if self.is_open and self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
+
+def _key(pair: Pair) -> bytes:
+    digest = blake2b(digest_size=16)
+    for text in pair:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.digest()
+
+
+class _Workers:
+    """Those of this process, one for each number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: dict[int, SharedRuns] = {}
+
+    def get(self, threads: int) -> SharedRuns:
+        with self._lock:
+            if threads not in self._started:
+                self._started[threads] = SharedRuns(threads)
+            return self._started[threads]
+
+    def start_anew(self) -> None:
+        """A forked child has none of its parent's threads: it starts workers of its own."""
+        self._lock, self._started = threading.Lock(), {}
+
+
+_WORKERS = _Workers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WORKERS.start_anew)
+
+
+def shared_runs(threads: int | None = None) -> SharedRuns:
+    """Give the worker of this process.
+
+    Args:
+        threads: Processor threads of one run; each number has a worker of its own. `None` for the
+            usual one.
+
+    Returns:
+        The worker.
+    """
+    return _WORKERS.get(threads or usual_threads())

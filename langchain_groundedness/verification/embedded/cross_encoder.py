@@ -1,0 +1,99 @@
+"""The embedded verifier as a LangChain cross-encoder: for rerankers, compressors and evaluators."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import Document
+from pydantic import ConfigDict, Field
+from typing_extensions import override
+
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.exceptions import InputFormatError
+from langchain_groundedness.types import Claim, VerificationTask
+from langchain_groundedness.verification.embedded.probabilities import Weigher
+
+__all__ = ["EmbeddedCrossEncoder"]
+
+
+class EmbeddedCrossEncoder(CheckedOptions, BaseCrossEncoder):
+    """Scores how likely a passage supports a claim, on the CPU, without a network or a key.
+
+    The score of a pair is the `support_probability` that `EmbeddedVerifier` gives the claim with
+    this passage as its only document, of any length. What the verifier cannot check scores 0: a
+    passage without text, a claim without anything to look for, most pairs in other languages than
+    English. The model was trained on statements: a reranker puts passages first that state what
+    its query states, which is not the same as to answer a question.
+
+    Example:
+        >>> encoder = EmbeddedCrossEncoder()
+        >>> claim = "Rome is the capital of Italy."
+        >>> says_so, silent = encoder.score(
+        ...     [(claim, "The capital of Italy is Rome."), (claim, "Oslo lies on a fjord.")]
+        ... )
+        >>> says_so > 0.5 > silent
+        True
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    _by_encoder: ClassVar[bool] = True  # audit records name the encoder
+
+    threads: int | None = Field(default=None, ge=1, le=256)
+    """Processor threads of the encoder; by default one per core, four at most."""
+
+    @override
+    def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Score pairs, all in one go; one that comes twice is scored once.
+
+        Args:
+            text_pairs: Claim and passage of each pair, in the order in which LangChain's
+                `CrossEncoderReranker` gives query and document.
+
+        Returns:
+            A probability in 0 .. 1 for each pair.
+
+        Raises:
+            InputFormatError: Something is not a pair of two texts.
+            ModelFileError: A file of the model is missing or damaged.
+        """
+        pairs = _checked(text_pairs)
+        claims: dict[str, dict[str, Claim]] = {}
+        for claim, passage in pairs:
+            of_passage = claims.setdefault(passage, {})
+            of_passage.setdefault(claim, Claim(id=str(len(of_passage)), text=claim))
+        tasks = [
+            VerificationTask(
+                claims=tuple(of_passage.values()), documents=(Document(page_content=passage),)
+            )
+            for passage, of_passage in claims.items()
+        ]
+        scores = {
+            (verdict.claim.text, passage): verdict.support_probability or 0.0
+            for passage, verdicts in zip(
+                claims, Weigher(threads=self.threads).weigh(tasks), strict=True
+            )
+            for verdict in verdicts
+        }
+        return [scores[pair] for pair in pairs]
+
+
+def _checked(text_pairs: object) -> list[tuple[str, str]]:
+    if isinstance(text_pairs, str) or not isinstance(text_pairs, Sequence):
+        raise InputFormatError(_problem(f"text_pairs is of type {type(text_pairs).__name__}"))
+    pairs = []
+    for place, pair in enumerate(text_pairs):
+        match pair:
+            case [str(claim), str(passage)]:  # no text matches: a str is no sequence here
+                pairs.append((str(claim), str(passage)))
+            case [*parts]:
+                kinds = ", ".join(type(part).__name__ for part in parts[:3]) or "nothing"
+                more = ", ..." if len(parts) > 3 else ""  # noqa: PLR2004  (as many as are shown)
+                raise InputFormatError(_problem(f"pair {place} holds {kinds}{more}"))
+            case _:
+                msg = _problem(f"pair {place} is of type {type(pair).__name__}")
+                raise InputFormatError(msg)
+    return pairs
+
+
+def _problem(came: str) -> str:
+    return f"{came}; accepted is a list of pairs (claim, passage) of two texts each"

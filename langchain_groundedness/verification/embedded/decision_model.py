@@ -1,0 +1,234 @@
+"""The embedded verifier as a LangChain decision model. Needs langchain-core >= 1.8."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ConfigDict, Field
+from typing_extensions import override
+
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.exceptions import (
+    InputFormatError,
+    MissingDependencyError,
+    VerificationError,
+)
+from langchain_groundedness.inputs.formats import CheckInput, no_documents, read_input
+from langchain_groundedness.types import Claim, VerificationTask
+from langchain_groundedness.verification.embedded.probabilities import (
+    Chances,
+    WeighedVerdict,
+    Weigher,
+)
+
+try:
+    from langchain_core.decisions import (
+        BaseDecisionModel,
+        Choice,
+        ChoiceAnswer,
+        ClassifierResponse,
+        Noul,
+        NoulAnswer,
+        Question,
+        State,
+    )
+except ImportError as exc:
+    _MSG = (
+        "EmbeddedDecisionModel needs decision models, which came with langchain-core 1.8; "
+        "install it: pip install 'langchain-core>=1.8'"
+    )
+    raise MissingDependencyError(_MSG) from exc
+
+__all__ = ["EmbeddedDecisionModel"]
+
+_LABELS: Mapping[str, frozenset[str]] = {
+    "supported": frozenset({"supported"}),
+    "contradicted": frozenset({"contradicted"}),
+    "unverifiable": frozenset({"unverifiable"}),
+    "not_found": frozenset({"unverifiable"}),
+    "unsupported": frozenset({"contradicted", "unverifiable"}),
+    "not_supported": frozenset({"contradicted", "unverifiable"}),
+}
+"""The verdicts that a label of a `Choice` stands for."""
+_MEDIA = ("image", "image_url", "audio", "input_audio", "video", "file")
+_LONGEST_NAME = 60
+_ACCEPTED_QUESTIONS = (
+    "accepted are Noul and Choice questions whose instructions are one claim, as text, and of a "
+    f"Choice the labels {', '.join(map(repr, _LABELS))}, of which no two may mean the same"
+)
+_ACCEPTED_STATES = (
+    "accepted as evidence are a text, a list of texts or of documents (a Document, or a mapping "
+    "with 'page_content'), or a mapping with either under 'documents' or 'context' and, if there "
+    "is one, with a 'question'; media cannot be read"
+)
+
+
+class EmbeddedDecisionModel(CheckedOptions, BaseDecisionModel):
+    """Answers whether evidence supports claims, on the CPU, without a network or a key.
+
+    The state of a request is the evidence: a text, a list of texts or documents, or a mapping with
+    `documents` or `context` and perhaps the `question` that short claims ("Yes.", "In May") are
+    read with. The instructions of each question are one claim, as text. Questions of one request
+    are judged together. Descriptions in criteria are not read: what the answers mean is fixed.
+
+    - `Noul`: the probability that the evidence supports the claim.
+    - `Choice`: over any of the labels `supported`, `contradicted` and `unverifiable` (neither), or
+      `not_found` for `unverifiable`, or `unsupported` or `not_supported` for all but `supported`.
+      A label's probability does not depend on which others are offered, so where labels leave out
+      a verdict, the probabilities add up to less than 1. The choice is what `EmbeddedVerifier`
+      says, which has thresholds of its own for each verdict, so that near one of these another
+      label may be as likely; if that label is not offered, it is the most probable one. Confidence
+      is the probability of the choice.
+
+    `Score` and `Box` questions, other labels and media are errors. So is a claim that could not be
+    checked: then no question of the request is answered, and `claim_ids` of the `VerificationError`
+    are the ids of those that could not.
+
+    Example:
+        >>> from langchain_core.decisions import Choice, Noul
+        >>> labels = dict.fromkeys(["supported", "contradicted", "unverifiable"])
+        >>> claim = "Revenue was $2.4B in Q3."
+        >>> response = EmbeddedDecisionModel().invoke(
+        ...     {
+        ...         "state": ["Revenue was $2.1B in Q3 2024."],
+        ...         "questions": {
+        ...             "is_grounded": Noul(instructions=claim),
+        ...             "verdict": Choice(instructions=claim, criteria=labels),
+        ...         },
+        ...     }
+        ... )
+        >>> response.nouls["is_grounded"].noul < 0.5, response.choices["verdict"].choice
+        (True, 'contradicted')
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: Literal["embedded"] = "embedded"
+    """The name under which the model appears in traces; there is one."""
+    threads: int | None = Field(default=None, ge=1, le=256)
+    """Processor threads of the encoder; by default one per core, four at most."""
+
+    @classmethod
+    @override
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @property
+    @override
+    def _provider(self) -> str:
+        return "langchain_groundedness"
+
+    @override
+    def _classify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
+        asked = [_read_question(name, question) for name, question in questions.items()]
+        if not asked:
+            msg = f"there are no questions; {_ACCEPTED_QUESTIONS}"
+            raise InputFormatError(msg)
+        evidence = _read_state(state)
+        claims = (Claim(id=str(place), text=each.claim) for place, each in enumerate(asked))
+        task = VerificationTask(
+            claims=tuple(claims), documents=evidence.documents, question=evidence.question
+        )
+        [verdicts] = Weigher(threads=self.threads).weigh([task])
+        _refuse_what_has_no_chances(asked, verdicts)
+        return ClassifierResponse(
+            model=self.model,
+            answers={
+                each.name: _answer(each, verdict, verdict.chances)
+                for each, verdict in zip(asked, verdicts, strict=True)
+                if verdict.chances is not None
+            },
+        )
+
+
+class _Asked(NamedTuple):
+    """One question."""
+
+    name: str
+    claim: str
+    labels: Sequence[str] | None
+    """`None` for a `Noul`."""
+
+
+def _read_question(name: str, question: Any) -> _Asked:
+    shown = repr(str(name)[:_LONGEST_NAME])
+    if not isinstance(question, Noul | Choice):
+        msg = f"question {shown} is of type {type(question).__name__}; {_ACCEPTED_QUESTIONS}"
+        raise InputFormatError(msg)
+    claim = question.instructions
+    if not isinstance(claim, str):
+        kind = type(claim).__name__
+        msg = f"the instructions of question {shown} are of type {kind}; {_ACCEPTED_QUESTIONS}"
+        raise InputFormatError(msg)
+    if isinstance(question, Noul):
+        return _Asked(name, claim, None)
+    labels = tuple(question.criteria)
+    unknown = [label[:_LONGEST_NAME] for label in labels if label not in _LABELS]
+    if unknown:
+        came = ", ".join(map(repr, unknown))
+        msg = f"question {shown} has the labels {came}, which are not known; {_ACCEPTED_QUESTIONS}"
+        raise InputFormatError(msg)
+    for one, other in combinations(labels, 2):
+        if _LABELS[one] & _LABELS[other]:
+            msg = f"labels {one!r} and {other!r} of question {shown} overlap; {_ACCEPTED_QUESTIONS}"
+            raise InputFormatError(msg)
+    return _Asked(name, claim, labels)
+
+
+def _read_state(state: Any) -> CheckInput:
+    is_document = not isinstance(state, Mapping) or "page_content" in state
+    parts = {"documents": state} if is_document else state
+    held = [part for value in parts.values() for part in _listed(value)]
+    if any(isinstance(part, Mapping) and part.get("type") in _MEDIA for part in [parts, *held]):
+        msg = f"the state holds media; {_ACCEPTED_STATES}"
+        raise InputFormatError(msg)
+    try:
+        evidence = read_input({**parts, "answer": ""})
+    except InputFormatError:
+        kinds = ", ".join(dict.fromkeys(type(part).__name__ for part in held))
+        msg = f"the state is a {type(state).__name__} that holds {kinds}; {_ACCEPTED_STATES}"
+        raise InputFormatError(msg) from None  # what it was tells how to give an answer
+    if evidence.unread:
+        msg = f"the state holds {no_documents(evidence)}; {_ACCEPTED_STATES}"
+        raise InputFormatError(msg, keys=evidence.unread)
+    return evidence
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _refuse_what_has_no_chances(
+    asked: Sequence[_Asked], verdicts: Sequence[WeighedVerdict]
+) -> None:
+    failed = [
+        (each.name, verdict.reason or "the claim says nothing that could be looked for")
+        for each, verdict in zip(asked, verdicts, strict=True)
+        if verdict.chances is None
+    ]
+    if failed:
+        names = ", ".join(repr(name[:_LONGEST_NAME]) for name, _ in failed)
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in failed))
+        msg = (
+            f"could not check {names}: {reasons}. Ask with whole sentences, or give the question "
+            "that they answer in the state, and evidence with text in it"
+        )
+        raise VerificationError(msg, claim_ids=tuple(name for name, _ in failed))
+
+
+def _answer(asked: _Asked, verdict: WeighedVerdict, chances: Chances) -> NoulAnswer | ChoiceAnswer:
+    if asked.labels is None:
+        return NoulAnswer(type="noul", noul=chances.supported)
+    of_verdict = chances._asdict()
+    probabilities = {
+        label: min(1.0, sum(of_verdict[name] for name in _LABELS[label])) for label in asked.labels
+    }
+    choice = max(
+        asked.labels, key=lambda label: (verdict.verdict in _LABELS[label], probabilities[label])
+    )
+    return ChoiceAnswer(
+        type="choice",
+        choice=choice,
+        probabilities=probabilities,
+        confidence=probabilities[choice],
+    )

@@ -1,0 +1,375 @@
+"""The encoder: a small network that reads evidence and claim together; int8, on the CPU."""
+
+import ctypes
+import hashlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_groundedness.exceptions import ModelFileError
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Encoding, Tokenizer
+
+__all__ = [
+    "CLASSES",
+    "LONGEST_PAIR",
+    "Encoder",
+    "Pair",
+    "damaged",
+    "encoder",
+    "load_encoder",
+    "model_folder",
+    "read_model_file",
+    "read_model_json",
+    "usual_threads",
+]
+
+CLASSES = ("supported", "contradicted", "unverifiable")
+"""What the columns of the logits stand for."""
+
+LONGEST_PAIR = 512
+"""Tokens that the network has positions for."""
+
+_TOKENS_PER_RUN = 2048
+"""More take more memory (some 100 MB for twice as many) and are no faster."""
+
+_LONG = 256
+"""Tokens of a pair from which on the square of its length decides what memory it takes."""
+
+_MOST_THREADS = 4
+
+_STEPS_BACK = 15
+"""Of 20 steps of priority. While eight checks at a time keep two cores busy, the 99th percentile of
+an event loop's delay is 6 to 8 ms with it, where it is 15 without, and checks take no longer
+(`benchmarks/load.py embedded`)."""
+
+_FILES = ("encoder.onnx", "tokenizer.json")
+
+Floats = NDArray[np.float32]
+
+
+class Pair(NamedTuple):
+    """What is read together."""
+
+    evidence: str
+    claim: str
+
+
+class Encoder:
+    """Scores pairs; may be called from one thread at a time."""
+
+    def __init__(self, session: "InferenceSession", tokenizer: "Tokenizer") -> None:
+        """Put network and tokenizer together.
+
+        Args:
+            session: The network; takes token ids, mask and types, gives a row of logits per pair.
+            tokenizer: Its tokenizer.
+        """
+        self._session = session
+        self._tokenizer = tokenizer
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
+        self._tokenizer.no_truncation()  # its own needs memory for the square of what is cut off
+
+    def logits(self, pairs: Sequence[Pair]) -> Floats:
+        """Score pairs in a few runs, those of about the same length together.
+
+        A pair's score does not depend on what else is scored. Beyond 512 tokens the longer half
+        of a pair is cut: whoever calls chooses evidence and claims that fit.
+
+        Args:
+            pairs: The pairs.
+
+        Returns:
+            One row per pair, a column for each of `CLASSES`.
+        """
+        encoded = self._tokenizer.encode_batch([tuple(map(_writable, pair)) for pair in pairs])
+        rows = [_fitting(each) for each in encoded]
+        order = sorted(range(len(rows)), key=lambda place: len(rows[place].ids))
+        logits = np.zeros((len(rows), len(CLASSES)), dtype=np.float32)
+        first = 0
+        while first < len(order):
+            last = first + 1
+            while (
+                last < len(order)
+                and (last - first + 1) * rows[order[last]].weight <= _TOKENS_PER_RUN
+            ):
+                last += 1
+            logits[order[first:last]] = self._run([rows[place] for place in order[first:last]])
+            first = last
+        return logits
+
+    def _run(self, rows: "Sequence[_Row]") -> Floats:
+        shape = (len(rows), max(len(row.ids) for row in rows))
+        ids, mask, types = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+        for place, row in enumerate(rows):
+            size = len(row.ids)
+            ids[place, :size] = row.ids
+            mask[place, :size] = 1
+            types[place, row.evidence : size] = 1
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+        logits: Floats = self._session.run(["logits"], feed)[0]
+        return logits
+
+
+class _Row(NamedTuple):
+    """A pair as the network reads it."""
+
+    ids: list[int]
+    evidence: int
+    """How many of the ids are the evidence's; the others are the claim's."""
+
+    @property
+    def weight(self) -> int:
+        return len(self.ids) * max(len(self.ids), _LONG) // _LONG
+
+
+def _fitting(encoding: "Encoding") -> _Row:
+    """Cut what is too long: the longer half first, each at its end, before its separator."""
+    ids, evidence = encoding.ids, encoding.type_ids.count(0)
+    claim = len(ids) - evidence
+    if len(ids) > LONGEST_PAIR:
+        half = LONGEST_PAIR // 2
+        left, right = max(half, LONGEST_PAIR - claim), max(half, LONGEST_PAIR - evidence)
+        ids = [*_cut(ids[:evidence], left), *_cut(ids[evidence:], right)]
+        evidence = min(evidence, left)
+    return _Row(ids, evidence)
+
+
+def _cut(ids: list[int], size: int) -> list[int]:
+    return ids if len(ids) <= size else [*ids[: size - 1], ids[-1]]
+
+
+def _writable(text: str) -> str:
+    """Replace halves of surrogate pairs, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def encoder(threads: int | None = None) -> Encoder:
+    """Load the encoder that is shipped with the package, once for each number of threads.
+
+    Args:
+        threads: Processor threads of one run; by default one per core, four at most.
+
+    Returns:
+        The encoder.
+
+    Raises:
+        ModelFileError: A file of the model is missing, or not the one that was shipped.
+    """
+    return _ENCODERS.get(threads or usual_threads())
+
+
+def usual_threads() -> int:
+    """Give the number of threads that is used unless another is asked for.
+
+    Returns:
+        One per core this process may use, four at most, and no more than `OMP_NUM_THREADS` says,
+        which those set who start several processes on one machine.
+    """
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    most = int(given) if given.isdecimal() and int(given) else _MOST_THREADS
+    return min(_cores(), _MOST_THREADS, most)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+class _Encoders:
+    """Those of this process, one for each number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: dict[int, Encoder] = {}
+
+    def get(self, threads: int) -> Encoder:
+        with self._lock:
+            if threads not in self._loaded:
+                self._loaded[threads] = load_encoder(model_folder(), threads)
+            return self._loaded[threads]
+
+    def start_anew(self) -> None:
+        """Leave alone what a forked child has of its parent, whose threads it does not have.
+
+        A network that is freed waits for its threads: these are never freed.
+        """
+        for inherited in self._loaded.values():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+        self._lock, self._loaded = threading.Lock(), {}
+
+
+def model_folder() -> Traversable:
+    """Give the folder of the model that is shipped.
+
+    Returns:
+        The folder.
+    """
+    return files("langchain_groundedness") / "model"
+
+
+def load_encoder(folder: Traversable, threads: int) -> Encoder:
+    """Load an encoder.
+
+    Args:
+        folder: Where `encoder.onnx`, `tokenizer.json` and `encoder.json`, their checksums, are.
+        threads: Processor threads of one run.
+
+    Returns:
+        The encoder.
+
+    Raises:
+        ModelFileError: A file is missing, its checksum is another, or what is installed to read
+            it cannot.
+    """
+    network, words = _checked(folder)
+    try:
+        return Encoder(_session(network, threads), _tokenizer(words))
+    except Exception as exc:
+        msg = (
+            "encoder.onnx and tokenizer.json of the embedded verifier are whole, but cannot be "
+            f"loaded ({type(exc).__name__}). Install newer versions of onnxruntime and tokenizers."
+        )
+        raise ModelFileError(msg) from exc
+
+
+def _tokenizer(words: bytes) -> "Tokenizer":
+    from tokenizers import Tokenizer  # noqa: PLC0415  (slow to import)
+
+    return Tokenizer.from_str(words.decode("utf-8"))
+
+
+def _session(network: bytes, threads: int) -> "InferenceSession":
+    # ONNX Runtime reports its use to its maker from the moment it is imported.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime  # noqa: PLC0415  (slow to import)
+
+    onnxruntime.disable_telemetry_events()  # it may have been imported before
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Its threads would wait for the next run at full speed, while others, the event loop's among
+    # them, want the processor.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    options.enable_mem_pattern = False  # a plan for each shape, and every run has another
+    return _stepped_back(
+        partial(onnxruntime.InferenceSession, network, options, providers=["CPUExecutionProvider"])
+    )
+
+
+def _stepped_back(make: "Callable[[], InferenceSession]") -> "InferenceSession":
+    """Make something whose threads compute where no others want the core.
+
+    They never hold the interpreter's lock, so the interpreter never waits for them, and an event
+    loop need not wait until they have used up their share of a core. The check that is being made
+    does wait for them.
+    """
+    made: Future[InferenceSession] = Future()
+    caller = threading.get_native_id()
+
+    def work() -> None:
+        # Priority is a thread's own on Linux only; and gevent's threads are none.
+        if sys.platform == "linux" and threading.get_native_id() != caller:
+            with suppress(OSError):  # not allowed here: then as all others
+                os.nice(_STEPS_BACK)
+        try:
+            made.set_result(make())
+        except Exception as exc:  # noqa: BLE001  (the caller raises it)
+            made.set_exception(exc)
+
+    # Not an executor, which takes no more work from the end of the main thread on.
+    threading.Thread(target=work, name="groundedness-loading", daemon=True).start()
+    return made.result()
+
+
+def _checked(folder: Traversable) -> tuple[bytes, bytes]:
+    """Read the files of the model; a changed network could say anything."""
+    network, words = (read_model_file(folder, name) for name in _FILES)
+    sums = read_model_json(folder, "encoder.json").get("sha256")
+    if not isinstance(sums, dict):
+        raise ModelFileError(damaged("encoder.json"))
+    for name, content in zip(_FILES, (network, words), strict=True):
+        if hashlib.sha256(content).hexdigest() != sums.get(name):
+            raise ModelFileError(damaged(name))
+    return network, words
+
+
+def read_model_json(folder: Traversable, name: str) -> Mapping[str, Any]:
+    """Read a JSON file of a model.
+
+    Args:
+        folder: Where it is.
+        name: Its name.
+
+    Returns:
+        The object it holds.
+
+    Raises:
+        ModelFileError: It cannot be read, or is no JSON object.
+    """
+    content = read_model_file(folder, name)
+    try:
+        return dict(json.loads(content))
+    except (ValueError, TypeError) as exc:
+        raise ModelFileError(damaged(name)) from exc
+
+
+def damaged(name: str) -> str:
+    """Word the error for a file that is not the one that was shipped.
+
+    Args:
+        name: Its name.
+
+    Returns:
+        The message.
+    """
+    return (
+        f"{name} of the embedded verifier is damaged: it is not the file that was shipped. "
+        "Install langchain-groundedness again."
+    )
+
+
+def read_model_file(folder: Traversable, name: str) -> bytes:
+    """Read a file of a model.
+
+    Args:
+        folder: Where it is.
+        name: Its name.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        ModelFileError: It cannot be read.
+    """
+    try:
+        return (folder / name).read_bytes()
+    except OSError as exc:
+        msg = (
+            f"{name} of the embedded verifier cannot be read ({type(exc).__name__}). "
+            "Install langchain-groundedness again."
+        )
+        raise ModelFileError(msg) from exc
+
+
+_ENCODERS = _Encoders()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ENCODERS.start_anew)

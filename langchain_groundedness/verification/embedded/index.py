@@ -1,0 +1,349 @@
+"""An index of the evidence: all sentences of all documents, their words and their quantities."""
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from langchain_core.documents import Document
+from numpy.typing import NDArray
+
+from langchain_groundedness.text.sentences import each_sentence
+from langchain_groundedness.text.words import Word, each_word
+from langchain_groundedness.verification.embedded.quantities import (
+    Quantity,
+    each_quantity,
+    same_quantity,
+    units_fit,
+)
+
+__all__ = ["EvidenceIndex"]
+
+_LONGEST_UNIT = 60
+"""Words. A sentence longer than this is most likely a table or a list; it is read in pieces."""
+
+_LONGEST_TEXT = 20_000
+"""Characters, about; a longer word stays whole. Each step of reading a sentence holds up all
+threads."""
+
+_PREFIX = 4
+
+_LEAST_LIKENESS = 0.6
+
+_NEIGHBOURS = 100
+"""Words on either side in the sorted vocabulary, where those that begin alike stand. A language
+has fewer derivations of a word; made-up words could be alike without end."""
+
+Ints = NDArray[np.int64]
+
+
+class Unit(NamedTuple):
+    """A sentence, or a piece of an overlong one: `documents[document].page_content[start:end]`."""
+
+    document: int
+    start: int
+    end: int
+
+
+class IndexQuantities:
+    """Finds which sentences state a quantity.
+
+    Half a million objects would hold up the event loop whenever Python's garbage collector looks
+    at all of them. Documents repeat themselves: each value is kept once, and where it stands as
+    numbers. No document and no sentence is read with array operations of its own: each of them lets
+    go of the interpreter and takes it back before another thread, the event loop's say, is awake.
+    """
+
+    def __init__(self, texts: Sequence[str], documents: Ints, starts: Ints) -> None:
+        """Read all quantities of all documents.
+
+        Args:
+            texts: The documents.
+            documents: For each sentence, which of them it is in; in order.
+            starts: For each sentence, where in it it begins.
+        """
+        codes: dict[Quantity, int] = {}
+        places, values, counts = array("q"), array("q"), array("q")
+        for text in texts:
+            before = len(places)
+            for quantity in each_quantity(text):
+                places.append(quantity.start)
+                values.append(codes.setdefault(quantity._replace(start=0, end=0), len(codes)))
+            counts.append(len(places) - before)
+        self._values = list(codes)
+        self._numbers: Floats = np.array([_number(value) for value in codes])
+        self._written: Floats = np.array([_number(value.as_written) for value in codes])
+        self._years: Floats = np.array([float(value.date[0] or -1) for value in codes])
+        self._measures = {"": 0}
+        self._measure_of: Ints = np.array(
+            [self._measures.setdefault(value.unit, len(self._measures)) for value in codes],
+            dtype=np.int64,
+        )
+        self._sentence_count = len(documents)
+        self._sentences = _sentences_of(
+            np.repeat(np.arange(len(texts)), np.array(counts, dtype=np.int64)),
+            np.array(places, dtype=np.int64),
+            documents,
+            starts,
+        )
+        self._value_of: Ints = np.array(values, dtype=np.int64)
+        self._by_value: Ints = np.argsort(self._value_of, kind="stable")
+        self._bounds: Ints = np.searchsorted(
+            self._value_of[self._by_value], np.arange(len(codes) + 1)
+        )
+
+    def sentences_giving(self, claimed: Quantity, beside: Collection[Quantity]) -> Ints:
+        """Give the sentences that state a quantity.
+
+        Args:
+            claimed: The quantity, however it is written.
+            beside: All quantities of the claim.
+
+        Returns:
+            Their indices, in order, without repetition.
+        """
+        in_claim = {quantity.unit for quantity in beside}
+        giving = np.zeros(self._sentence_count, dtype=bool)
+        # Where the unit is named, no number without one stands for it.
+        fits = ~self._naming(claimed.unit) if claimed.unit else ~giving
+        for code in np.flatnonzero(self._near(claimed)).tolist():
+            given = self._values[code]
+            if same_quantity(claimed, given) and units_fit(
+                claimed, given, in_claim=in_claim, beside=()
+            ):
+                places = self._by_value[self._bounds[code] : self._bounds[code + 1]]
+                sentences = self._sentences[places]
+                giving[sentences] |= (claimed.unit == given.unit) | fits[sentences]
+        return np.flatnonzero(giving)
+
+    def _near(self, claimed: Quantity) -> NDArray[np.bool_]:
+        """Tell which values come into question."""
+        if claimed.kind != "date":
+            plain = claimed.as_written
+            near = _within(claimed, self._numbers) | _within(plain, self._written)
+            near |= self._years == plain.value
+            return near
+        year, month, day = claimed.date
+        if year is None:
+            return np.ones(len(self._years), dtype=bool)
+        near = np.abs(self._years - year) < _DECADE
+        if month is None and day is None:
+            near |= self._written == year
+        return near
+
+    def _naming(self, unit: str) -> NDArray[np.bool_]:
+        """Tell which sentences name a unit of measure."""
+        naming = np.zeros(self._sentence_count, dtype=bool)
+        values = self._measure_of == self._measures.get(unit, -1)
+        naming[self._sentences[values[self._value_of]]] = True
+        return naming
+
+
+class EvidenceIndex:
+    """Finds where in the documents a word or a quantity stands; built once, then only read."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        """Read all documents.
+
+        Args:
+            documents: Any number, of any length; every word of each is indexed.
+        """
+        self.texts = [document.page_content for document in documents]
+        self.vocabulary: dict[str, int] = {}
+
+        # Columns of numbers: objects by the hundred thousand would hold up the event loop whenever
+        # the garbage collector looks at them all.
+        stems, sizes, numbers, starts, ends = (array("q") for _ in range(5))
+        for number, text in enumerate(self.texts):
+            for unit, words in _units(number, text):
+                numbers.append(number)
+                starts.append(unit.start)
+                ends.append(unit.end)
+                sizes.append(len(words))
+                stems.extend(
+                    self.vocabulary.setdefault(word.stem, len(self.vocabulary)) for word in words
+                )
+        self.stems: Ints = np.array(stems, dtype=np.int64)
+        self.first: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        self.document_of: Ints = np.array(numbers, dtype=np.int64)
+        self._starts: Ints = np.array(starts, dtype=np.int64)
+        self._ends: Ints = np.array(ends, dtype=np.int64)
+        self._index_words(np.array(sizes, dtype=np.int64))
+
+    def __len__(self) -> int:
+        """Count the sentences, and the pieces of overlong ones."""
+        return len(self.document_of)
+
+    def unit(self, place: int) -> Unit:
+        """Give the place of a sentence, or of a piece of an overlong one.
+
+        Args:
+            place: Its index; they are counted through all documents.
+        """
+        return Unit(int(self.document_of[place]), int(self._starts[place]), int(self._ends[place]))
+
+    def _index_words(self, sizes: Ints) -> None:
+        unit_of = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        keys = _distinct(self.stems * max(len(sizes), 1) + unit_of)
+        self._posting_units = keys % max(len(sizes), 1)
+        bounds = np.searchsorted(
+            keys // max(len(sizes), 1), np.arange(len(self.vocabulary) + 1, dtype=np.int64)
+        )
+        self._posting_bounds: list[int] = bounds.tolist()
+
+    @property
+    def words(self) -> int:
+        """Number of words in all documents."""
+        return len(self.stems)
+
+    def units_with(self, word: int) -> Ints:
+        """Give the units that hold a word of the vocabulary, in order.
+
+        Args:
+            word: Its number in `vocabulary`.
+
+        Returns:
+            Their indices.
+        """
+        return self._posting_units[self._posting_bounds[word] : self._posting_bounds[word + 1]]
+
+    def stems_in(self, first: int, last: int) -> Ints:
+        """Give the words of neighbouring units, in order.
+
+        Args:
+            first: Index of the first unit.
+            last: Index of the last one, included.
+
+        Returns:
+            Numbers in `vocabulary`.
+        """
+        return self.stems[self.first[first] : self.first[last + 1]]
+
+    def like(self, stem: str) -> list[tuple[int, float]]:
+        """Find the words of the vocabulary that are written like a stem: its derivations.
+
+        Args:
+            stem: A stem.
+
+        Returns:
+            Numbers in `vocabulary` with the share, in 0.6 .. 1, of the longer one's letters that
+            both begin with; the stem itself, if it is there, has 1. Of very many, those nearest
+            in the alphabet.
+        """
+        exact = self.vocabulary.get(stem)
+        found = [] if exact is None else [(exact, 1.0)]
+        if len(stem) <= _PREFIX or stem.isdigit():
+            return found
+        ordered = self._ordered
+        beginning = stem[: max(_PREFIX, math.ceil(_LEAST_LIKENESS * len(stem) - 1e-9))]
+        place = bisect_left(ordered, stem)
+        first = max(bisect_left(ordered, beginning), place - _NEIGHBOURS)
+        for other in ordered[first : place + _NEIGHBOURS]:
+            likeness = _shared_beginning(stem, other) / max(len(stem), len(other))
+            if other.startswith(beginning) and likeness >= _LEAST_LIKENESS and other != stem:
+                found.append((self.vocabulary[other], likeness))
+        return found
+
+    @cached_property
+    def _ordered(self) -> list[str]:
+        return sorted(self.vocabulary)
+
+    @cached_property
+    def _quantities(self) -> IndexQuantities:
+        return IndexQuantities(self.texts, self.document_of, self._starts)
+
+    def units_giving(self, claimed: Quantity, beside: Collection[Quantity] = ()) -> Ints:
+        """Give the units that state a quantity.
+
+        Args:
+            claimed: The quantity, however it is written.
+            beside: All quantities of the claim.
+
+        Returns:
+            Indices, in order, without repetition.
+        """
+        return self._quantities.sentences_giving(claimed, beside)
+
+    def text(self, first: int, last: int) -> str:
+        """Give the text of neighbouring units of one document.
+
+        Args:
+            first: Index of the first unit.
+            last: Index of the last one, included.
+
+        Returns:
+            What stands in the document from the first one's start to the last one's end.
+        """
+        document, start, _ = self.unit(first)
+        return self.texts[document][start : self.unit(last).end]
+
+
+def _units(number: int, text: str) -> Iterator[tuple[Unit, list[Word]]]:
+    words = each_word(text)
+    word = next(words, None)
+    for sentence in each_sentence(text):
+        start, mine = sentence.start, list[Word]()
+        while word is not None and word.start < sentence.end:
+            if mine and (len(mine) == _LONGEST_UNIT or word.end - start > _LONGEST_TEXT):
+                yield _unit(number, text, start, word.start), mine
+                start, mine = word.start, []
+            mine.append(word)
+            word = next(words, None)
+        if mine:
+            yield _unit(number, text, start, sentence.end), mine
+
+
+def _unit(number: int, text: str, start: int, end: int) -> Unit:
+    return Unit(number, start, start + len(text[start:end].rstrip()))
+
+
+def _distinct(keys: Ints) -> Ints:
+    """Sort keys and leave out repetitions.
+
+    `np.unique` fills a table of hashes instead from numpy 2.3 on, which takes many times as long
+    for keys that hardly repeat, and other threads, the event loop's among them, wait for it.
+    """
+    ordered = np.sort(keys)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(keys) else keys
+
+
+def _shared_beginning(one: str, other: str) -> int:
+    same = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        same += 1
+    return same
+
+
+_DECADE = 10
+
+Floats = NDArray[np.float64]
+
+
+def _sentences_of(in_documents: Ints, places: Ints, documents: Ints, starts: Ints) -> Ints:
+    """Give the sentences, counted through all documents, that places in documents are in.
+
+    What stands before the first sentence of its document ("$" on a line of its own) counts as its.
+    """
+    within = int(max(places.max(initial=0), starts.max(initial=0))) + 1
+    found = np.searchsorted(
+        documents * within + starts, in_documents * within + places, side="right"
+    )
+    last = max(len(documents) - 1, 0)
+    first: Ints = np.minimum(np.searchsorted(documents, in_documents), last)
+    return np.maximum(found - 1, first)
+
+
+def _number(quantity: Quantity) -> float:
+    return math.nan if quantity.kind == "date" else quantity.value
+
+
+def _within(claimed: Quantity, numbers: Floats) -> NDArray[np.bool_]:
+    """Tell which numbers may be what is claimed."""
+    low, high = claimed.range
+    slack = abs(claimed.value) * 1e-9
+    return (numbers >= low - slack) & (numbers <= high + slack)

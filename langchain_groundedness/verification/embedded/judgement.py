@@ -1,0 +1,480 @@
+"""From one claim and the indexed evidence to a verdict; pure logic around the support model.
+
+`examine` finds out all that can be known without the encoder, and names what the encoder should
+read; `conclude` makes the verdict of both.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from langchain_core.documents import Document
+from numpy.typing import NDArray
+
+from langchain_groundedness.text.words import find_words
+from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
+from langchain_groundedness.verification.embedded.contradictions import (
+    Difference,
+    differing_value,
+    exchanged_values,
+)
+from langchain_groundedness.verification.embedded.ellipsis import clause_about
+from langchain_groundedness.verification.embedded.encoder import Floats as Logits
+from langchain_groundedness.verification.embedded.encoder import Pair
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.language import reads_as_english
+from langchain_groundedness.verification.embedded.polarity import find_extents, refers_back
+from langchain_groundedness.verification.embedded.statement import Item, Statement, read_statement
+from langchain_groundedness.verification.embedded.support_model import SupportModel, read_logits
+from langchain_groundedness.verification.embedded.windows import (
+    Match,
+    Window,
+    match_statement,
+    read_for,
+    signals,
+)
+
+__all__ = [
+    "OTHER_LANGUAGE",
+    "VERIFIER",
+    "Case",
+    "conclude",
+    "decides",
+    "examine",
+    "find_difference",
+    "own_words_found",
+]
+
+VERIFIER = "embedded"
+
+OTHER_LANGUAGE = (
+    "the embedded verifier reads English, and claim or documents are in another language: "
+    "use a chat model (model=...) for them"
+)
+
+_ENOUGH = 0.95
+"""Share of the widest window's recall from which a shorter window is cited instead."""
+
+_HALF = 0.5
+
+_LONGEST_CLAIM = 500
+"""Words. No sentence is as long; comparing each of them with each would take too long."""
+
+Floats = NDArray[np.float64]
+
+
+class Finding(NamedTuple):
+    """A difference, and the sentence it was found in."""
+
+    difference: Difference
+    window: Window
+    alike: frozenset[int] = frozenset()
+    """The sentences, by their first unit, that differ in the same value; that they say it as well,
+    of something else, bears nothing out."""
+
+
+class Case(NamedTuple):
+    """One claim and all that was found out about it."""
+
+    claim: Claim
+    documents: Sequence[Document]
+    evidence: EvidenceIndex
+    statement: Statement
+    match: Match
+    finding: Finding | None
+    signals: dict[str, float] | None
+    """`None` where the documents say nothing of the claim's own words."""
+    units: tuple[int, ...]
+    """The sentences that are read for the claim, by their indices."""
+    pairs: tuple[Pair, ...]
+    """What the encoder should read of them; empty where its word would not count."""
+    in_english: bool
+
+    def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
+        """Quote sentences, given by their indices."""
+        places = dict.fromkeys(self.evidence.unit(unit) for unit in units)
+        return tuple(Citation.from_document(self.documents, *place) for place in places)
+
+
+def examine(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case | ClaimVerdict:
+    """Find out what the documents say of a claim.
+
+    Args:
+        claim: The claim.
+        task: The task it is from: documents, and the question that a short answer is read with.
+        index: The documents, indexed.
+
+    Returns:
+        The case, or the verdict where nothing is left to decide.
+    """
+    statement = read_statement(claim.text, task.question)
+    if len(statement.words) > _LONGEST_CLAIM:
+        reason = f"the claim has more than {_LONGEST_CLAIM:,} words, too many to be judged as one"
+        return ClaimVerdict.unchecked(claim, reason, verifier=VERIFIER)
+    match = match_statement(statement, index) if statement.items else None
+    if match is None and not reads_as_english(claim.text):
+        return ClaimVerdict.unchecked(claim, OTHER_LANGUAGE, verifier=VERIFIER)
+    if match is None:
+        chance = 0.0 if statement.items else None
+        return _unverifiable(claim, chance, _silence(statement, match))
+    measured = signals(statement, match, index) if own_words_found(statement, match) else None
+    read = read_for(statement, match, index)
+    in_english = all(reads_as_english(text) for pair in read.pairs for text in pair)
+    return Case(
+        claim=claim,
+        documents=task.documents,
+        evidence=index,
+        statement=statement,
+        match=match,
+        finding=find_difference(statement, match, index),
+        signals=measured,
+        units=read.units,
+        pairs=read.pairs if measured is not None and in_english else (),
+        in_english=in_english,
+    )
+
+
+def own_words_found(statement: Statement, match: Match) -> bool:
+    """Tell whether the documents say anything of the claim itself, not just of its question.
+
+    Args:
+        statement: The claim, perhaps read with its question.
+        match: What the documents say of it.
+
+    Returns:
+        True if any word or quantity of the claim is in the documents.
+    """
+    return any(
+        found > 0 for item, found in zip(statement.items, match.anywhere, strict=True) if item.own
+    )
+
+
+def conclude(
+    case: Case, logits: Logits, model: SupportModel, *, threshold: float | None
+) -> ClaimVerdict:
+    """Judge a claim.
+
+    Args:
+        case: What is known of it.
+        logits: What the encoder says, a row for each of `case.pairs`.
+        model: The model that weighs signals and encoder.
+        threshold: The probability from which it counts as supported; `None` for the model's own.
+
+    Returns:
+        The verdict.
+    """
+    if not case.in_english and not _is_quoted(case):
+        return ClaimVerdict.unchecked(case.claim, OTHER_LANGUAGE, verifier=VERIFIER)
+    reading = read_logits(logits)
+    probability = 0.0 if case.signals is None else model.probability(case.signals, reading)
+    if threshold is None:
+        threshold = model.threshold_for(reading)
+    finding = case.finding
+    if case.statement.denies:
+        return _judge_denial(case, probability, model, threshold)
+    if finding is not None and decides(finding, case.statement, case.match):
+        probability = min(probability, model.support_despite[finding.difference.kind])
+    if probability >= threshold:
+        return _supported(case, probability)
+    if finding is not None:
+        return _contradicted(case, probability, finding)
+    if model.contradicts(reading):
+        return _opposed(case, probability)
+    return _unverifiable(case.claim, probability, _silence(case.statement, case.match))
+
+
+def _supported(case: Case, probability: float) -> ClaimVerdict:
+    window = next(w for w in case.match.best if w.recall >= _ENOUGH * case.match.best[-1].recall)
+    elsewhere = _filling(window, case)
+    cited = [
+        *_sharing(window, case.statement, case.evidence),
+        *(other.first for other in elsewhere),
+    ]
+    against = case.finding if case.finding and _conflicts(case.finding, cited) else None
+    said = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
+    missing = _missing(case.statement, said)
+    explanation = "The documents say this."
+    if missing:
+        explanation = f"The documents say this, though not in these words: {', '.join(missing)}."
+    if against:
+        explanation += f" Elsewhere they differ: {_wording(against.difference)}"
+        cited = [*cited, against.window.first]
+    return ClaimVerdict(
+        claim=case.claim,
+        verdict="supported",
+        support_probability=probability,
+        explanation=explanation,
+        citations=case.cite(cited),
+        conflicting=against is not None,
+        verifier=VERIFIER,
+    )
+
+
+def _filling(window: Window, case: Case) -> list[Window]:
+    """Give the sentences that were read and say what a window leaves out of the claim."""
+    filling: list[Window] = []
+    said = window.found
+    for other in case.match.pool:
+        new = (other.found >= _HALF) & (said < _HALF)
+        if new.any() and other.first in case.units:
+            filling.append(other)
+            said = np.maximum(said, other.found)
+    return filling
+
+
+def _conflicts(finding: Finding, cited: Sequence[int]) -> bool:
+    sure = finding.difference.kind in ("quantity", "date") and (
+        finding.difference.agreement >= CLEAR
+    )
+    return sure and finding.window.first not in cited
+
+
+def _contradicted(case: Case, probability: float, finding: Finding) -> ClaimVerdict:
+    return ClaimVerdict(
+        claim=case.claim,
+        verdict="contradicted",
+        support_probability=probability,
+        explanation=_wording(finding.difference),
+        citations=case.cite([finding.window.first]),
+        correction=finding.difference.evidence_value,
+        verifier=VERIFIER,
+    )
+
+
+def _is_quoted(case: Case) -> bool:
+    """Tell whether a sentence of the documents is the claim, word for word: in any language so."""
+    unknown = -1
+    claim = [case.evidence.vocabulary.get(word.stem, unknown) for word in case.statement.words]
+    best = case.match.best[0]
+    there: list[int] = case.evidence.stems_in(best.first, best.last).tolist()
+    return there == claim
+
+
+def _opposed(case: Case, probability: float) -> ClaimVerdict:
+    return ClaimVerdict(
+        claim=case.claim,
+        verdict="contradicted",
+        support_probability=probability,
+        explanation="A passage about the same thing says otherwise.",
+        citations=case.cite(_sharing(case.match.best[-1], case.statement, case.evidence)),
+        verifier=VERIFIER,
+    )
+
+
+def _judge_denial(
+    case: Case, probability: float, model: SupportModel, threshold: float
+) -> ClaimVerdict:
+    """Judge a bare "no": supported by what contradicts the question, and the other way round.
+
+    A difference that would not outweigh the model is none here either: another year beside the
+    one that was asked for denies nothing.
+    """
+    if case.finding is not None and decides(case.finding, case.statement, case.match):
+        difference = case.finding.difference
+        return ClaimVerdict(
+            claim=case.claim,
+            verdict="supported",
+            support_probability=1 - model.support_despite[difference.kind],
+            explanation=f"What the question asks is denied. {_wording(difference)}",
+            citations=case.cite([case.finding.window.first]),
+            verifier=VERIFIER,
+        )
+    if probability < threshold:
+        return _unverifiable(case.claim, None, "No passage denies what the question asks.")
+    cited = case.cite([case.match.best[0].first])
+    return ClaimVerdict(
+        claim=case.claim,
+        verdict="contradicted",
+        support_probability=1 - probability,
+        explanation="The documents affirm what the question asks.",
+        citations=cited,
+        correction=cited[0].quote,
+        verifier=VERIFIER,
+    )
+
+
+def _unverifiable(claim: Claim, probability: float | None, explanation: str) -> ClaimVerdict:
+    return ClaimVerdict(
+        claim=claim,
+        verdict="unverifiable",
+        support_probability=probability,
+        explanation=explanation,
+        verifier=VERIFIER,
+    )
+
+
+def _sharing(window: Window, statement: Statement, index: EvidenceIndex) -> list[int]:
+    """Give the units of a window that share a word or a quantity with the statement."""
+    stems = {index.vocabulary.get(item.stem) for item in statement.items}
+    sharing = [
+        unit
+        for unit in range(window.first, window.last + 1)
+        if stems & set(index.stems_in(unit, unit).tolist())
+        or any(
+            unit in index.units_giving(item.quantity, statement.quantities)
+            for item in statement.items
+            if item.quantity
+        )
+    ]
+    return sharing or [window.first]
+
+
+def _wording(difference: Difference) -> str:
+    if difference.kind == "polarity":
+        return "The documents say the opposite."
+    return (
+        f"The documents say {difference.evidence_value}, the claim says {difference.claim_value}."
+    )
+
+
+def _silence(statement: Statement, match: Match | None) -> str:
+    if not statement.items:
+        return "The claim says nothing that could be looked for."
+    missing = _missing(statement, match.best[-1].found if match else None)
+    if missing:
+        return f"No passage speaks about: {', '.join(missing)}."
+    return "The words of the claim are in the documents, but no passage says this."
+
+
+def _missing(statement: Statement, found: Floats | None) -> list[str]:
+    """Name what was not found; neighbouring words make one phrase."""
+    spans: list[tuple[int, int]] = []
+    before_was_missing = False
+    for number, item in enumerate(statement.items):
+        missing = item.own and (found is None or found[number] < _HALF)
+        if missing:
+            word = statement.words[item.position]
+            start = item.quantity.start if item.quantity else word.start
+            end = item.quantity.end if item.quantity else word.end
+            if before_was_missing:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            else:
+                spans.append((start, end))
+        before_was_missing = missing
+    return list(dict.fromkeys(statement.text[start:end] for start, end in spans))
+
+
+CLEAR = 0.8
+"""Agreement from which a differing value decides, whatever the rest of the signals say."""
+
+_SAYS_MUCH = 0.4
+"""Share of a claim that a sentence must say for its clauses to be looked at one by one."""
+
+_FARTHEST_BACK = 3
+"""Sentences in which what a pronoun stands for is looked for."""
+
+_MARGIN = 0.05
+"""By how much more one sentence must say of a claim than another to count as saying more."""
+
+
+def find_difference(statement: Statement, match: Match, index: EvidenceIndex) -> Finding | None:
+    """Find the sentence that differs from the statement most clearly.
+
+    Args:
+        statement: The statement.
+        match: Its windows.
+        index: The documents.
+
+    Returns:
+        The clearest difference in the claim's own words, or `None`.
+    """
+    texts = [index.text(window.first, window.last) for window in match.sentences]
+    exchange = exchanged_values(statement.text, texts)
+    if exchange is not None and exchange[1].claim_start >= statement.own_start:
+        return Finding(exchange[1], match.sentences[exchange[0]])
+    found = [
+        Finding(difference, window)
+        for window, text in zip(match.sentences, texts, strict=True)
+        if (difference := _differing(statement.text, text, window, index))
+        and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
+        and not (difference.kind == "extent" and _says_extent(statement, difference, texts))
+    ]
+    clearest = max(found, key=lambda finding: finding.difference.agreement, default=None)
+    if clearest is None:
+        return None
+    start = clearest.difference.claim_start
+    alike = (each.window.first for each in found if each.difference.claim_start == start)
+    return clearest._replace(alike=frozenset(alike))
+
+
+def _differing(
+    claim: str, sentence: str, window: Window, index: EvidenceIndex
+) -> Difference | None:
+    """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
+    before = _before(window, index) if refers_back(sentence) else ""
+    clause = clause_about(claim, sentence) if window.recall >= _SAYS_MUCH else None
+    if clause is None:
+        return differing_value(claim, sentence, before=before)
+    difference = differing_value(claim, clause, before=before)
+    if difference is None or difference.kind != "polarity":
+        return difference
+    return difference._replace(
+        evidence_value=sentence, evidence_start=0, evidence_end=len(sentence)
+    )
+
+
+def _before(window: Window, index: EvidenceIndex) -> str:
+    """Give the sentence before a window; if it refers back in turn, with those that it leans on."""
+    document = index.document_of[window.first]
+    first = window.first
+    while (
+        first > max(0, window.first - _FARTHEST_BACK) and index.document_of[first - 1] == document
+    ):
+        first -= 1
+        if not refers_back(index.text(first, first)):
+            break
+    return index.text(first, window.first - 1) if first < window.first else ""
+
+
+def _says_extent(statement: Statement, difference: Difference, texts: Sequence[str]) -> bool:
+    """Tell whether any sentence gives the claim's own extent: "all members"."""
+    mine = next(e for e in find_extents(statement.words) if e.start == difference.claim_start)
+    return any(
+        (each.degree, each.of) == (mine.degree, mine.of)
+        for text in texts
+        for each in find_extents(find_words(text))
+    )
+
+
+def decides(finding: Finding, statement: Statement, match: Match) -> bool:
+    """Tell whether a difference outweighs the model.
+
+    Args:
+        finding: The difference.
+        statement: The statement.
+        match: Its windows.
+
+    Returns:
+        True if the best sentence of all says the opposite, if one says the claim with two values
+        exchanged, or if the sentence says nearly all the
+        rest of the claim, with another value, and the claim's own value is nowhere, or, where the
+        sentence makes the same statement and no other, in no sentence that says the rest as well.
+    """
+    difference = finding.difference
+    if difference.kind == "exchange":
+        return True
+    if difference.agreement < CLEAR:
+        return False
+    if difference.kind in ("extent", "polarity"):
+        return finding.window == match.sentences[0]
+    value = np.array([_inside(difference, item, statement) for item in statement.items])
+    if not (match.anywhere[value] > _HALF).any():
+        return True
+    giving = [w for w in match.pool if (w.found[value] > _HALF).any()]
+    others = [w for w in giving if w.first not in finding.alike]
+    if giving and not others:
+        return True
+    said = max((_rest(w, value, match) for w in others), default=0.0)
+    return difference.parallel and said + _MARGIN < _rest(finding.window, value, match)
+
+
+def _inside(difference: Difference, item: Item, statement: Statement) -> bool:
+    start = item.quantity.start if item.quantity else statement.words[item.position].start
+    return difference.claim_start <= start < difference.claim_end
+
+
+def _rest(window: Window, value: NDArray[np.bool_], match: Match) -> float:
+    """Share of what the claim says besides a value that a window says."""
+    return float(window.found[~value] @ match.weights[~value]) / max(
+        float(match.weights[~value].sum()), 1e-9
+    )

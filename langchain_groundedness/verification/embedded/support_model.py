@@ -1,0 +1,156 @@
+"""The small model that weighs signals and encoder: JSON and arithmetic."""
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from langchain_groundedness.exceptions import ModelFileError
+from langchain_groundedness.verification.embedded.encoder import (
+    CLASSES,
+    Floats,
+    damaged,
+    model_folder,
+    read_model_json,
+)
+
+__all__ = ["Reading", "SupportModel", "read_logits", "support_model", "support_odds"]
+
+_SUPPORTED, _CONTRADICTED, _UNVERIFIABLE = map(
+    CLASSES.index, ("supported", "contradicted", "unverifiable")
+)
+_STEEPEST = 30.0
+
+
+class Reading(NamedTuple):
+    """What the encoder says of a claim, as log odds."""
+
+    support: float
+    """Of supported against the rest."""
+    opposition: float
+    """Of contradicted against unverifiable."""
+
+
+class Combination(BaseModel):
+    """A logistic regression over what signals and encoder say, both as log odds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    bias: float
+    signals: float
+    encoder: float
+    threshold: float
+    """The probability from which a claim counts as supported."""
+    opposition: float
+    """The log odds from which an unsupported claim counts as contradicted."""
+
+
+class SupportModel(BaseModel):
+    """A logistic regression over signals, alone and combined with the encoder."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    bias: float
+    weights: dict[str, float]
+    """Per signal, in its own unit. No weight speaks against what its signal means."""
+    threshold: float
+    """The probability from which a claim counts as supported, by the signals alone."""
+    support_despite: dict[str, float]
+    """How often people called a claim supported although the evidence was found to differ from it
+    in a value, by kind of difference."""
+    combined: Combination
+
+    def probability(self, signals: Mapping[str, float], reading: Reading | None) -> float:
+        """Estimate how likely the evidence supports the claim.
+
+        Args:
+            signals: The signals of the claim; those the model does not use are ignored.
+            reading: What the encoder says; `None` where it was not asked.
+
+        Returns:
+            A probability in 0 .. 1.
+        """
+        score = self.bias + sum(w * signals[name] for name, w in self.weights.items())
+        if reading is not None:
+            mix = self.combined
+            score = mix.bias + mix.signals * score + mix.encoder * reading.support
+        return 1 / (1 + math.exp(-max(min(score, _STEEPEST), -_STEEPEST)))
+
+    def threshold_for(self, reading: Reading | None) -> float:
+        """Give the probability from which a claim counts as supported.
+
+        Args:
+            reading: What the encoder says; `None` where it was not asked.
+
+        Returns:
+            The threshold.
+        """
+        return self.threshold if reading is None else self.combined.threshold
+
+    def contradicts(self, reading: Reading | None) -> bool:
+        """Tell whether the encoder says that the evidence speaks against an unsupported claim.
+
+        Args:
+            reading: What it says.
+
+        Returns:
+            True if it is sure enough.
+        """
+        return (
+            reading is not None
+            and reading.support < 0
+            and reading.opposition >= self.combined.opposition
+        )
+
+
+def read_logits(logits: Floats) -> Reading | None:
+    """Make one reading of the logits of a claim.
+
+    Args:
+        logits: A row for each piece of the claim, a column for each class.
+
+    Returns:
+        The reading of the piece that is supported least; `None` without any.
+    """
+    if not len(logits):
+        return None
+    support = support_odds(logits)
+    least = int(support.argmin())
+    row = logits[least]
+    return Reading(float(support[least]), float(row[_CONTRADICTED]) - float(row[_UNVERIFIABLE]))
+
+
+def support_odds(logits: Floats) -> NDArray[np.float64]:
+    """Give the log odds of supported against the rest.
+
+    Args:
+        logits: A row for each pair, a column for each class.
+
+    Returns:
+        A number for each pair.
+    """
+    rows = logits.astype(np.float64)
+    odds: NDArray[np.float64] = rows[:, _SUPPORTED] - np.logaddexp(
+        rows[:, _CONTRADICTED], rows[:, _UNVERIFIABLE]
+    )
+    return odds
+
+
+@cache
+def support_model() -> SupportModel:
+    """Load the model that is shipped with the package, once.
+
+    Returns:
+        The model.
+
+    Raises:
+        ModelFileError: Its file is missing or damaged.
+    """
+    try:
+        return SupportModel(**read_model_json(model_folder(), "signals.json"))
+    except ValidationError as exc:
+        raise ModelFileError(damaged("signals.json")) from exc

@@ -1,0 +1,471 @@
+"""The evidence windows that speak most about a claim: up to three neighbouring sentences."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz
+from rapidfuzz.distance import LCSseq
+
+from langchain_groundedness.evidence.windows import estimate_tokens
+from langchain_groundedness.verification.embedded.encoder import Pair
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.polarity import polarity_signals
+from langchain_groundedness.verification.embedded.statement import Item, Statement
+
+__all__ = [
+    "WORDS",
+    "Match",
+    "Window",
+    "chosen_units",
+    "joined",
+    "match_statement",
+    "read_for",
+    "signals",
+]
+
+_CANDIDATES = 16
+"""Sentences that are looked at closely; the others share less with the claim than each of these."""
+
+_WIDEST = 3
+
+_KEPT = 5
+
+_POOL = 16
+
+Floats = NDArray[np.float64]
+
+Ints = NDArray[np.int64]
+
+
+class Window(NamedTuple):
+    """Neighbouring units `first` to `last` of one document, and what of the claim they say."""
+
+    first: int
+    last: int
+    found: Floats
+    """Per item of the statement: 1 if the window says it, less for a word merely like it."""
+    recall: float
+    """Share of the statement's weight that is found."""
+
+
+class Match(NamedTuple):
+    """What the evidence says of one statement."""
+
+    weights: Floats
+    best: tuple[Window, ...]
+    """The best windows of one, two and three sentences."""
+    sentences: tuple[Window, ...]
+    """The best single sentences, best first."""
+    pool: tuple[Window, ...]
+    """All sentences that were looked at closely."""
+    anywhere: Floats
+    """Per item: what the whole of the documents says of it."""
+    context: Floats
+    """Per item: what the first sentence of the best window's document says of it."""
+
+
+def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
+    """Search all documents for what they say of a statement.
+
+    Args:
+        statement: The statement.
+        index: The documents.
+
+    Returns:
+        The match, or `None` if no sentence says anything of it.
+    """
+    places = [_places(item, index, statement) for item in statement.items]
+    weights = np.array([item.weight for item in statement.items], dtype=np.float64)
+    scores = np.zeros(len(index))
+    for weight, (units, found) in zip(weights, places, strict=True):
+        scores[units] += weight * found
+    if not scores.any():
+        return None
+    count = min(_CANDIDATES, len(scores))
+    top = np.argpartition(-scores, count - 1)[:count]
+    top = top[scores[top] > 0]
+    columns = _with_neighbours(top, len(index))
+    said = _said(places, columns)
+    ranked = [
+        _ranked(said, columns, index.document_of, weights, size) for size in range(1, _WIDEST + 1)
+    ]
+    best = [ranked[0][0]]
+    for wider in ranked[1:]:
+        # Of two windows that say as much, the shorter one.
+        best.append(max((best[-1], *wider[:1]), key=lambda window: window.recall))
+    home = int(np.searchsorted(index.document_of, index.document_of[best[-1].first]))
+    return Match(
+        weights=weights,
+        best=tuple(best),
+        sentences=tuple(ranked[0][:_KEPT]),
+        pool=tuple(ranked[0]),
+        anywhere=np.array([found.max(initial=0.0) for _, found in places]),
+        context=_said(places, np.array([home]))[:, 0],
+    )
+
+
+def _places(item: Item, index: EvidenceIndex, statement: Statement) -> tuple[Ints, Floats]:
+    if item.quantity is not None:
+        units = index.units_giving(item.quantity, statement.quantities)
+        return units, np.ones(len(units))
+    words = index.like(item.stem)
+    if not words:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    if len(words) == 1:
+        units = index.units_with(words[0][0])
+        return units, np.full(len(units), words[0][1])
+    likeness = np.zeros(len(index))
+    for word, value in sorted(words, key=lambda pair: pair[1]):
+        likeness[index.units_with(word)] = value
+    units = np.flatnonzero(likeness)
+    return units, likeness[units]
+
+
+def _with_neighbours(top: Ints, units: int) -> Ints:
+    reach = np.arange(1 - _WIDEST, _WIDEST)
+    columns = np.unique(top[:, None] + reach[None, :])
+    return columns[(columns >= 0) & (columns < units)]
+
+
+def _said(places: list[tuple[Ints, Floats]], columns: Ints) -> Floats:
+    said = np.zeros((len(places), len(columns)))
+    for row, (units, found) in enumerate(places):
+        if len(units):
+            at = np.minimum(np.searchsorted(units, columns), len(units) - 1)
+            hit = units[at] == columns
+            said[row, hit] = found[at[hit]]
+    return said
+
+
+def _ranked(
+    said: Floats, columns: Ints, document_of: Ints, weights: Floats, size: int
+) -> list[Window]:
+    """Give the best windows of exactly `size` sentences, best first."""
+    starts = np.flatnonzero(
+        (columns[size - 1 :] - columns[: len(columns) - size + 1] == size - 1)
+        & (document_of[columns[size - 1 :]] == document_of[columns[: len(columns) - size + 1]])
+    )
+    if not len(starts):
+        return []
+    cover = np.max([said[:, starts + shift] for shift in range(size)], axis=0)
+    recalls = weights @ cover / weights.sum()
+    order = np.argsort(-recalls, kind="stable")[:_POOL]
+    return [
+        Window(int(columns[starts[i]]), int(columns[starts[i]]) + size - 1, cover[:, i], recall)
+        for i, recall in zip(order.tolist(), recalls[order].tolist(), strict=True)
+    ]
+
+
+_GAP = " \u2026 "
+
+_HEAD_WORDS = 12
+"""Of the best document's beginning: its title, or who it is about."""
+
+_HEAD_CHARACTERS = 160
+
+_SPACE = re.compile(r"\s+")
+
+_SIGN = re.compile(r"[^\w\s]|_")
+
+WORDS = 110
+"""Of evidence for one claim: about 150 tokens."""
+
+_LONGEST_PIECE = 240
+"""Estimated tokens of a claim that are read at once; very few sentences have more."""
+
+_LONGEST_PART = 160
+"""Characters of a word that is no word."""
+
+_TOKENS_PER_WORD = 3
+"""Prose has fewer: numbers and made-up words that have more take up the place of several."""
+
+_LONGEST_READING = 1700
+"""Characters: all that is read of a single overlong sentence."""
+
+
+class Reading(NamedTuple):
+    """What is read for one claim."""
+
+    units: tuple[int, ...]
+    """The sentences, by their indices, in order."""
+    pairs: tuple[Pair, ...]
+    """One, or several for an overlong claim: all of it must be supported."""
+
+
+def read_for(
+    statement: Statement, match: Match, index: EvidenceIndex, *, words: int = WORDS
+) -> Reading:
+    """Give what the encoder is to read for a claim.
+
+    The question of the answer is not among it, unless the claim is too short without: what only
+    the question says, the evidence need not support.
+
+    Args:
+        statement: The claim.
+        match: What the documents say of it.
+        index: The documents.
+        words: About how many words of them to read.
+
+    Returns:
+        The sentences chosen, and the pairs made of them.
+    """
+    units = chosen_units(match, index, words=words)
+    evidence = joined(units, match, index)[:_LONGEST_READING]
+    return Reading(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(statement.text)))
+
+
+def _pieces(claim: str) -> Iterator[str]:
+    piece = ""
+    for word in claim.split():
+        for part in _cut(word):
+            longer = f"{piece} {part}" if piece else part
+            if piece and _tokens(longer) > _LONGEST_PIECE:
+                yield piece
+                longer = part
+            piece = longer
+    if piece:
+        yield piece
+
+
+def _cut(word: str) -> list[str]:
+    if _tokens(word) <= _LONGEST_PIECE:
+        return [word]
+    # an unspaced script, or no words at all
+    return [word[start : start + _LONGEST_PART] for start in range(0, len(word), _LONGEST_PART)]
+
+
+def _tokens(text: str) -> int:
+    """Estimate tokens on the high side; each sign, of which tables are full, is one."""
+    return estimate_tokens(text) + len(_SIGN.findall(text))
+
+
+def joined(units: Sequence[int], match: Match, index: EvidenceIndex) -> str:
+    """Put together what a claim is to be compared with.
+
+    Args:
+        units: The sentences to read, by their indices, in order.
+        match: What the documents say of the claim.
+        index: The documents.
+
+    Returns:
+        The text, led by the first words of the best sentence's document; places that are not
+        neighbours are parted by an ellipsis.
+    """
+    return _GAP.join([*_head(units, match, index), *_runs(units, index)])
+
+
+def chosen_units(match: Match, index: EvidenceIndex, *, words: int) -> list[int]:
+    """Choose the sentences to read.
+
+    Evidence may lie in several places and documents: the best sentence, those that say what is
+    missing there, then the neighbours and the runners-up.
+
+    Args:
+        match: What the documents say of the claim.
+        index: The documents.
+        words: About how many words they may have together.
+
+    Returns:
+        Their indices, in order; at least one.
+    """
+    chosen: list[int] = []
+    left = words
+    for unit in dict.fromkeys(_by_use(match)):
+        size = _size(unit, index)
+        if not chosen or size <= left:
+            chosen.append(unit)
+            left -= size
+    return sorted(chosen)
+
+
+def _size(unit: int, index: EvidenceIndex) -> int:
+    words = int(index.first[unit + 1] - index.first[unit])
+    return max(words, -(-_tokens(index.text(unit, unit)) // _TOKENS_PER_WORD))
+
+
+def _by_use(match: Match) -> Iterator[int]:
+    """Give sentences, the most useful first."""
+    best, wide = match.best[0], match.best[-1]
+    yield best.first
+    covered = best.found
+    rest = [window for window in match.pool if window.first != best.first]
+    while rest:
+        gains = [float(np.maximum(window.found - covered, 0) @ match.weights) for window in rest]
+        most = int(np.argmax(gains))
+        if gains[most] <= 0:
+            break
+        covered = np.maximum(covered, rest[most].found)
+        yield rest.pop(most).first
+    yield from range(wide.first, wide.last + 1)
+    yield from (window.first for window in rest)
+
+
+def _head(units: Sequence[int], match: Match, index: EvidenceIndex) -> list[str]:
+    document = int(index.document_of[match.best[0].first])
+    first = int(np.searchsorted(index.document_of, document))
+    if first in units:
+        return []
+    return [" ".join(index.text(first, first).split()[:_HEAD_WORDS])[:_HEAD_CHARACTERS]]
+
+
+def _runs(units: Sequence[int], index: EvidenceIndex) -> Iterator[str]:
+    start = 0
+    for place in range(1, len(units) + 1):
+        if (
+            place == len(units)
+            or units[place] != units[place - 1] + 1
+            or index.document_of[units[place]] != index.document_of[units[place - 1]]
+        ):
+            yield _SPACE.sub(" ", index.text(units[start], units[place - 1])).strip()
+            start = place
+
+
+_HALF = 0.5
+
+_NEARLY_ALL = 0.8
+
+_CONTEXT_SHARE = 0.8
+
+
+def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[str, float]:
+    """Measure how well the evidence covers a statement.
+
+    Args:
+        statement: The statement.
+        match: Its best windows.
+        index: The documents they are from.
+
+    Returns:
+        The signals by name, in an order that never changes.
+    """
+    one, two, three = match.best
+    weights = match.weights
+    own = np.array([item.own for item in statement.items])
+    in_context = np.maximum(three.found, _CONTEXT_SHARE * match.context)
+    coverage = {
+        "recall_1": one.recall,
+        "recall_2": two.recall,
+        "recall_3": three.recall,
+        "recall_all": _share(match.anywhere, weights),
+        "recall_context": _share(in_context, weights),
+        "recall_greedy_3": _greedy(match),
+        "exact_3": _share(three.found >= 1, weights),
+        "exact_all": _share(match.anywhere >= 1, weights),
+        "own_3": _share(three.found[own], weights[own]) if own.any() else three.recall,
+        "own_all": _share(match.anywhere[own], weights[own]) if own.any() else three.recall,
+        **_all_words(statement, three, index),
+        **_news(statement, match, in_context),
+        "missing_most": float(((1 - in_context) * weights).max()),
+        "missing_most_all": float(((1 - match.anywhere) * weights).max()),
+        **_kinds(statement, match),
+        **_order(statement, match.best, index),
+    }
+    polarity = polarity_signals(statement, index.text(two.first, two.last))
+    return coverage | _bends(coverage) | polarity
+
+
+def _bends(coverage: dict[str, float]) -> dict[str, float]:
+    """Let a linear model see that the last fifth of a recall, and the first gap, count for more."""
+    return {
+        f"{name}_any" if "missing" in name else f"{name}_full": (
+            min(value, 1.0) if "missing" in name else max(0.0, value - _NEARLY_ALL)
+        )
+        for name, value in coverage.items()
+    }
+
+
+def _share(found: Floats | NDArray[np.bool_], weights: Floats) -> float:
+    return float(found @ weights / max(float(weights.sum()), 1e-9))
+
+
+def _all_words(statement: Statement, window: Window, index: EvidenceIndex) -> dict[str, float]:
+    """Recall of all words, the small ones included, each counting the same."""
+    own = {w.stem for w in statement.words if w.start >= statement.own_start}
+    ids = {index.vocabulary.get(stem, -1) for stem in own}
+    there = set(index.stems_in(window.first, window.last).tolist())
+    known = sum(stem in index.vocabulary for stem in own)
+    return {
+        "words_3": len(ids & there) / max(len(own), 1),
+        "words_all": known / max(len(own), 1),
+    }
+
+
+def _news(statement: Statement, match: Match, in_context: Floats) -> dict[str, float]:
+    """Recall of what the claim says beyond its question."""
+    news = np.array([item.own and not item.asked for item in statement.items])
+    if not news.any():
+        news = np.ones(len(news), dtype=bool)
+    weights = match.weights[news]
+    return {
+        "news_3": _share(in_context[news], weights),
+        "news_all": _share(match.anywhere[news], weights),
+        "news_missing": float(((1 - match.anywhere[news]) * weights).sum()),
+    }
+
+
+def _greedy(match: Match) -> float:
+    """Recall of the best three sentences, wherever they stand."""
+    covered = match.best[0].found
+    for _ in range(2):
+        options = [np.maximum(covered, window.found) for window in match.pool]
+        covered = max(options, key=lambda found: float(found @ match.weights))
+    return _share(covered, match.weights)
+
+
+def _kinds(statement: Statement, match: Match) -> dict[str, float]:
+    names = np.array([item.is_name for item in statement.items])
+    numbers = np.array([item.quantity is not None for item in statement.items])
+    three = match.best[2].found
+    in_context = np.maximum(three, match.context)
+    result: dict[str, float] = {}
+    for label, mask in (("name", names), ("number", numbers)):
+        some = bool(mask.any())
+        weights = match.weights[mask]
+        result |= {
+            f"{label}_recall": _share(three[mask], weights) if some else 1.0,
+            f"{label}_recall_all": _share(match.anywhere[mask], weights) if some else 1.0,
+            f"{label}_missing": float((in_context[mask] < _HALF).sum()),
+            f"{label}_missing_all": float((match.anywhere[mask] < _HALF).sum()),
+        }
+    return result
+
+
+def _order(
+    statement: Statement, best: tuple[Window, ...], index: EvidenceIndex
+) -> dict[str, float]:
+    ids = [index.vocabulary.get(w.stem, -1 - i) for i, w in enumerate(statement.words)]
+    lcs = pairs = triples = near = likeness = 0.0
+    text = statement.text.lower()
+    content = [ids[i.position] for i in statement.items if i.quantity is None]
+    for window in dict.fromkeys((w.first, w.last) for w in best):
+        there = index.stems_in(*window).tolist()
+        lcs = max(lcs, LCSseq.similarity(ids, there) / max(len(ids), 1))
+        pairs = max(pairs, _runs_shared(ids, there, 2))
+        triples = max(triples, _runs_shared(ids, there, 3))
+        near = max(near, _pairs_near(content, there))
+        likeness = max(likeness, fuzz.partial_ratio(text, index.text(*window).lower()[:2000]) / 100)
+    return {"lcs": lcs, "pairs": pairs, "triples": triples, "near": near, "likeness": likeness}
+
+
+def _runs_shared(claim: list[int], evidence: list[int], length: int) -> float:
+    mine = list(zip(*(claim[i:] for i in range(length)), strict=False))
+    theirs = set(zip(*(evidence[i:] for i in range(length)), strict=False))
+    return sum(run in theirs for run in mine) / len(mine) if mine else 0.0
+
+
+def _pairs_near(content: list[int], evidence: list[int]) -> float:
+    """Share of the claim's neighbouring content words that are at most five words apart."""
+    reach = 5
+    places: dict[int, list[int]] = {}
+    for place, word in enumerate(evidence):
+        places.setdefault(word, []).append(place)
+    mine = list(pairwise(content))
+    close = sum(
+        any(abs(i - j) <= reach for i in places.get(a, ()) for j in places.get(b, ()))
+        for a, b in mine
+    )
+    return close / len(mine) if mine else 0.0

@@ -1,0 +1,603 @@
+"""Verification by a chat model."""
+
+import math
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple, Self
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.prompts.chat import BaseChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from typing_extensions import override
+
+from langchain_groundedness._runtime.executors import computed, size_of
+from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
+from langchain_groundedness.llm.prompts import (
+    LABEL_PROMPT,
+    VERIFICATION_PROMPT,
+    VerdictLines,
+    check_prompt,
+    defused,
+    fence,
+    fold_space,
+    question_part,
+)
+from langchain_groundedness.llm.replies import refused, reply_text
+from langchain_groundedness.llm.structured import StructuredModel, learn, recall, unsupported
+from langchain_groundedness.llm.timeouts import PATIENCE, Budget, Seconds
+from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.types import (
+    Citation,
+    Claim,
+    ClaimVerdict,
+    EvidenceBatch,
+    VerificationTask,
+)
+from langchain_groundedness.verification.batched import (
+    Label,
+    NumberedEvidence,
+    judge_together,
+    read_text,
+    why_no_verdict,
+    why_unchecked,
+)
+from langchain_groundedness.verification.embedded.polarity import says_no
+from langchain_groundedness.verification.embedded.statement import is_short_answer
+from langchain_groundedness.verification.scoring import reconcile
+
+__all__ = ["LLMVerifier", "label_probabilities"]
+
+
+class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+    """Judges claims with a chat model: any LangChain model, remote or local.
+
+    The evidence comes first and is the same in all calls about an answer, so prompt caches pay for
+    it once. A verdict counts only with evidence that the judge was shown: it names sentences by
+    number, and the numbers become verbatim quotes here. What cannot be checked is `unchecked`.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_groundedness.types import Claim
+        >>> judge = LLMVerifier(model=FakeListChatModel(responses=["1: 1 supported"]))
+        >>> task = VerificationTask(
+        ...     claims=(Claim(id="c1", text="Rome is in Italy."),),
+        ...     documents=(Document("Rome is the capital of Italy."),),
+        ... )
+        >>> [(v.verdict, v.citations[0].quote) for v in judge.invoke(task)]
+        [('supported', 'Rome is the capital of Italy.')]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    model: SkipValidation[Runnable[Any, Any]]
+    """The judge: a chat model, plain or bound."""
+    strategy: Literal["batched", "per_claim"] = "batched"
+    """`batched`: many claims per call, with explanations and corrections. `per_claim`: one call
+    per claim, answered by one word; `support_probability` where the model gives log-probabilities.
+    For small and local models."""
+    prompt: BaseChatPromptTemplate | None = None
+    """Instead of `prompts.VERIFICATION_PROMPT` (`batched`) or `prompts.LABEL_PROMPT`
+    (`per_claim`); it must have the same variables and ask for the same form of reply."""
+    packer: EvidencePacker | None = None
+    """How documents are cut up for calls; by default 100,000 tokens a call for `batched` and
+    3,000 for `per_claim`."""
+    claims_per_call: int = Field(default=12, ge=1)
+    """Most claims in one call of `batched`."""
+    support_threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
+    """Least probability of support for `supported`, in `per_claim` with log-probabilities. Small
+    models are shy: one of 1.5 billion parameters told claims apart best at 0.2 to 0.3."""
+    max_concurrency: int = Field(default=16, ge=1)
+    """Most calls at a time, if the config of the run does not say."""
+    timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
+    `None` leaves it to the model's client."""
+    retry_budget: int | None = Field(default=None, ge=0)
+    """Most calls beyond those that a check takes if every reply is right: to find the form that
+    the model knows, to repair replies, to ask for verdicts that are missing. By default one for
+    each claim and evidence batch, and four."""
+
+    @model_validator(mode="after")
+    def _usable_prompt(self) -> Self:
+        claims = "claims" if self.strategy == "batched" else "claim"
+        check_prompt(self._prompt, required={"evidence", claims}, optional={"question"})
+        return self
+
+    @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @override
+    def invoke(
+        self,
+        input: VerificationTask,
+        config: RunnableConfig | None = None,
+        **_: Any,
+    ) -> list[ClaimVerdict]:
+        return self._call_with_config(self._judge, input, config)
+
+    @override
+    async def ainvoke(
+        self,
+        input: VerificationTask,
+        config: RunnableConfig | None = None,
+        **_: Any,
+    ) -> list[ClaimVerdict]:
+        return await self._acall_with_config(self._ajudge, input, config)
+
+    @override
+    def stream(
+        self,
+        input: VerificationTask,
+        config: RunnableConfig | None = None,
+        **_: Any,
+    ) -> Iterator[list[ClaimVerdict]]:
+        yield from self._transform_stream_with_config(iter([input]), self._stream, config)
+
+    @override
+    async def astream(
+        self,
+        input: VerificationTask,
+        config: RunnableConfig | None = None,
+        **_: Any,
+    ) -> AsyncIterator[list[ClaimVerdict]]:
+
+        async def once() -> AsyncIterator[VerificationTask]:
+            yield input
+
+        async for verdicts in self._atransform_stream_with_config(once(), self._astream, config):
+            yield verdicts
+
+    def _judge(
+        self,
+        task: VerificationTask,
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> list[ClaimVerdict]:
+        plan = self._plan(task)
+        outputs = plan.judge.batch(plan.calls, self._child_config(config, run_manager))
+        return plan.merged(outputs)
+
+    async def _ajudge(
+        self,
+        task: VerificationTask,
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> list[ClaimVerdict]:
+        plan = await computed(size_of(task.documents), self._plan, task)
+        outputs = await plan.judge.abatch(plan.calls, self._child_config(config, run_manager))
+        return plan.merged(outputs)
+
+    def _stream(
+        self,
+        tasks: Iterator[VerificationTask],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> Iterator[list[ClaimVerdict]]:
+        for task in tasks:
+            plan = self._plan(task)
+            yield from plan.settled()
+            child = self._child_config(config, run_manager)
+            for place, output in plan.judge.batch_as_completed(plan.calls, child):
+                yield from plan.settled(place, output)
+
+    async def _astream(
+        self,
+        tasks: AsyncIterator[VerificationTask],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> AsyncIterator[list[ClaimVerdict]]:
+        async for task in tasks:
+            plan = await computed(size_of(task.documents), self._plan, task)
+            for verdicts in plan.settled():
+                yield verdicts
+            child = self._child_config(config, run_manager)
+            async for place, output in plan.judge.abatch_as_completed(plan.calls, child):
+                for verdicts in plan.settled(place, output):
+                    yield verdicts
+
+    def _child_config(
+        self,
+        config: RunnableConfig,
+        run_manager: CallbackManagerForChainRun | AsyncCallbackManagerForChainRun,
+    ) -> RunnableConfig:
+        limit = config.get("max_concurrency") or self.max_concurrency
+        return patch_config(config, callbacks=run_manager.get_child(), max_concurrency=limit)
+
+    @property
+    def _prompt(self) -> BaseChatPromptTemplate:
+        default = VERIFICATION_PROMPT if self.strategy == "batched" else LABEL_PROMPT
+        return self.prompt or default
+
+    def _plan(self, task: VerificationTask) -> "_Plan":
+        size = self.claims_per_call if self.strategy == "batched" else 1
+        groups = tuple(
+            task.only(task.claims[first : first + size])
+            for first in range(0, len(task.claims), size)
+        )
+        packer = self.packer or EvidencePacker(max_tokens=_BUDGET[self.strategy])
+        read: Callable[[EvidenceBatch], Any] = NumberedEvidence.of
+        if self.strategy == "per_claim":
+            read = PlainEvidence.of
+        # Batch by batch, so that calls that share their evidence follow one another.
+        evidence = [read(batch) for batch in packer.pack(task.documents)]
+        calls = [_Call(group, batch) for batch in evidence for group in groups]
+        more = len(task.claims) * len(evidence) + _TO_FIND_THE_FORM
+        budget = Budget(more if self.retry_budget is None else self.retry_budget)
+        return _Plan(task, groups, calls, _Judge(flow=self._flow(budget)), self.get_name())
+
+    def _flow(self, budget: Budget) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
+        name = self.get_name()
+        if self.strategy == "per_claim":
+            ask = LabelModel(self.model, self._prompt, self.support_threshold, self.timeout)
+            return lambda call: judge_alone(call.task, call.evidence, ask, name, budget)
+        judge = kept(self, self._asking)
+        return lambda call: judge_together(call.task, call.evidence, judge, name, budget)
+
+    def _asking(self) -> StructuredModel[VerdictLines]:
+        return StructuredModel[VerdictLines](
+            model=self.model,
+            prompt=self._prompt,
+            reply_schema=VerdictLines,
+            name="verify_claims",
+            from_text=read_text,
+            why_unusable=lambda reply: why_no_verdict(reply.lines),
+            timeout=self.timeout,
+        )
+
+
+_BUDGET = {"batched": 100_000, "per_claim": 3_000}
+
+_TO_FIND_THE_FORM = 4
+
+
+class _Call(NamedTuple):
+    """Some claims, to be judged against one evidence batch."""
+
+    task: VerificationTask
+    evidence: Any
+    """As the strategy shows it: `NumberedEvidence` or `PlainEvidence`."""
+
+
+class _Plan:
+    """The calls that a task needs, and what has come back so far."""
+
+    def __init__(
+        self,
+        task: VerificationTask,
+        groups: Sequence[VerificationTask],
+        calls: list[_Call],
+        judge: "_Judge",
+        verifier: str,
+    ) -> None:
+        self.calls = calls
+        self.judge = judge
+        self._task = task
+        self._groups = groups
+        self._verifier = verifier
+        self._outputs: dict[int, list[ClaimVerdict]] = {}
+
+    def merged(self, outputs: Sequence[list[ClaimVerdict]]) -> list[ClaimVerdict]:
+        """Give one verdict per claim of the task."""
+        verdicts = [verdict for output in outputs for verdict in output]
+        return self._reconciled(self._task, verdicts)
+
+    def settled(
+        self, place: int | None = None, output: list[ClaimVerdict] | None = None
+    ) -> Iterator[list[ClaimVerdict]]:
+        """Give the verdicts that are final now that the call at a place has come back."""
+        if not self.calls and self._task.claims:
+            yield self._reconciled(self._task, [])
+        if place is None or output is None:
+            return
+        self._outputs[place] = output
+        group = place % len(self._groups)
+        places = range(group, len(self.calls), len(self._groups))
+        if all(place in self._outputs for place in places):
+            verdicts = [verdict for place in places for verdict in self._outputs.pop(place)]
+            yield self._reconciled(self._groups[group], verdicts)
+
+    def _reconciled(
+        self, task: VerificationTask, verdicts: Sequence[ClaimVerdict]
+    ) -> list[ClaimVerdict]:
+        if not self.calls:
+            reason = "there is no text in the documents to check against"
+            verdicts = [
+                ClaimVerdict.unchecked(claim, reason, verifier=self._verifier)
+                for claim in task.claims
+            ]
+        return reconcile(task, verdicts, verifier=self._verifier)
+
+
+class _Judge(RunnableSerializable[_Call, list[ClaimVerdict]]):
+    """Carries out one call with all that it takes: repair, asking again."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    name: str | None = "judge_claims"
+    flow: Callable[[_Call], Flow[list[ClaimVerdict]]]
+
+    @override
+    def invoke(
+        self,
+        input: _Call,
+        config: RunnableConfig | None = None,
+        **_: Any,
+    ) -> list[ClaimVerdict]:
+        return self._call_with_config(self._drive, input, config)
+
+    @override
+    async def ainvoke(
+        self,
+        input: _Call,
+        config: RunnableConfig | None = None,
+        **_: Any,
+    ) -> list[ClaimVerdict]:
+        return await self._acall_with_config(self._adrive, input, config)
+
+    def _drive(
+        self, call: _Call, run_manager: CallbackManagerForChainRun, config: RunnableConfig
+    ) -> list[ClaimVerdict]:
+        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return drive(self.flow(call), child)
+
+    async def _adrive(
+        self, call: _Call, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
+    ) -> list[ClaimVerdict]:
+        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return await adrive(self.flow(call), child)
+
+
+_LABELS: dict[str, Label] = {
+    "yes": "supported",
+    "no": "contradicted",
+    "unknown": "unverifiable",
+    "supported": "supported",
+    "contradicted": "contradicted",
+    "unverifiable": "unverifiable",
+    "unsupported": "unverifiable",
+}
+
+_WORD = re.compile(r"[^\W_]+")
+
+_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
+
+_BEGINNING = 3
+"""Words: "yes and no" and "supported? no" are no verdict."""
+
+_THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
+
+_TOP_LOGPROBS = 10
+
+_ANSWER_TOKENS = 16
+
+_ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
+
+_SHORTEST_PIECE = 2
+
+_SUBJECT = "log-probabilities"
+
+
+class LabelModel(NamedTuple):
+    """A model, and how it is asked for a label."""
+
+    model: Runnable[Any, Any]
+    prompt: BaseChatPromptTemplate
+    """With the variables of `LABEL_PROMPT`."""
+    threshold: float
+    """Least probability of support for the label `supported`."""
+    timeout: float | None = None
+    """Seconds to wait for a reply."""
+
+
+def judge_alone(
+    task: VerificationTask,
+    evidence: "PlainEvidence",
+    ask: LabelModel,
+    verifier: str,
+    budget: Budget,
+) -> Flow[list[ClaimVerdict]]:
+    """Judge the claims of a task against one evidence batch, one call each.
+
+    Args:
+        task: The claims, and the documents that the batch was made from.
+        evidence: The batch, as the judge sees it.
+        ask: The model under the label prompt.
+        verifier: Name for the verdicts.
+        budget: What there is for asking again.
+
+    Returns:
+        One verdict per claim. Its citation is the evidence sentence that fits the claim best.
+    """
+    verdicts = []
+    for claim in task.claims:
+        messages = ask.prompt.format_messages(
+            evidence=evidence.shown,
+            # Small models judge whether a statement answers the question, if they see one.
+            question=question_part(task.question if is_short_answer(claim.text) else None),
+            claim=fence("statement", fold_space(claim.text)),
+        )
+        try:
+            answer = yield from _ask(ask, messages, budget)
+        except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
+            reason = why_unchecked(caught(exc))
+            verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
+        else:
+            verdicts.append(_verdict(claim, answer, task, evidence, verifier))
+    return verdicts
+
+
+class PlainEvidence(NamedTuple):
+    """An evidence batch as the judge sees it, and what finds quotes in it."""
+
+    shown: str
+    sentences: SentenceIndex
+
+    @classmethod
+    def of(cls, batch: EvidenceBatch) -> "PlainEvidence":
+        """Read a batch.
+
+        Args:
+            batch: The evidence.
+
+        Returns:
+            Its text, fenced, and its sentences.
+        """
+        text = "\n\n".join(passage.text for passage in batch.passages)
+        return cls(fence("evidence", text), SentenceIndex(batch.passages))
+
+
+class _Answer(NamedTuple):
+    label: Label | None
+    support: float | None
+    """Probability of `supported` among the labels, if the model gave any probabilities."""
+    refused: bool = False
+
+
+def _ask(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[_Answer]:
+    raw = yield from _call(ask, messages, budget)
+    answer = _read(raw, ask.threshold)
+    if answer.label is None and not answer.refused and budget.take():
+        again = [*messages, AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
+        raw = yield from _call(ask, again, budget)
+        answer = _read(raw, ask.threshold)
+        if answer.label is None and not answer.refused:
+            answer = _forced(raw, ask.threshold)
+    return answer
+
+
+def _call(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[Any]:
+    """Call the model, asking for log-probabilities unless it is known to refuse the option."""
+    model = ask.model
+    if recall(model, _SUBJECT) != 0:
+        asking = model.bind(
+            logprobs=True, top_logprobs=_TOP_LOGPROBS, max_tokens=_ANSWER_TOKENS, stop=["\n"]
+        )
+        try:
+            raw = yield ModelCall(asking, messages, ask.timeout)
+        except Exception as exc:
+            if recall(model, _SUBJECT) == 1 or not unsupported(exc) or not budget.take():
+                raise
+        else:
+            learn(model, _SUBJECT, 1)
+            return raw
+    raw = yield ModelCall(model, messages, ask.timeout)
+    learn(model, _SUBJECT, 0)
+    return raw
+
+
+def _read(raw: Any, threshold: float) -> _Answer:
+    if refused(raw):
+        return _Answer(None, None, refused=True)
+    label = _label(reply_text(raw))
+    probabilities = label_probabilities(raw) if label else {}
+    return _weighed(probabilities, threshold) if probabilities else _Answer(label, None)
+
+
+def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
+    if not probabilities:
+        return _Answer(None, None)
+    support = probabilities.pop("supported", 0.0)
+    if support >= threshold:
+        return _Answer("supported", support)
+    against = probabilities.get("contradicted", 0.0) > probabilities.get("unverifiable", 0.0)
+    return _Answer("contradicted" if against else "unverifiable", support)
+
+
+def _forced(raw: Any, threshold: float) -> _Answer:
+    """Read which label a model that wrote a sentence would have begun with, by its probabilities.
+
+    What it wrote has the last word: a sentence that denies anything is no verdict.
+    """
+    if says_no(reply_text(raw)):
+        return _Answer(None, None)
+    return _weighed(label_probabilities(raw, forced=True), threshold)
+
+
+def _label(text: str) -> Label | None:
+    """Read the label that a reply begins with: further on, "supported" may be denied."""
+    words = [match[0] for match in islice(_WORD.finditer(text.lower()), _BEGINNING)]
+    label = _LABELS.get(words[0]) if words else None
+    others = {_LABELS[word] for word in words if word in _LABELS} - {label}
+    return None if others else label
+
+
+def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]:
+    """Read the probabilities of the labels from the log-probabilities of a reply.
+
+    Args:
+        raw: A message; the log-probabilities are looked for in
+            `response_metadata["logprobs"]["content"]`, where OpenAI and the servers that speak
+            its protocol put them.
+        forced: Whether to read them also where the token that was chosen begins no label.
+
+    Returns:
+        The share of each label seen at the first token of the answer, out of all labels seen
+        there; empty if that token begins no label, or none is seen. Thoughts, white space and
+        markup may precede.
+    """
+    logprobs = getattr(raw, "response_metadata", {}).get("logprobs")
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    first = _first_of_answer(content or ())
+    if first is None or (_label_begun(first["token"]) is None and not forced):
+        return {}
+    seen: dict[Label, float] = {}
+    for option in first.get("top_logprobs") or [first]:
+        label = _label_begun(option["token"])
+        if label is not None:
+            seen[label] = seen.get(label, 0.0) + math.exp(option["logprob"])
+    total = sum(seen.values())
+    return {label: share / total for label, share in seen.items()} if total else {}
+
+
+def _first_of_answer(content: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    text = "".join(position["token"] for position in content)
+    ended = text.rfind(_THOUGHTS_END)
+    if ended < 0 and _THOUGHTS in text:
+        return None
+    answer = ended + len(_THOUGHTS_END) if ended >= 0 else 0
+    at = 0
+    for position in content:
+        if at >= answer and _AROUND.sub("", position["token"]):
+            return position
+        at += len(position["token"])
+    return None
+
+
+def _label_begun(token: str) -> Label | None:
+    piece = _AROUND.sub("", token).lower()
+    if len(piece) < _SHORTEST_PIECE:
+        return None
+    return next((label for word, label in _LABELS.items() if word.startswith(piece)), None)
+
+
+def _verdict(
+    claim: Claim,
+    answer: _Answer,
+    task: VerificationTask,
+    evidence: PlainEvidence,
+    verifier: str,
+) -> ClaimVerdict:
+    if answer.label is None:
+        reason = "the model refused to answer" if answer.refused else "the reply is no label"
+        return ClaimVerdict.unchecked(claim, reason, verifier=verifier)
+    citations: tuple[Citation, ...] = ()
+    if answer.label != "unverifiable":
+        best = evidence.sentences.best(claim.text)
+        if best is not None:
+            found = Citation.from_document(task.documents, best.document, best.start, best.end)
+            citations = (found,)
+    return ClaimVerdict(
+        claim=claim,
+        verdict=answer.label,
+        support_probability=answer.support,
+        citations=citations,
+        verifier=verifier,
+    )

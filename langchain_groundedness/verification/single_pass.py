@@ -1,0 +1,408 @@
+"""Extraction and verification in one call of a chat model."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Self
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.prompts.chat import BaseChatPromptTemplate
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from typing_extensions import override
+
+from langchain_groundedness._runtime.executors import computed, size_of
+from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness.claims.checkable import may_be_skipped
+from langchain_groundedness.claims.extractors import LLMClaimExtractor, known_stems, rewritings
+from langchain_groundedness.claims.statements import sentence_claims
+from langchain_groundedness.evidence.packing import EvidencePacker
+from langchain_groundedness.exceptions import OutputParsingError
+from langchain_groundedness.inputs.formats import has_text
+from langchain_groundedness.llm.prompts import (
+    SINGLE_PASS_PROMPT,
+    VerdictLines,
+    check_prompt,
+    fence,
+    fold_space,
+    question_part,
+)
+from langchain_groundedness.llm.replies import numbered_line
+from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
+from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
+from langchain_groundedness.verification import LLMVerifier
+from langchain_groundedness.verification.batched import (
+    NumberedEvidence,
+    VerdictLine,
+    labels_in,
+    read_lines,
+    read_verdicts,
+    why_unchecked,
+)
+from langchain_groundedness.verification.scoring import reconcile
+
+__all__ = ["SinglePassJudge"]
+
+
+class Judged(NamedTuple):
+    """What a reply says about one sentence, read but not yet believed."""
+
+    whole: VerdictLine | None = None
+    """Its verdict, if it was judged as it stands."""
+    parts: tuple[tuple[str, VerdictLine | None], ...] = ()
+    """The statements that were made of it, each with its verdict; `None` for one that was not
+    decided: it got two different ones, or one that cannot be read."""
+    undecided: bool = False
+    """Whether the sentence, as it stands, got two different verdicts."""
+
+    def about(self, sentence: str) -> "Judged":
+        """Take a statement that is the sentence itself for the sentence.
+
+        Args:
+            sentence: Its text.
+
+        Returns:
+            The same, with statements that are others only.
+        """
+        parts = dict(self.parts)
+        if sentence not in parts:
+            return self
+        again = parts.pop(sentence)
+        if self.whole is None and not self.undecided:
+            return Judged(again, tuple(parts.items()), again is None)
+        agreed = self.whole if self.whole and again and self.whole.label == again.label else None
+        return Judged(agreed, tuple(parts.items()), agreed is None)
+
+
+class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+    """Finds the claims of an answer and judges them, in one call of a chat model.
+
+    The model sees the evidence and the answer, both in numbered sentences, and writes one line per
+    sentence of the answer: what decides it and how, or one line for each statement in it. Every
+    sentence that states something ends with a verdict: one that got no line, or of which the
+    statements leave something out, is asked about again, and is `unchecked` if that fails too.
+
+    What is too much for one call (evidence over the packer's budget, an answer of more than
+    `max_sentences`) takes the two steps: claims first, then verdicts on all evidence batches.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> judge = SinglePassJudge(model=FakeListChatModel(responses=["S1: 1 supported"]))
+        >>> task = VerificationTask(
+        ...     claims=(),
+        ...     documents=(Document("Rome is the capital of Italy."),),
+        ...     answer="Rome is in Italy.",
+        ... )
+        >>> [(v.claim.text, v.verdict) for v in judge.invoke(task)]
+        [('Rome is in Italy.', 'supported')]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    model: SkipValidation[Runnable[Any, Any]]
+    """The chat model, plain or bound."""
+    prompt: BaseChatPromptTemplate | None = None
+    """Instead of `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the
+    same form of reply."""
+    reply_form: Literal["schema", "lines"] = "schema"
+    """How the lines are asked for: inside a schema, where the model can keep to one, or plainly.
+    Plain lines cost fewer tokens; a schema shows that a reply was cut off."""
+    packer: EvidencePacker = EvidencePacker(max_tokens=100_000)
+    """How much evidence one call may hold, and how more than that is cut up for the two steps."""
+    max_sentences: int = Field(default=24, ge=1)
+    """Most sentences of an answer that is judged in one call: models lose the thread in long
+    lists."""
+    timeout: Seconds = PATIENCE
+    """Seconds to wait for one reply of the model, as for `LLMVerifier`."""
+    retry_budget: int | None = Field(default=None, ge=0)
+    """As for `LLMVerifier`, which is asked about what the first call left open."""
+
+    @model_validator(mode="after")
+    def _usable_prompt(self) -> Self:
+        prompt = self.prompt or SINGLE_PASS_PROMPT
+        check_prompt(prompt, required={"evidence", "answer"}, optional={"question"})
+        return self
+
+    @override
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @property
+    def verifier(self) -> LLMVerifier:
+        """Judges claims that are known already, with the same model.
+
+        What a single pass left open, answers that take two steps, and the sentences of an answer
+        that is still being written.
+        """
+        return kept(self, self._stages).verifier
+
+    @override
+    def invoke(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
+    ) -> list[ClaimVerdict]:
+        """Judge an answer.
+
+        Args:
+            input: `answer`, `documents` and `question`; its claims are not looked at.
+            config: As for any runnable.
+
+        Returns:
+            One verdict per claim found, in the order of the answer, with the ids `c1`, `c2`, …
+        """
+        return self._call_with_config(self._judge, input, config)
+
+    @override
+    async def ainvoke(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
+    ) -> list[ClaimVerdict]:
+        """Judge an answer.
+
+        Args:
+            input: As for `invoke`.
+            config: As for `invoke`.
+
+        Returns:
+            As `invoke`.
+        """
+        return await self._acall_with_config(self._ajudge, input, config)
+
+    def _judge(
+        self,
+        task: VerificationTask,
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> list[ClaimVerdict]:
+        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        return drive(self._flow(self._laid_out(task)), child)
+
+    async def _ajudge(
+        self,
+        task: VerificationTask,
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> list[ClaimVerdict]:
+        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
+        size = size_of(task.documents) + len(task.answer or "")
+        layout = await computed(size, self._laid_out, task)
+        return await adrive(self._flow(layout), child, size=size)
+
+    def _laid_out(self, task: VerificationTask) -> "_Layout":
+        sentences = tuple(sentence_claims(task.answer or "", only_checkable=False))
+        evidence = None
+        tokens = sum(self.packer.count_tokens(d.page_content) for d in task.documents)
+        if sentences and tokens <= self.packer.max_tokens:
+            batches = self.packer.pack(task.documents)
+            evidence = NumberedEvidence.of(batches[0]) if len(batches) == 1 else None
+        return _Layout(task, sentences, evidence)
+
+    def _flow(self, layout: "_Layout") -> Flow[list[ClaimVerdict]]:
+        task, sentences, evidence = layout
+        if not has_text(task.documents):
+            claims = _numbered(layout.statements)
+            return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
+        if evidence is None or len(sentences) > self.max_sentences:
+            return (yield from self._two_steps(task)) if sentences else []
+        name = self.get_name()
+        try:
+            reply = yield ModelCall(kept(self, self._stages).ask, layout.values(evidence))
+        except OutputParsingError as exc:
+            if isinstance(exc, ModelRefusedError):
+                return layout.unchecked(exc, name)
+            judged: Mapping[int, Judged] = {}
+        except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
+            return layout.unchecked(exc, name)
+        else:
+            judged = read_judged(reply.lines)
+        return (yield from self._settle(layout, evidence, judged))
+
+    def _two_steps(self, task: VerificationTask) -> Flow[list[ClaimVerdict]]:
+        request = ExtractionTask(answer=task.answer or "", question=task.question)
+        claims = yield ModelCall(kept(self, self._stages).extractor, request)
+        return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
+
+    def _settle(
+        self, layout: "_Layout", evidence: NumberedEvidence, judged: Mapping[int, Judged]
+    ) -> Flow[list[ClaimVerdict]]:
+        """Believe what the evidence bears out, and ask again about what is missing."""
+        found = list(layout.found(judged))
+        claims = _numbered(claim for claim, _ in found)
+        task, name = layout.task.only(claims), self.get_name()
+        verdicts = [
+            evidence.verdict(claim, line, task.documents, name)
+            for claim, (_, line) in zip(claims, found, strict=True)
+            if line is not None
+        ]
+        missing = [c for c, (_, line) in zip(claims, found, strict=True) if line is None]
+        if missing:
+            verdicts += yield ModelCall(self.verifier, task.only(missing))
+        return reconcile(task, verdicts, verifier=name)
+
+    def _stages(self) -> "_Stages":
+        ask = StructuredModel[VerdictLines](
+            model=self.model,
+            prompt=self.prompt or SINGLE_PASS_PROMPT,
+            reply_schema=VerdictLines,
+            name="judge_answer",
+            from_text=read_reply,
+            why_unusable=lambda reply: None if read_judged(reply.lines) else "it has no verdict",
+            plain=self.reply_form == "lines",
+            timeout=self.timeout,
+        )
+        return _Stages(
+            ask,
+            LLMClaimExtractor(model=self.model, timeout=self.timeout),
+            LLMVerifier(
+                model=self.model,
+                packer=self.packer,
+                timeout=self.timeout,
+                retry_budget=self.retry_budget,
+            ),
+        )
+
+
+class _Stages(NamedTuple):
+    """What asks the model."""
+
+    ask: StructuredModel[VerdictLines]
+    extractor: LLMClaimExtractor
+    verifier: LLMVerifier
+
+
+class _Layout(NamedTuple):
+    """An answer and its evidence, as the model is to see them."""
+
+    task: VerificationTask
+    sentences: tuple[Claim, ...]
+    """All of the answer, also those that state nothing: they are context."""
+    evidence: NumberedEvidence | None
+    """`None` if it does not fit one call, or there is none."""
+
+    @property
+    def statements(self) -> list[Claim]:
+        """The sentences that may not go unchecked."""
+        return [s for s in self.sentences if not may_be_skipped(s.text)]
+
+    def values(self, evidence: NumberedEvidence) -> dict[str, Any]:
+        """Fill the variables of the prompt."""
+        texts = (fold_space(sentence.text) for sentence in self.sentences)
+        numbered = "\n".join(f"S{number}: {text}" for number, text in enumerate(texts, 1))
+        return {
+            "evidence": evidence.shown,
+            "question": question_part(self.task.question),
+            "answer": fence("answer", numbered),
+        }
+
+    def unchecked(self, exc: Exception, verifier: str) -> list[ClaimVerdict]:
+        """Leave all statements unchecked after an error."""
+        reason = why_unchecked(caught(exc))
+        return [
+            ClaimVerdict.unchecked(claim, reason, verifier=verifier)
+            for claim in _numbered(self.statements)
+        ]
+
+    def found(self, judged: Mapping[int, Judged]) -> Iterator[tuple[Claim, VerdictLine | None]]:
+        """Give the claims of the answer, each with its line, or `None` where it has none."""
+        known = known_stems(self.task.answer or "", self.task.question)
+        for number, sentence in enumerate(self.sentences, 1):
+            said = judged.get(number, Judged()).about(fold_space(sentence.text))
+            parts, whole = dict(said.parts), said.whole
+            if parts:
+                claims = rewritings(sentence, parts, known)
+                denied = whole is not None and whole.label != "supported"
+                if (denied or said.undecided) and sentence not in claims:
+                    claims.append(sentence)
+                for claim in claims:
+                    yield claim, parts.get(claim.text, whole)
+            elif whole is not None or not may_be_skipped(sentence.text):
+                yield sentence, whole
+
+
+def _numbered(claims: Sequence[Claim] | Iterator[Claim]) -> tuple[Claim, ...]:
+    return tuple(
+        claim.model_copy(update={"id": f"c{place}"}) for place, claim in enumerate(claims, 1)
+    )
+
+
+_OPENED = re.compile(
+    r"[^\w\[]*(?:sentence\s*|s)?(\d{1,4})\s*([(\"\u201c])(.*)", re.IGNORECASE | re.DOTALL
+)
+
+_CLOSED = {
+    opening: re.compile(rf"(?<=.){closing}\s*[:.]", re.DOTALL)
+    for opening, closing in (("(", r"\)"), ('"', '"'), ("\u201c", "\u201d"))
+}
+
+_SENTENCE = re.compile(r"(?i)^\W*(?:sentence\s*|s)(?=\d)")
+
+_SKIP = re.compile(r"skip\W*", re.IGNORECASE)
+
+
+def read_reply(text: str) -> VerdictLines | None:
+    """Read a plain reply.
+
+    Args:
+        text: The reply.
+
+    Returns:
+        Its lines, or `None` if none of them says anything about a sentence.
+    """
+    lines = text.splitlines()
+    return VerdictLines(lines=lines) if read_judged(lines) else None
+
+
+def read_judged(lines: Iterable[str]) -> dict[int, Judged]:
+    """Read the lines of a reply.
+
+    Args:
+        lines: The lines; what has another form is passed over.
+
+    Returns:
+        What they say, by number of the sentence. A verdict that was given in two ways is left out.
+    """
+    whole: list[str] = []
+    parts: dict[int, dict[str, list[str]]] = {}
+    skipped: set[int] = set()
+    for line in lines:
+        if part := _read_part(line.strip()):
+            number, text, verdicts = part
+            parts.setdefault(number, {}).setdefault(fold_space(text), []).extend(verdicts)
+        elif (numbered := numbered_line(_SENTENCE.sub("", line))) and _SKIP.fullmatch(numbered[1]):
+            skipped.add(numbered[0])
+        else:
+            whole.append(line)
+    judged, undecided = read_verdicts(whole)
+    in_parts = {number for number, texts in parts.items() if any(texts.values())}
+    return {
+        number: Judged(
+            judged.get(number),
+            tuple(
+                (text, read_lines(verdicts).get(number))
+                for text, verdicts in parts.get(number, {}).items()
+            ),
+            number in undecided,
+        )
+        for number in sorted({*judged, *undecided, *in_parts, *skipped})
+    }
+
+
+def _read_part(line: str) -> tuple[int, str, list[str]] | None:
+    """Read a line about a statement: the sentence, the statement, and what may be its verdict.
+
+    A statement and a reason may have brackets themselves. Where that leaves open which of two
+    verdicts is meant, both are given, or none.
+    """
+    opened = _OPENED.fullmatch(line)
+    ends = list(_CLOSED[opened[2]].finditer(opened[3])) if opened else []
+    if opened is None or not ends:
+        return None
+    verdicts = {end: f"{opened[1]}: {opened[3][end.end() :].lstrip()}" for end in ends}
+    read = {end: verdict for end, verdict in verdicts.items() if read_lines([verdict])}
+    first = next(iter(read), ends[0])
+    if labels_in(opened[3][ends[0].end() : first.start()]):
+        return int(opened[1]), opened[3][: ends[0].start()], []
+    return int(opened[1]), opened[3][: first.start()], list(read.values())
