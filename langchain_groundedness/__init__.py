@@ -6,7 +6,7 @@ Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from langchain_groundedness import verifiers
+from langchain_groundedness import verification
 from langchain_groundedness._lazy_names import LOADED_LATER
 from langchain_groundedness._runtime.lazy_imports import absent
 from langchain_groundedness.claims.extractors import (
@@ -371,7 +371,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = found
         return found
     if name in _WITH_NEWER_CORE:
-        return getattr(verifiers, name)
+        return getattr(verification, name)
     if name not in _WITH_EXTRA_AGENTS:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

@@ -41,7 +41,7 @@ def load_arguments(*classes: type) -> dict[str, Any]:
     from langchain_groundedness import (  # noqa: PLC0415  (not every check needs them)
         evals,
         query,
-        verifiers,
+        verification,
     )
 
     return {
@@ -64,11 +64,11 @@ def load_arguments(*classes: type) -> dict[str, Any]:
             CascadeVerifier,
             Conditions,
             Corrector,
-            verifiers.CrossEncoderVerifier,
+            verification.CrossEncoderVerifier,
             DecisionPolicy,
             DecisionRule,
-            verifiers.EmbeddedVerifier,
-            verifiers.EmbeddingVerifier,
+            verification.EmbeddedVerifier,
+            verification.EmbeddingVerifier,
             EvidencePacker,
             GroundednessGuard,
             GroundednessRunnable,

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from langchain_groundedness import cli
 from langchain_groundedness.__main__ import main
-from langchain_groundedness.cli import _check, _models, spread
+from langchain_groundedness.cli import check as _check
+from langchain_groundedness.cli import options as _models
+from langchain_groundedness.cli import spread
 from langchain_groundedness.testing import ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import GroundednessResult
 

@@ -10,7 +10,7 @@ import pytest
 from commands import Outcome, Run, ran, without_settings
 from langchain_core.messages import AIMessage
 
-from langchain_groundedness.cli import _evaluate
+from langchain_groundedness.cli import evaluate as _evaluate
 from langchain_groundedness.cli.errors import each_warning_once
 from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier

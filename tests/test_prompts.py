@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from syrupy.assertion import SnapshotAssertion
 
-from langchain_groundedness import prompts
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.llm import prompts
 from langchain_groundedness.llm.prompts import (
     EXTRACTION_PROMPT,
     LABEL_PROMPT,

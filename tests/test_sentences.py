@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness import _boundaries
+from langchain_groundedness.text import sentences as _boundaries
 from langchain_groundedness.text.sentences import Sentence, SentenceSplitter, split_sentences
 
 PIECES = st.sampled_from(

@@ -17,9 +17,10 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from langchain_groundedness import _learnt, structured
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.exceptions import OutputParsingError
+from langchain_groundedness.llm import structured
+from langchain_groundedness.llm import weak_cache as _learnt
 from langchain_groundedness.llm.replies import reply_text, salvaged
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
 from langchain_groundedness.llm.timeouts import Budget

@@ -25,8 +25,8 @@ from langchain_groundedness import (
     GroundednessRunnable,
     LLMVerifier,
     SentenceClaimExtractor,
-    _telemetry,
 )
+from langchain_groundedness._runtime import telemetry as _telemetry
 from langchain_groundedness.testing import ScriptedVerifier
 
 TOLD = "The code is swordfish."

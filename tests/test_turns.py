@@ -11,7 +11,8 @@ import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from typing_extensions import override
 
-from langchain_groundedness import GroundednessRunnable, _turns
+from langchain_groundedness import GroundednessRunnable
+from langchain_groundedness._runtime import executors as _turns
 from langchain_groundedness._runtime.executors import _TURNS, turn
 from langchain_groundedness.testing import ScriptedVerifier
 

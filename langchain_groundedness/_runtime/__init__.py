@@ -1,1 +1,1 @@
-"""Executors, flow of calls, telemetry, options and files: what runs the check, apart from its subject."""
+"""What the check runs on: executors, call flow, telemetry, options and files."""

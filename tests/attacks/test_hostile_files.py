@@ -20,7 +20,7 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.calibration.labelled_data import read_labelled
 from langchain_groundedness.cli.check import read_answer, read_documents
-from langchain_groundedness.evals import _text_records as text_records
+from langchain_groundedness.evals import readers as text_records
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.query import EmbeddingQueryClassifier, HashedNgramEmbeddings
 

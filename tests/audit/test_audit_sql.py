@@ -29,7 +29,7 @@ from langchain_groundedness import (
     SQLAuditLog,
     Versions,
 )
-from langchain_groundedness.audit import _sql_schema
+from langchain_groundedness.audit import sql_store as _sql_schema
 from langchain_groundedness.audit.content import Keeping
 from langchain_groundedness.audit.sql_store import place_of
 

@@ -2,7 +2,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from syrupy.assertion import SnapshotAssertion
 
-from langchain_groundedness import prompts
 from langchain_groundedness.evals.prompts import (
     ANSWER_QUALITY_PROMPT,
     ANSWER_RELEVANCY_PROMPT,
@@ -10,6 +9,7 @@ from langchain_groundedness.evals.prompts import (
     FEW_SHOT_VERIFICATION_PROMPT,
     RUBRIC_PROMPT,
 )
+from langchain_groundedness.llm import prompts
 from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT, fence, question_part
 
 

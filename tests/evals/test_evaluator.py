@@ -30,7 +30,7 @@ from langchain_groundedness import (
     load_arguments,
 )
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness.evals import _progress
+from langchain_groundedness.evals import progress as _progress
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.testing import ScriptedChatModel
 

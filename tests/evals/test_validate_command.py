@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from commands import Outcome, Run, ran
 
-from langchain_groundedness.cli import _validate
+from langchain_groundedness.cli import validate as _validate
 from langchain_groundedness.evals import AnswerValidator, ValidatedRow
 from langchain_groundedness.testing import ScriptedChatModel
 

@@ -31,7 +31,6 @@ from langchain_groundedness import (
     LLMVerifier,
     ModelTimeoutError,
     SentenceClaimExtractor,
-    _patience,
 )
 from langchain_groundedness.evals import (
     AnswerQualityEvaluator,
@@ -41,6 +40,7 @@ from langchain_groundedness.evals import (
     FaithfulnessEvaluator,
     RubricEvaluator,
 )
+from langchain_groundedness.llm import timeouts as _patience
 from langchain_groundedness.testing import FaultyServer, ScriptedChatModel
 from langchain_groundedness.types import Claim, VerificationTask
 

@@ -21,8 +21,8 @@ from langchain_groundedness import (
     RunnableQueryClassifier,
     VerificationError,
     load_arguments,
-    prompts,
 )
+from langchain_groundedness.llm import prompts
 from langchain_groundedness.query import QueryLabel
 from langchain_groundedness.testing import ScriptedChatModel
 

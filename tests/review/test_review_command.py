@@ -9,7 +9,7 @@ import pytest
 from commands import Outcome, Run, ran
 
 from langchain_groundedness import SQLAuditLog
-from langchain_groundedness.review import _server as serving
+from langchain_groundedness.review import server as serving
 from review.records import record
 
 

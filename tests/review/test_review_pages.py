@@ -18,7 +18,7 @@ from langchain_groundedness import (
     Review,
     SQLAuditLog,
 )
-from langchain_groundedness.audit import _sql_schema
+from langchain_groundedness.audit import sql_store as _sql_schema
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
 from review.records import ANSWER, CLAIMS, HOSTILE, bare, record, result

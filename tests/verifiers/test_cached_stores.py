@@ -26,7 +26,7 @@ from verdict_caching import BARI, ROME, SOON, Reader, cached, task
 
 from langchain_groundedness import Citation, ClaimVerdict, ConfigurationError, VerificationTask
 from langchain_groundedness.llm.timeouts import Abandoned
-from langchain_groundedness.verification import _verdict_store
+from langchain_groundedness.verification import cached as _verdict_store
 from langchain_groundedness.verification.cached import (
     Evidence,
     entry_of,

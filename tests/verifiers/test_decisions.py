@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from langchain_core.load import dumpd, load
 from langchain_core.tracers.context import collect_runs
 
-from langchain_groundedness import verifiers
+from langchain_groundedness import verification as verifiers
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,

@@ -13,7 +13,7 @@ from langchain_core.load import dumpd
 
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification import embedded
+from langchain_groundedness.verification.embedded import verifier as embedded
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.judgement import OTHER_LANGUAGE
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier

@@ -15,8 +15,8 @@ from langchain_groundedness.verification import (
     CrossEncoderVerifier,
     EmbeddedCrossEncoder,
     EmbeddedVerifier,
-    _shared_runs,
 )
+from langchain_groundedness.verification.embedded import batching as _shared_runs
 from langchain_groundedness.verification.embedded.encoder import Encoder, Floats, Pair
 
 CLAIM = "Rome is the capital of Italy."

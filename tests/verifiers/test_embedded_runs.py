@@ -14,7 +14,8 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification import _shared_runs, embedded
+from langchain_groundedness.verification.embedded import batching as _shared_runs
+from langchain_groundedness.verification.embedded import verifier as embedded
 from langchain_groundedness.verification.embedded.batching import SharedRuns
 from langchain_groundedness.verification.embedded.encoder import Floats, Pair
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier

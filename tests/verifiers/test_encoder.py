@@ -27,7 +27,8 @@ from langchain_groundedness import (
     cli,
 )
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification import _encoder, _model_files
+from langchain_groundedness.verification.embedded import encoder as _encoder
+from langchain_groundedness.verification.embedded import encoder as _model_files
 from langchain_groundedness.verification.embedded.encoder import (
     CLASSES,
     LONGEST_PAIR,

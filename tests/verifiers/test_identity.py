@@ -29,7 +29,7 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
-from langchain_groundedness.verification import _identity
+from langchain_groundedness.verification import identity as _identity
 from langchain_groundedness.verification.identity import identify, reads_of
 
 Made = Callable[[], Runnable[Any, Any]]

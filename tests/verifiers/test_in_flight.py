@@ -14,7 +14,7 @@ from verdict_caching import SOON, Reader, cached, task
 
 from langchain_groundedness import CachedVerifier, ClaimVerdict, ConfigurationError
 from langchain_groundedness.types import VerificationTask
-from langchain_groundedness.verification import _in_flight
+from langchain_groundedness.verification import cached as _in_flight
 from langchain_groundedness.verification.cached import Leading, Outcome, Question
 
 CAPITAL = "Rome is the capital of Italy."

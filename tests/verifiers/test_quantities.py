@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness.verification import _quantity_reading
+from langchain_groundedness.verification.embedded import quantities as _quantity_reading
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.quantities import (
     comparable,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verification import _shared_runs
+from langchain_groundedness.verification.embedded import batching as _shared_runs
 from langchain_groundedness.verification.embedded.batching import SharedRuns, shared_runs
 from langchain_groundedness.verification.embedded.encoder import Floats, Pair, usual_threads
 
