@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from langchain_groundedness import ContextRelevanceEvaluator, HashedNgramEmbeddings
+from langchain_groundedness.evals import ContextRelevanceEvaluator
+from langchain_groundedness.query import HashedNgramEmbeddings
 
 SAME = 0.6
 """Texts that are as similar as this are taken to be about the same."""

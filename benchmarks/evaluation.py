@@ -55,7 +55,7 @@ def evaluate(mode: str, ways: int, url: str, samples: list[Any]) -> dict[str, An
     """Evaluate the answers with our evaluator; `run` works in threads, `arun` on an event loop."""
     from langchain_openai import ChatOpenAI  # noqa: PLC0415  (only the measured process needs it)
 
-    from langchain_groundedness import FaithfulnessEvaluator  # noqa: PLC0415
+    from langchain_groundedness.evals import FaithfulnessEvaluator  # noqa: PLC0415
 
     model = ChatOpenAI(model="gpt-4o-mini", base_url=url, api_key="stub", use_responses_api=False)
     evaluator = FaithfulnessEvaluator(model=model, max_concurrency=ways)

@@ -23,14 +23,13 @@ from langchain_core.runnables import RunnableLambda
 from overhead import DOCUMENTS, SENTENCE, claims_of, verdicts_on
 
 from langchain_groundedness import (
-    AuditLog,
-    AuditRecord,
     Decision,
     DecisionPolicy,
     GroundednessRunnable,
     JsonlAuditLog,
     SQLAuditLog,
 )
+from langchain_groundedness.audit import AuditLog, AuditRecord
 
 TARGET_MS = 2.0
 CLAIMS = 5

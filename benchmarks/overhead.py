@@ -18,10 +18,10 @@ from langchain_groundedness import (
     Citation,
     Claim,
     ClaimVerdict,
-    ExtractionTask,
     GroundednessRunnable,
     VerificationTask,
 )
+from langchain_groundedness.types import ExtractionTask
 
 TARGET_MS = 2.0
 SENTENCE = "The reading of station {} was {} millimetres on the first day of the month."

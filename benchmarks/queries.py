@@ -21,7 +21,7 @@ from time import perf_counter
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from langchain_groundedness import (
+from langchain_groundedness.query import (
     EmbeddingQueryClassifier,
     HashedNgramEmbeddings,
     LLMQueryClassifier,

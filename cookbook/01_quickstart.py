@@ -24,7 +24,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_groundedness import GroundednessRunnable, HashedNgramEmbeddings, LLMVerifier
+from langchain_groundedness import GroundednessRunnable, LLMVerifier
+from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import ScriptedChatModel
 
 # %% [markdown]

@@ -20,7 +20,8 @@ from langchain_classic.chains import RetrievalQA
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_groundedness import GroundednessCallbackHandler, HashedNgramEmbeddings
+from langchain_groundedness import GroundednessCallbackHandler
+from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import ScriptedChatModel
 
 # RetrievalQA is deprecated; many still run it.

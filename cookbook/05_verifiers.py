@@ -23,17 +23,19 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 
 from langchain_groundedness import (
-    Calibration,
-    CalibrationSample,
     CascadeVerifier,
     Claim,
     CrossEncoderVerifier,
     EmbeddedVerifier,
     GroundednessRunnable,
     LLMVerifier,
-    ScoredClaim,
     Stage,
     VerificationTask,
+)
+from langchain_groundedness.calibration import (
+    Calibration,
+    CalibrationSample,
+    ScoredClaim,
     calibrate,
 )
 from langchain_groundedness.testing import (

@@ -37,23 +37,25 @@ from rich.console import Console
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from langchain_groundedness import (
-    AuditRecord,
-    Calibration,
     Decision,
     DecisionPolicy,
-    EmbeddingQueryClassifier,
     GroundednessMiddleware,
     GroundednessRunnable,
+    SQLAuditLog,
+)
+from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.display.terminal import render
+from langchain_groundedness.evals import ReviewExport
+from langchain_groundedness.exceptions import ReviewConflictError
+from langchain_groundedness.middleware import resume_reviewed
+from langchain_groundedness.monitoring import summarize
+from langchain_groundedness.query import (
+    EmbeddingQueryClassifier,
     LLMQueryClassifier,
     RetrievalGate,
-    ReviewConflictError,
-    ReviewExport,
     RunnableQueryClassifier,
-    SQLAuditLog,
-    resume_reviewed,
-    summarize,
 )
-from langchain_groundedness.display.terminal import render
 from langchain_groundedness.testing import ScriptedChatModel
 
 SHOP = Path("shop")

@@ -33,19 +33,17 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from langchain_groundedness import (
+from langchain_groundedness.evals import (
     CitationEvaluator,
     ContextRecallEvaluator,
     ContextRelevanceEvaluator,
     FactualCorrectnessEvaluator,
     FaithfulnessEvaluator,
-    compare_runs,
     evaluate,
     load_run,
-    run_agreement,
-    slice_scores,
-    validate,
 )
+from langchain_groundedness.evals.statistics import compare_runs, run_agreement, slice_scores
+from langchain_groundedness.evals.validation import validate
 from langchain_groundedness.report import to_markdown, write_report
 from langchain_groundedness.testing import ScriptedChatModel
 

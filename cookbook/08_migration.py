@@ -18,14 +18,8 @@ from pathlib import Path
 
 from IPython.display import display
 
-from langchain_groundedness import (
-    DecisionPolicy,
-    FaithfulnessEvaluator,
-    GroundednessGuard,
-    GroundednessRunnable,
-    as_score,
-    evaluate,
-)
+from langchain_groundedness import DecisionPolicy, GroundednessGuard, GroundednessRunnable
+from langchain_groundedness.evals import FaithfulnessEvaluator, as_score, evaluate
 
 PAPERS = Path("papers")
 asked = [json.loads(line) for line in (PAPERS / "answers.jsonl").read_text("utf-8").splitlines()]

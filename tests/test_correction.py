@@ -11,13 +11,12 @@ from langchain_groundedness import (
     Claim,
     ClaimVerdict,
     ConfigurationError,
-    CorrectedAnswer,
-    CorrectionTask,
     Corrector,
     GroundednessRunnable,
     VerificationTask,
 )
 from langchain_groundedness.testing import ScriptedChatModel
+from langchain_groundedness.types import CorrectedAnswer, CorrectionTask
 
 
 def cite(text: str) -> tuple[Citation, ...]:

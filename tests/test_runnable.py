@@ -26,7 +26,6 @@ from langchain_groundedness import (
     ConfigurationError,
     Corrector,
     DecisionPolicy,
-    ExtractionTask,
     GroundednessResult,
     GroundednessResultChunk,
     GroundednessRunnable,
@@ -37,6 +36,7 @@ from langchain_groundedness import (
     load_arguments,
 )
 from langchain_groundedness.testing import ScriptedChatModel
+from langchain_groundedness.types import ExtractionTask
 
 REPORT = Document(page_content="Revenue was $2.1B in Q3. Costs fell by 4%.", id="report")
 ANSWER = "Revenue was $2.4B in Q3. Costs fell by 4%. The CEO resigned."

@@ -38,9 +38,6 @@ from langchain_groundedness import (
     Claim,
     ClaimVerdict,
     ConfigurationError,
-    CorrectedAnswer,
-    CorrectionTask,
-    ExtractionTask,
     GroundednessGuard,
     GroundednessRunnable,
     SentenceClaimExtractor,
@@ -48,6 +45,7 @@ from langchain_groundedness import (
     load_arguments,
 )
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedClaimExtractor
+from langchain_groundedness.types import CorrectedAnswer, CorrectionTask, ExtractionTask
 
 EVERY_CHARACTER = list(range(1, len(ANSWER)))
 RELEASES: list[Any] = ["mark", "hold_back", "release"]

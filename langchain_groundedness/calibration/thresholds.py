@@ -41,7 +41,11 @@ class Calibration(CheckedOptions):
     `Stage(settle_supported=..., settle_unsupported=...)`.
 
     Example:
-        >>> from langchain_groundedness import CalibrationSample, ScoredClaim, calibrate
+        >>> from langchain_groundedness.calibration import (
+        ...     CalibrationSample,
+        ...     ScoredClaim,
+        ...     calibrate,
+        ... )
         >>> def claim(probability, is_right):
         ...     said = ScoredClaim("supported", probability, "embedded")
         ...     return CalibrationSample(unit="claim", is_right=is_right, claims=(said,))

@@ -39,18 +39,18 @@ from langchain_groundedness.cli.options import (
     pairs,
 )
 from langchain_groundedness.display.terminal import printable
-from langchain_groundedness.evals import (
+from langchain_groundedness.evals import CompositeScore
+from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
+from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
+from langchain_groundedness.evals.datasets import open_dataset
+from langchain_groundedness.evals.statistics import Estimate
+from langchain_groundedness.evals.validation import (
     AnswerValidator,
-    CompositeScore,
-    Estimate,
     SweepLine,
     ValidatedRow,
     ValidationSummary,
     validate,
 )
-from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
-from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
-from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.exceptions import GroundednessError, require
 from langchain_groundedness.llm.timeouts import PATIENCE
 

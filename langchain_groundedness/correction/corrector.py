@@ -75,7 +75,8 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
     asked once, for all statements in which no such part can be told, and only for those.
 
     Example:
-        >>> from langchain_groundedness import Claim, ClaimVerdict, CorrectionTask
+        >>> from langchain_groundedness import Claim, ClaimVerdict
+        >>> from langchain_groundedness.types import CorrectionTask
         >>> claim = Claim(id="c1", text="It opened in May 2019.", start=0, end=22)
         >>> verdict = ClaimVerdict(claim=claim, verdict="contradicted", correction="June 2019")
         >>> task = CorrectionTask(answer="It opened in May 2019.", verdicts=(verdict,))

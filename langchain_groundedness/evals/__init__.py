@@ -16,38 +16,15 @@ from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
 from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
 from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, ContextRecallEvaluator
+from langchain_groundedness.evals.review_export import ReviewExport
 from langchain_groundedness.evals.rubric import RubricEvaluator
 from langchain_groundedness.evals.run_files import load_run, save_run
 from langchain_groundedness.evals.runner import EvaluationInterrupted, aevaluate, evaluate
-from langchain_groundedness.evals.statistics import (
-    Estimate,
-    LabelAgreement,
-    PairedComparison,
-    ScoreChange,
-    Slice,
-    compare_runs,
-    compare_scores,
-    estimate_mean,
-    label_agreement,
-    run_agreement,
-    slice_scores,
-)
 from langchain_groundedness.evals.text_metrics import (
     BleuEvaluator,
     ChrfEvaluator,
     RougeEvaluator,
     SemanticSimilarityEvaluator,
-)
-from langchain_groundedness.evals.validation import (
-    AnswerValidator,
-    RowValidation,
-    SourceClaim,
-    SweepLine,
-    ValidatedRow,
-    ValidationReason,
-    ValidationSummary,
-    avalidate,
-    validate,
 )
 from langchain_groundedness.evals.values import (
     BadRow,
@@ -63,7 +40,6 @@ __all__ = [
     "AnswerCorrectnessEvaluator",
     "AnswerQualityEvaluator",
     "AnswerRelevancyEvaluator",
-    "AnswerValidator",
     "BadRow",
     "BleuEvaluator",
     "ChrfEvaluator",
@@ -73,7 +49,6 @@ __all__ = [
     "ContextRecallEvaluator",
     "ContextRelevanceEvaluator",
     "DataSet",
-    "Estimate",
     "EvaluatedRow",
     "EvaluationInterrupted",
     "EvaluationResult",
@@ -82,35 +57,18 @@ __all__ = [
     "Evaluator",
     "FactualCorrectnessEvaluator",
     "FaithfulnessEvaluator",
-    "LabelAgreement",
-    "PairedComparison",
     "ResultCache",
+    "ReviewExport",
     "RougeEvaluator",
     "RowScore",
-    "RowValidation",
     "RubricEvaluator",
     "RunHeader",
-    "ScoreChange",
     "SemanticSimilarityEvaluator",
-    "Slice",
-    "SourceClaim",
-    "SweepLine",
-    "ValidatedRow",
-    "ValidationReason",
-    "ValidationSummary",
     "aevaluate",
     "as_score",
-    "avalidate",
-    "compare_runs",
-    "compare_scores",
-    "estimate_mean",
     "evaluate",
-    "label_agreement",
     "load_run",
     "make_metric",
     "open_dataset",
-    "run_agreement",
     "save_run",
-    "slice_scores",
-    "validate",
 ]

@@ -26,7 +26,8 @@ class ReviewExport:
 
     Example:
         >>> from langchain_groundedness.testing import ScriptedVerifier
-        >>> from langchain_groundedness import AuditRecord, GroundednessRunnable, Review
+        >>> from langchain_groundedness import GroundednessRunnable
+        >>> from langchain_groundedness.audit import AuditRecord, Review
         >>> judge = ScriptedVerifier({"Rome is big.": "supported"})
         >>> result = GroundednessRunnable(verifier=judge).invoke(
         ...     {"answer": "Rome is big.", "documents": ["Rome is big."]}

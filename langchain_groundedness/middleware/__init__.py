@@ -8,5 +8,17 @@ from langchain_groundedness.middleware.agent import (
     GroundednessState,
     groundedness_node,
 )
+from langchain_groundedness.middleware.resume import (
+    aresume_reviewed,
+    resume_reviewed,
+    resume_value,
+)
 
-__all__ = ["GroundednessMiddleware", "GroundednessState", "groundedness_node"]
+__all__ = [
+    "GroundednessMiddleware",
+    "GroundednessState",
+    "aresume_reviewed",
+    "groundedness_node",
+    "resume_reviewed",
+    "resume_value",
+]

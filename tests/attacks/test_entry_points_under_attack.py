@@ -6,11 +6,11 @@ from middleware.agent_scripts import agent_of, call, search_tool
 from attacks.corpus import CORPUS, FALSE, Attack, scene
 from attacks.judges import gullible
 from langchain_groundedness import (
-    FaithfulnessEvaluator,
     GroundednessGuard,
     GroundednessMiddleware,
     GroundednessRunnable,
 )
+from langchain_groundedness.evals import FaithfulnessEvaluator
 from langchain_groundedness.evidence import shares_content_word
 
 FIRST = {attack.family: attack for attack in CORPUS if attack.place == "document"}

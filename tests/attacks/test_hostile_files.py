@@ -11,15 +11,11 @@ from typing import Any
 
 import pytest
 
-from langchain_groundedness import (
-    Calibration,
-    ConfigurationError,
-    DecisionPolicy,
-    GroundednessError,
-    load_run,
-)
+from langchain_groundedness import ConfigurationError, DecisionPolicy, GroundednessError
+from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.labelled_data import read_labelled
 from langchain_groundedness.cli.check import read_answer, read_documents
+from langchain_groundedness.evals import load_run
 from langchain_groundedness.evals import readers as text_records
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.query import EmbeddingQueryClassifier, HashedNgramEmbeddings

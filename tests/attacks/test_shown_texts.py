@@ -12,15 +12,10 @@ from report.runs import row, run, scored
 from rich.console import Console
 
 from attacks.corpus import CORPUS, FALSE, Attack, scene
-from langchain_groundedness import (
-    EvaluationRun,
-    GroundednessResult,
-    GroundednessRunnable,
-    to_html,
-    to_junit,
-    to_markdown,
-)
+from langchain_groundedness import GroundednessResult, GroundednessRunnable
 from langchain_groundedness.display.terminal import render
+from langchain_groundedness.evals import EvaluationRun
+from langchain_groundedness.report import to_html, to_junit, to_markdown
 from langchain_groundedness.testing import ScriptedVerifier
 from langchain_groundedness.types import Claim, ClaimVerdict
 

@@ -8,7 +8,8 @@ import logging
 import sys
 import time
 
-from langchain_groundedness import AuditLog, AuditRecord, Decision, JsonlAuditLog, SQLAuditLog
+from langchain_groundedness import Decision, JsonlAuditLog, SQLAuditLog
+from langchain_groundedness.audit import AuditLog, AuditRecord
 
 
 def log_at(place: str, spill: str) -> AuditLog:

@@ -7,7 +7,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from langchain_groundedness import AuditEntry, AuditLog, AuditRecord, Decision
+from langchain_groundedness import Decision
+from langchain_groundedness.audit import AuditEntry, AuditLog, AuditRecord
 
 
 class MemoryLog(AuditLog):

@@ -5,15 +5,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness import (
-    AuditRecord,
-    Citation,
-    Claim,
-    ClaimVerdict,
-    Decision,
-    GroundednessResult,
-    Usage,
-)
+from langchain_groundedness import Citation, Claim, ClaimVerdict, Decision, GroundednessResult
+from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.types import Usage
 
 TEXTS = st.text(st.characters(codec=None), max_size=30)  # halves of characters, too
 WORDS = st.text(min_size=1, max_size=30)

@@ -17,8 +17,6 @@ from langchain_core.runnables import RunnableLambda
 from audit.stores import MemoryLog
 from langchain_groundedness import (
     AsyncGroundednessCallbackHandler,
-    AuditError,
-    AuditRecord,
     ConfigurationError,
     GroundednessCallbackHandler,
     GroundednessGuard,
@@ -30,6 +28,8 @@ from langchain_groundedness import (
     groundedness_node,
     load_arguments,
 )
+from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from langchain_groundedness.verification import CascadeVerifier, EmbeddedVerifier, LLMVerifier
 

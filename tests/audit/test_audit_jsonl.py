@@ -13,15 +13,11 @@ from hypothesis import strategies as st
 
 from audit.stores import names, record
 from audit.strategies import records
-from langchain_groundedness import (
-    AuditError,
-    AuditRecord,
-    ConfigurationError,
-    JsonlAuditLog,
-    Review,
-)
+from langchain_groundedness import ConfigurationError, JsonlAuditLog
+from langchain_groundedness.audit import AuditRecord, Review
 from langchain_groundedness.audit.content import Keeping
 from langchain_groundedness.audit.record import AuditEntry
+from langchain_groundedness.exceptions import AuditError
 
 
 def ids(log: JsonlAuditLog) -> list[str]:

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.stores import MemoryLog, names, record
-from langchain_groundedness import AuditError, ConfigurationError, GroundednessError
+from langchain_groundedness import ConfigurationError, GroundednessError
 from langchain_groundedness.audit.disk_spool import SpillFolder
+from langchain_groundedness.exceptions import AuditError
 
 
 def hand_over(log: MemoryLog, wanted: list[str]) -> None:

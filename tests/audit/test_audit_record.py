@@ -14,18 +14,17 @@ from pydantic import ValidationError
 
 from audit.strategies import TEXTS, records
 from langchain_groundedness import (
-    AuditError,
-    AuditRecord,
     Citation,
     Claim,
     ClaimVerdict,
     ConfigurationError,
     Decision,
     GroundednessResult,
-    Review,
 )
+from langchain_groundedness.audit import AuditRecord, Review
 from langchain_groundedness.audit.content import MOST_UNCITED, Keeping
 from langchain_groundedness.audit.record import new_id
+from langchain_groundedness.exceptions import AuditError
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -19,19 +19,16 @@ from audit.postgres_cluster import Cluster
 from audit.stores import names, record
 from audit.strategies import records
 from langchain_groundedness import (
-    AuditError,
-    AuditRecord,
     ConfigurationError,
     Decision,
     MissingDependencyError,
-    Review,
-    ReviewConflictError,
     SQLAuditLog,
-    Versions,
 )
+from langchain_groundedness.audit import AuditRecord, Review, Versions
 from langchain_groundedness.audit import sql_store as _sql_schema
 from langchain_groundedness.audit.content import Keeping
 from langchain_groundedness.audit.sql_store import place_of
+from langchain_groundedness.exceptions import AuditError, ReviewConflictError
 
 SECRET = "hunter2"  # noqa: S105  (made up)
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -11,9 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_groundedness import (
-    AuditRecord,
-    Calibration,
-    CalibrationSample,
     Claim,
     ClaimVerdict,
     ConfigurationError,
@@ -21,14 +18,18 @@ from langchain_groundedness import (
     DecisionPolicy,
     EmbeddedVerifier,
     GroundednessRunnable,
-    Review,
+)
+from langchain_groundedness.audit import AuditRecord, Review
+from langchain_groundedness.calibration import (
+    Calibration,
+    CalibrationSample,
     ScoredClaim,
     ThresholdChoice,
     ThresholdFigures,
     calibrate,
-    resume_reviewed,
-    summarize,
 )
+from langchain_groundedness.middleware import resume_reviewed
+from langchain_groundedness.monitoring import summarize
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import VerdictLabel
 

@@ -13,9 +13,9 @@ from langchain_groundedness import (
     AsyncGroundednessCallbackHandler,
     GroundednessCallbackHandler,
     GroundednessError,
-    GroundednessEvent,
     GroundednessRunnable,
 )
+from langchain_groundedness.callbacks import GroundednessEvent
 from langchain_groundedness.testing import ScriptedVerifier
 
 HANDLERS = pytest.mark.parametrize(

@@ -32,11 +32,11 @@ from langchain_groundedness import (
     AsyncGroundednessCallbackHandler,
     ClaimVerdict,
     GroundednessCallbackHandler,
-    GroundednessEvent,
     GroundednessRunnable,
     LLMVerifier,
     SentenceClaimExtractor,
 )
+from langchain_groundedness.callbacks import GroundednessEvent
 from langchain_groundedness.callbacks.handlers import _text
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 

@@ -29,10 +29,10 @@ from langchain_groundedness import (
     ConfigurationError,
     DecisionPolicy,
     GroundednessCallbackHandler,
-    GroundednessEvent,
     GroundednessResult,
     GroundednessRunnable,
 )
+from langchain_groundedness.callbacks import GroundednessEvent
 from langchain_groundedness.callbacks.partial_answer import Draft
 from langchain_groundedness.callbacks.run_trees import _REMEMBERED, Gathered, Root, Run
 from langchain_groundedness.testing import ScriptedVerifier

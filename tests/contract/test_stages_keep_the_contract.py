@@ -16,17 +16,19 @@ from langchain_groundedness import (
     Corrector,
     CrossEncoderVerifier,
     EmbeddedVerifier,
-    EmbeddingQueryClassifier,
     EmbeddingVerifier,
-    HashedNgramEmbeddings,
     LLMClaimExtractor,
-    LLMQueryClassifier,
     LLMVerifier,
-    RetrievalGate,
-    RunnableQueryClassifier,
     SinglePassJudge,
     VerificationError,
     load_arguments,
+)
+from langchain_groundedness.query import (
+    EmbeddingQueryClassifier,
+    HashedNgramEmbeddings,
+    LLMQueryClassifier,
+    RetrievalGate,
+    RunnableQueryClassifier,
 )
 from langchain_groundedness.testing import (
     Probe,

@@ -11,7 +11,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 from typing_extensions import override
 
-from langchain_groundedness import Claim, VerdictLabel
+from langchain_groundedness import Claim
 from langchain_groundedness.evals import (
     AnswerCorrectnessEvaluator,
     ContextPrecisionEvaluator,
@@ -25,6 +25,7 @@ from langchain_groundedness.evals import (
 )
 from langchain_groundedness.evals.conventions import ConventionMetric
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
+from langchain_groundedness.types import VerdictLabel
 
 LABELS: dict[str, VerdictLabel] = {
     "s": "supported",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness import CitationEvaluator, ClaimVerdict, VerificationTask
+from langchain_groundedness import ClaimVerdict, VerificationTask
+from langchain_groundedness.evals import CitationEvaluator
 from langchain_groundedness.evals.citation_marks import (
     DocumentIndex,
     blanked,

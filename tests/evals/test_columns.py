@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_groundedness import BadRow, BleuEvaluator, EvaluationRow, InputFormatError
+from langchain_groundedness import InputFormatError
+from langchain_groundedness.evals import BadRow, BleuEvaluator, EvaluationRow
 from langchain_groundedness.evals.columns import (
     COLUMNS,
     Example,

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness import CompositeScore, ConfigurationError, RowScore
+from langchain_groundedness import ConfigurationError
+from langchain_groundedness.evals import CompositeScore, RowScore
 from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS, dimensions
 
 ALL = dict.fromkeys(DEFAULT_WEIGHTS, 1.0)

@@ -8,12 +8,10 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_groundedness import (
-    ConfigurationError,
-    ContextRelevanceEvaluator,
-    HashedNgramEmbeddings,
-)
+from langchain_groundedness import ConfigurationError
+from langchain_groundedness.evals import ContextRelevanceEvaluator
 from langchain_groundedness.evals.context_relevance import DEFAULT_EXAMPLES
+from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import ScriptedChatModel
 
 PYTHON = (

@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
-from langchain_groundedness import (
-    AnswerCorrectnessEvaluator,
-    Claim,
-    ConfigurationError,
-    FactualCorrectnessEvaluator,
-)
+from langchain_groundedness import Claim, ConfigurationError
+from langchain_groundedness.evals import AnswerCorrectnessEvaluator, FactualCorrectnessEvaluator
 from langchain_groundedness.evals.correctness import f_beta
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 

@@ -17,21 +17,23 @@ from pydantic import Field
 
 from langchain_groundedness import (
     ConfigurationError,
-    EvaluationError,
-    EvaluationResult,
-    EvaluationRow,
-    Evaluator,
-    FaithfulnessEvaluator,
     InputFormatError,
     MissingDependencyError,
-    RowScore,
     VerificationError,
     evals,
     load_arguments,
 )
 from langchain_groundedness._runtime.flow import Flow, ModelCall
+from langchain_groundedness.evals import (
+    EvaluationResult,
+    EvaluationRow,
+    Evaluator,
+    FaithfulnessEvaluator,
+    RowScore,
+)
 from langchain_groundedness.evals import progress as _progress
 from langchain_groundedness.evals.fingerprint import describe
+from langchain_groundedness.exceptions import EvaluationError
 from langchain_groundedness.testing import ScriptedChatModel
 
 

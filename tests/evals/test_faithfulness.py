@@ -3,13 +3,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_groundedness import (
-    ConfigurationError,
-    EmbeddedVerifier,
-    EvaluationRow,
-    FaithfulnessEvaluator,
-    SinglePassJudge,
-)
+from langchain_groundedness import ConfigurationError, EmbeddedVerifier, SinglePassJudge
+from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator
 from langchain_groundedness.testing import (
     ScriptedChatModel,
     ScriptedClaimExtractor,

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
-from langchain_groundedness import Claim, ClaimVerdict, ExtractionTask, VerificationTask
+from langchain_groundedness import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness._runtime.flow import Flow, ModelCall, drive
 from langchain_groundedness.evals import FaithfulnessEvaluator
 from langchain_groundedness.evals.evaluator import Gate
+from langchain_groundedness.types import ExtractionTask
 
 ROWS, AT_ONCE = 6, 2
 

@@ -11,15 +11,15 @@ from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness import (
+from langchain_groundedness import ConfigurationError
+from langchain_groundedness.evals import (
     AnswerQualityEvaluator,
     AnswerRelevancyEvaluator,
-    ConfigurationError,
     Evaluator,
-    HashedNgramEmbeddings,
     RubricEvaluator,
 )
 from langchain_groundedness.evals.prompts import QualityScores, RubricScore
+from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import ScriptedChatModel
 
 ROW = {

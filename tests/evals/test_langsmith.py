@@ -15,7 +15,7 @@ from langchain_core.tracers.langchain import LangChainTracer
 from langsmith import Client, aevaluate, evaluate
 from langsmith.schemas import Example
 
-from langchain_groundedness import FaithfulnessEvaluator, RubricEvaluator
+from langchain_groundedness.evals import FaithfulnessEvaluator, RubricEvaluator
 from langchain_groundedness.testing import ScriptedChatModel
 
 pytestmark = pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta")

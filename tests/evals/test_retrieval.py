@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness import (
-    ClaimVerdict,
-    ContextPrecisionEvaluator,
-    ContextRecallEvaluator,
-    VerificationTask,
-)
+from langchain_groundedness import ClaimVerdict, VerificationTask
+from langchain_groundedness.evals import ContextPrecisionEvaluator, ContextRecallEvaluator
 from langchain_groundedness.evals.retrieval import average_precision
 from langchain_groundedness.testing import (
     ScriptedChatModel,

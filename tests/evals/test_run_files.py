@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness import ConfigurationError, GroundednessRunnable, Usage
+from langchain_groundedness import ConfigurationError, GroundednessRunnable
 from langchain_groundedness.evals import (
     BadRow,
     EvaluatedRow,
@@ -23,6 +23,7 @@ from langchain_groundedness.evals import (
     save_run,
 )
 from langchain_groundedness.evals.run_files import RunEnd, as_line
+from langchain_groundedness.types import Usage
 
 HEADER = RunHeader(
     name="nightly",

@@ -15,6 +15,8 @@ from langchain_groundedness.evals import (
     EvaluationRun,
     RowScore,
     RunHeader,
+)
+from langchain_groundedness.evals.statistics import (
     compare_runs,
     compare_scores,
     estimate_mean,

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 
-from langchain_groundedness import (
+from langchain_groundedness import ConfigurationError, MissingDependencyError
+from langchain_groundedness.evals import (
     BleuEvaluator,
     ChrfEvaluator,
-    ConfigurationError,
     EvaluationRow,
     Evaluator,
-    MissingDependencyError,
     RougeEvaluator,
     SemanticSimilarityEvaluator,
 )

@@ -8,7 +8,7 @@ import pytest
 from commands import Outcome, Run, ran
 
 from langchain_groundedness.cli import validate as _validate
-from langchain_groundedness.evals import AnswerValidator, ValidatedRow
+from langchain_groundedness.evals.validation import AnswerValidator, ValidatedRow
 from langchain_groundedness.testing import ScriptedChatModel
 
 BRIDGE = "The bridge was built in 1890. It is 40 m long."

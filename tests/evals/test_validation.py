@@ -13,14 +13,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness import Calibration, Claim, ClaimVerdict, ConfigurationError
-from langchain_groundedness.evals import (
-    AnswerValidator,
-    CompositeScore,
-    EvaluationRow,
-    RowScore,
-    RowValidation,
-)
+from langchain_groundedness import Claim, ClaimVerdict, ConfigurationError
+from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.evals import CompositeScore, EvaluationRow, RowScore
+from langchain_groundedness.evals.validation import AnswerValidator, RowValidation
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 
 BRIDGE = "The bridge was built in 1890 and restored in 1962. It is 40 m long."

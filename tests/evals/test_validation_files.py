@@ -15,16 +15,15 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from langchain_groundedness import Claim, ConfigurationError
-from langchain_groundedness.evals import (
+from langchain_groundedness.evals import EvaluationRow, RowScore
+from langchain_groundedness.evals.datasets import open_dataset
+from langchain_groundedness.evals.validation import (
     AnswerValidator,
-    EvaluationRow,
-    RowScore,
     ValidatedRow,
     ValidationSummary,
     avalidate,
     validate,
 )
-from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from langchain_groundedness.types import ExtractionTask
 

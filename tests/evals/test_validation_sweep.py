@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
 from langchain_groundedness import Citation, Claim, ClaimVerdict
-from langchain_groundedness.evals import (
+from langchain_groundedness.evals import CompositeScore, EvaluationRow, RowScore
+from langchain_groundedness.evals.validation import (
     AnswerValidator,
-    CompositeScore,
-    EvaluationRow,
-    RowScore,
     RowValidation,
     SourceClaim,
     SweepLine,

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from langchain_classic.storage import LocalFileStore
 from verdict_caching import Reader, cached, task
 
-from langchain_groundedness import AuditRecord, Decision, JsonlAuditLog, SQLAuditLog
+from langchain_groundedness import Decision, JsonlAuditLog, SQLAuditLog
+from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.evals import (
     EvaluatedRow,
     EvaluationRow,

@@ -27,20 +27,20 @@ from langchain_groundedness import (
     GroundednessResult,
     GroundednessRunnable,
     LLMClaimExtractor,
-    LLMQueryClassifier,
     LLMVerifier,
-    ModelTimeoutError,
     SentenceClaimExtractor,
 )
 from langchain_groundedness.evals import (
     AnswerQualityEvaluator,
     AnswerRelevancyEvaluator,
-    AnswerValidator,
     ContextRelevanceEvaluator,
     FaithfulnessEvaluator,
     RubricEvaluator,
 )
+from langchain_groundedness.evals.validation import AnswerValidator
+from langchain_groundedness.exceptions import ModelTimeoutError
 from langchain_groundedness.llm import timeouts as _patience
+from langchain_groundedness.query import LLMQueryClassifier
 from langchain_groundedness.testing import FaultyServer, ScriptedChatModel
 from langchain_groundedness.types import Claim, VerificationTask
 

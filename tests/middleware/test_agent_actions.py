@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from langchain_groundedness import (
     ClaimVerdict,
     ConfigurationError,
-    CorrectedAnswer,
     Corrector,
     GroundednessMiddleware,
     GroundednessRunnable,
 )
+from langchain_groundedness.types import CorrectedAnswer
 from middleware.agent_scripts import (
     FALSE,
     QUESTION,

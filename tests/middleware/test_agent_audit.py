@@ -7,7 +7,8 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from langchain_groundedness import AuditRecord, GroundednessMiddleware, SQLAuditLog
+from langchain_groundedness import GroundednessMiddleware, SQLAuditLog
+from langchain_groundedness.audit import AuditRecord
 from middleware.agent_scripts import (
     FALSE,
     QUESTION,

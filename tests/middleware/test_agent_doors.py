@@ -16,15 +16,13 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from langchain_groundedness import (
-    AuditRecord,
     Decision,
     GroundednessError,
     GroundednessMiddleware,
     SQLAuditLog,
-    aresume_reviewed,
-    resume_reviewed,
-    resume_value,
 )
+from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.middleware import aresume_reviewed, resume_reviewed, resume_value
 from middleware.agent_scripts import FALSE, QUESTION, TRUE, How, agent_of, call, checker, run
 
 THREAD: Any = {"configurable": {"thread_id": "t1"}}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-from langchain_groundedness import Claim, ClaimVerdict, Decision, Edit, GroundednessResult
+from langchain_groundedness import Claim, ClaimVerdict, Decision, GroundednessResult
 from langchain_groundedness.correction.edits import apply_edits
 from langchain_groundedness.middleware.actions import mended
 from langchain_groundedness.middleware.messages import (
@@ -20,6 +20,7 @@ from langchain_groundedness.middleware.messages import (
     moved,
     without_annotations,
 )
+from langchain_groundedness.types import Edit
 
 LABELS = st.sampled_from(["supported", "contradicted", "unverifiable"])
 

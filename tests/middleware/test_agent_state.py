@@ -11,7 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langchain_groundedness import ClaimVerdict, GroundednessMiddleware, GroundednessState
+from langchain_groundedness import ClaimVerdict, GroundednessMiddleware
+from langchain_groundedness.middleware import GroundednessState
 from middleware.agent_scripts import (
     FALSE,
     QUESTION,

@@ -13,18 +13,16 @@ import pytest
 from commands import Outcome, Run, ran
 
 from langchain_groundedness import (
-    AuditedDocument,
-    AuditRecord,
-    Calibration,
     Citation,
     Claim,
     ClaimVerdict,
     Decision,
     JsonlAuditLog,
-    Review,
     SQLAuditLog,
 )
+from langchain_groundedness.audit import AuditedDocument, AuditRecord, Review
 from langchain_groundedness.audit.record import ReviewAction, Versions
+from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.types import Action
 
 TEXT = "Rome is old. It rains in Bergen."

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_groundedness import AuditRecord, AuditSummary, Decision, Review, summarize
+from langchain_groundedness import Decision
+from langchain_groundedness.audit import AuditRecord, Review
 from langchain_groundedness.audit.record import ReviewAction
+from langchain_groundedness.monitoring import AuditSummary, summarize
 from langchain_groundedness.monitoring.summary import Latency
 from langchain_groundedness.types import Action, Claim, ClaimVerdict, VerdictLabel
 

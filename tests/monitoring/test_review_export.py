@@ -2,15 +2,9 @@
 
 import pytest
 
-from langchain_groundedness import (
-    AuditedDocument,
-    AuditRecord,
-    Claim,
-    ClaimVerdict,
-    Decision,
-    Review,
-    ReviewExport,
-)
+from langchain_groundedness import Claim, ClaimVerdict, Decision
+from langchain_groundedness.audit import AuditedDocument, AuditRecord, Review
+from langchain_groundedness.evals import ReviewExport
 
 
 @pytest.mark.parametrize(

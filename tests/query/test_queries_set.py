@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from langchain_groundedness import QUERY_CLASSES, EmbeddingQueryClassifier
+from langchain_groundedness.query import QUERY_CLASSES, EmbeddingQueryClassifier
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "queries.jsonl"
 

@@ -13,17 +13,19 @@ from pydantic import SecretStr, ValidationError
 from syrupy.assertion import SnapshotAssertion
 
 from langchain_groundedness import (
-    QUERY_CLASSES,
     ConfigurationError,
     InputFormatError,
-    LLMQueryClassifier,
-    QueryClass,
-    RunnableQueryClassifier,
     VerificationError,
     load_arguments,
 )
 from langchain_groundedness.llm import prompts
-from langchain_groundedness.query import QueryLabel
+from langchain_groundedness.query import (
+    QUERY_CLASSES,
+    LLMQueryClassifier,
+    QueryClass,
+    QueryLabel,
+    RunnableQueryClassifier,
+)
 from langchain_groundedness.testing import ScriptedChatModel
 
 QUERY = "Is the S2 waterproof?"

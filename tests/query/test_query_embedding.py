@@ -15,13 +15,15 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from langchain_groundedness import (
     ConfigurationError,
-    EmbeddingQueryClassifier,
-    HashedNgramEmbeddings,
     InputFormatError,
     MissingDependencyError,
+    VerificationError,
+)
+from langchain_groundedness.query import (
+    EmbeddingQueryClassifier,
+    HashedNgramEmbeddings,
     QueryClass,
     QuerySample,
-    VerificationError,
 )
 
 SAMPLES = [
@@ -292,7 +294,8 @@ def test_using_a_loaded_classifier_needs_no_scikit_learn(
     code = f"""
 import sys
 sys.modules["sklearn"] = None
-from langchain_groundedness import EmbeddingQueryClassifier, MissingDependencyError
+from langchain_groundedness import MissingDependencyError
+from langchain_groundedness.query import EmbeddingQueryClassifier
 classifier = EmbeddingQueryClassifier.load({str(path)!r})
 print([found.label for found in classifier.batch({QUERIES[:3]!r})])
 try:

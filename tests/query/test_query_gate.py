@@ -13,14 +13,12 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableBranch, RunnableLambda
 from pydantic import BaseModel, ValidationError
 
-from langchain_groundedness import (
-    ConfigurationError,
+from langchain_groundedness import ConfigurationError, InputFormatError, VerificationError
+from langchain_groundedness.query import (
     GateCalibration,
     HashedNgramEmbeddings,
-    InputFormatError,
     RetrievalGate,
     RetrievalStrength,
-    VerificationError,
 )
 
 QUESTION = "How long does the battery last?"

@@ -7,20 +7,16 @@ from typing import Any
 from langchain_core.documents import Document
 from review.records import HOSTILE, result
 
-from langchain_groundedness import (
+from langchain_groundedness import Citation, Claim, ClaimVerdict, Decision, GroundednessResult
+from langchain_groundedness.evals import (
     BadRow,
-    Citation,
-    Claim,
-    ClaimVerdict,
-    Decision,
     EvaluatedRow,
     EvaluationRow,
     EvaluationRun,
-    GroundednessResult,
     RowScore,
     RunHeader,
-    Usage,
 )
+from langchain_groundedness.types import Usage
 
 MADE = datetime(2026, 3, 1, 12, tzinfo=UTC)
 METRICS = ("faithfulness", "context_relevance")

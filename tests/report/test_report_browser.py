@@ -13,7 +13,8 @@ from chromium import PROBLEMS, VIEWS, chromium
 from playwright.sync_api import Browser, Page, expect
 from review.records import HOSTILE
 
-from langchain_groundedness import EvaluationRun, to_html
+from langchain_groundedness.evals import EvaluationRun
+from langchain_groundedness.report import to_html
 from report.runs import hostile, large, small
 
 pytestmark = pytest.mark.timeout(300)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from langchain_groundedness import EvaluationRun
 from langchain_groundedness.cli import app
+from langchain_groundedness.evals import EvaluationRun
 from langchain_groundedness.evals.run_files import save_run
 from report.runs import hostile, row, run, scored, small
 

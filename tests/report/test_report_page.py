@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from review.test_review_palette import contrast, palette
 
-from langchain_groundedness import EvaluationRun, to_html
+from langchain_groundedness.evals import EvaluationRun
+from langchain_groundedness.report import to_html
 from report.runs import MADE, hostile, large, row, run, scored, small
 
 STATIC = files("langchain_groundedness.report") / "static"

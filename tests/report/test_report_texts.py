@@ -13,13 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from review.records import HOSTILE, result
 
-from langchain_groundedness import (
-    BadRow,
-    ConfigurationError,
-    to_junit,
-    to_markdown,
-    write_report,
-)
+from langchain_groundedness import ConfigurationError
+from langchain_groundedness.evals import BadRow
+from langchain_groundedness.report import to_junit, to_markdown, write_report
 from langchain_groundedness.report.figures import judge, metrics_of, slice_value, slices_of
 from report.runs import hostile, large, row, run, scored, small
 
@@ -298,7 +294,7 @@ def test_hostile_texts_in_a_notebook_are_texts() -> None:
 def test_the_display_is_loaded_when_a_notebook_asks_for_it() -> None:
     code = """
 import sys
-from langchain_groundedness import EvaluationRun
+from langchain_groundedness.evals import EvaluationRun
 parts = [name for name in sys.modules if "_notebook" in name or "_groundedness.report" in name]
 assert not parts, parts
 """

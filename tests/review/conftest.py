@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from langchain_groundedness import AuditRecord, SQLAuditLog
+from langchain_groundedness import SQLAuditLog
+from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.review import create_review_app
 
 TOKEN = "a token that is long enough"  # noqa: S105  (of the tests)

@@ -5,14 +5,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from langchain_groundedness import (
-    AuditRecord,
-    Citation,
-    Claim,
-    ClaimVerdict,
-    Decision,
-    GroundednessResult,
-)
+from langchain_groundedness import Citation, Claim, ClaimVerdict, Decision, GroundednessResult
+from langchain_groundedness.audit import AuditRecord
 
 ANSWER = "Revenue was $2.4B in Q3, up 12% from last year. The company employs 5,400 people."
 REPORT = Document(

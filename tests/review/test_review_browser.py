@@ -13,8 +13,8 @@ import pytest
 from chromium import PROBLEMS, VIEWS, chromium
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from langchain_groundedness import AuditRecord, SQLAuditLog
-from langchain_groundedness.audit import Review
+from langchain_groundedness import SQLAuditLog
+from langchain_groundedness.audit import AuditRecord, Review
 from review.records import HOSTILE, record
 from review.test_review_pages import hostile
 

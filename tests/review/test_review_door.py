@@ -11,7 +11,8 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from langchain_groundedness import AuditRecord, ConfigurationError, SQLAuditLog
+from langchain_groundedness import ConfigurationError, SQLAuditLog
+from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.review import create_review_app
 from review.conftest import FORM, TOKEN, Browser
 from review.records import record

@@ -10,15 +10,10 @@ import pytest
 from langchain_core.documents import Document
 from sqlalchemy import update
 
-from langchain_groundedness import (
-    AuditError,
-    AuditRecord,
-    Claim,
-    ClaimVerdict,
-    Review,
-    SQLAuditLog,
-)
+from langchain_groundedness import Claim, ClaimVerdict, SQLAuditLog
+from langchain_groundedness.audit import AuditRecord, Review
 from langchain_groundedness.audit import sql_store as _sql_schema
+from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
 from review.records import ANSWER, CLAIMS, HOSTILE, bare, record, result

@@ -23,9 +23,9 @@ from langchain_groundedness import (
     ConfigurationError,
     GroundednessGuard,
     GroundednessRunnable,
-    ModelFileError,
     cli,
 )
+from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification.embedded import encoder as _encoder
 from langchain_groundedness.verification.embedded import encoder as _model_files

@@ -19,16 +19,16 @@ from langchain_groundedness import (
     CascadeVerifier,
     ConfigurationError,
     CrossEncoderVerifier,
-    EmbeddedCrossEncoder,
     EmbeddedVerifier,
     EmbeddingVerifier,
-    EvidencePacker,
-    HashedNgramEmbeddings,
     LLMVerifier,
     Stage,
 )
+from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT
+from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
+from langchain_groundedness.verification import EmbeddedCrossEncoder
 from langchain_groundedness.verification import identity as _identity
 from langchain_groundedness.verification.identity import identify, reads_of
 
