@@ -55,13 +55,7 @@ class AuditError(GroundednessError):
     """
 
     def __init__(self, message: str, *, records: int = 0, taken: bool = True) -> None:
-        """Keep the number beside the message.
-
-        Args:
-            message: What happened, and what to do.
-            records: How many records are not durable.
-            taken: Whether the record that was handed over is among them.
-        """
+        """Keep the number beside the message."""
         super().__init__(message)
         self.records = records
         self.taken = taken
@@ -79,14 +73,7 @@ class ReviewConflictError(AuditError):
     def __init__(
         self, message: str, *, record_id: str, revision: int, reviewer: str | None
     ) -> None:
-        """Keep what the record says now beside the message.
-
-        Args:
-            message: What happened.
-            record_id: The record.
-            revision: The revision that it has now.
-            reviewer: Who has decided it, if anybody has.
-        """
+        """Keep what the record says now beside the message."""
         super().__init__(message)
         self.record_id = record_id
         self.revision = revision
@@ -111,12 +98,7 @@ class ConfigurationError(GroundednessError, ValueError):
     """
 
     def __init__(self, message: str, *, faults: Sequence[Fault] = ()) -> None:
-        """Keep the faults beside the message.
-
-        Args:
-            message: What came, what is accepted, what to do.
-            faults: What is wrong with each option.
-        """
+        """Keep the faults beside the message."""
         super().__init__(message)
         self.faults = tuple(faults)
 
@@ -133,12 +115,7 @@ class InputFormatError(GroundednessError, ValueError):
     """
 
     def __init__(self, message: str, *, keys: tuple[str, ...] = ()) -> None:
-        """Keep the keys seen beside the message.
-
-        Args:
-            message: What came, what is accepted, what to do.
-            keys: The keys that the input had.
-        """
+        """Keep the keys seen beside the message."""
         super().__init__(message)
         self.keys = keys
 
@@ -155,13 +132,7 @@ class ModelTimeoutError(GroundednessError, TimeoutError):
     """
 
     def __init__(self, seconds: float, *, abandoned: int = 0) -> None:
-        """Say how long it was waited for.
-
-        Args:
-            seconds: How long.
-            abandoned: How many earlier calls are still going on though their time is up, if that
-                is why the model was not asked at all.
-        """
+        """Say how long it was waited for."""
         msg = f"the model did not reply within {seconds:g} s (see model_timeout=)"
         if abandoned:
             msg = (
@@ -181,13 +152,7 @@ class OutputParsingError(GroundednessError):
     """
 
     def __init__(self, message: str, *, raw: str, prompt_name: str) -> None:
-        """Keep the raw reply beside the message.
-
-        Args:
-            message: What was wrong with the reply, without quoting it.
-            raw: The reply.
-            prompt_name: Name of the prompt.
-        """
+        """Keep the raw reply beside the message."""
         super().__init__(message)
         self.raw = raw
         self.prompt_name = prompt_name
@@ -201,12 +166,7 @@ class VerificationError(GroundednessError):
     """
 
     def __init__(self, message: str, *, claim_ids: tuple[str, ...] = ()) -> None:
-        """Keep the ids of the unchecked claims beside the message.
-
-        Args:
-            message: What failed.
-            claim_ids: The claims concerned.
-        """
+        """Keep the ids of the unchecked claims beside the message."""
         super().__init__(message)
         self.claim_ids = claim_ids
 
@@ -220,13 +180,7 @@ class EvaluationError(VerificationError):
     """
 
     def __init__(self, message: str, *, row_ids: tuple[str, ...] = (), result: object) -> None:
-        """Keep what was found out beside the message.
-
-        Args:
-            message: What failed.
-            row_ids: The rows concerned.
-            result: What there is about all rows.
-        """
+        """Keep what was found out beside the message."""
         super().__init__(message)
         self.row_ids = row_ids
         self.result = result

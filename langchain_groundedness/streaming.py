@@ -78,15 +78,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     checker, which records nothing by itself here. It is not saved with the guard."""
 
     def __init__(self, checker: GroundednessRunnable, **options: Any) -> None:
-        """Guard with a checker.
-
-        Args:
-            checker: Checks the sentences.
-            **options: The other fields.
-
-        Raises:
-            ConfigurationError: An option is unknown or has a value that cannot work.
-        """
+        """Guard with a checker."""
         super().__init__(checker=checker, **options)
 
     @override

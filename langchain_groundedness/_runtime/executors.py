@@ -30,34 +30,14 @@ _LONG = 200_000
 
 
 def size_of(documents: Iterable[Document]) -> int:
-    """Count the characters of documents.
-
-    Args:
-        documents: The documents.
-
-    Returns:
-        How many there are.
-    """
+    """Count the characters of documents."""
     return sum(len(document.page_content) for document in documents)
 
 
 async def computed(
     size: int, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
-    """Compute something without keeping the event loop waiting.
-
-    Args:
-        size: How many characters it is about.
-        function: What to compute; it must not wait for anything.
-        *args: For the function.
-        **kwargs: For the function.
-
-    Returns:
-        What the function returns.
-
-    Raises:
-        GroundednessError: Python shuts down, when no thread can be started any more.
-    """
+    """Compute something without keeping the event loop waiting."""
     work = partial(copy_context().run, _called, partial(function, *args, **kwargs))
     try:
         future = _LANES.of(size).submit(work)

@@ -41,32 +41,14 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
 
 def need_locks(what: str) -> None:
-    """Refuse to go on where files cannot be locked.
-
-    Args:
-        what: What needs it, and what to do instead.
-
-    Raises:
-        ConfigurationError: This system is not a POSIX one.
-    """
+    """Refuse to go on where files cannot be locked."""
     if fcntl is None:
         msg = f"{what}: files can be locked on Linux, macOS and other POSIX systems only"
         raise ConfigurationError(msg)
 
 
 def open_private(path: Path, flags: int = _APPEND) -> int:
-    """Open a file, made readable and writable by its owner only, and never through a link.
-
-    Args:
-        path: The file.
-        flags: As for `os.open`; by default to append and to read, made if it is not there.
-
-    Returns:
-        Its descriptor, which child programs do not inherit.
-
-    Raises:
-        OSError: It cannot be opened, or is a link, or no plain file.
-    """
+    """Open a file, made readable and writable by its owner only, and never through a link."""
     descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), _OWNER_ONLY)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -75,44 +57,21 @@ def open_private(path: Path, flags: int = _APPEND) -> int:
 
 
 def failure(error: OSError, path: Path | str | None = None) -> str:
-    """Say what the system says of a file.
-
-    Args:
-        error: Its error.
-        path: The file, where the error does not name one.
-
-    Returns:
-        The kind of error, the system's words, and the path.
-    """
+    """Say what the system says of a file."""
     where = path if error.filename is None else error.filename
     words = (type(error).__name__, error.strerror, where if isinstance(where, str | Path) else None)
     return ": ".join(str(word) for word in words if word)
 
 
 def refuse_symlink(path: Path, what: str) -> None:
-    """Refuse a path that somebody else may have pointed elsewhere.
-
-    Args:
-        path: The path.
-        what: What to call it in the error.
-
-    Raises:
-        ConfigurationError: It is a symbolic link.
-    """
+    """Refuse a path that somebody else may have pointed elsewhere."""
     if path.is_symlink():
         msg = f"{what} is a symbolic link, and those are refused: give the path that it points to"
         raise ConfigurationError(msg)
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder for its owner only, if it is not there.
-
-    Args:
-        path: The folder.
-
-    Raises:
-        OSError: It cannot be made, or is a link, or no folder.
-    """
+    """Make a folder for its owner only, if it is not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=_FOLDER_OWNER_ONLY)
@@ -122,15 +81,7 @@ def private_folder(path: Path) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Put a file in the place of another one as a whole: nobody finds half of it, or none.
-
-    Args:
-        path: The file; of a link, the file that it points to.
-        pieces: What is to stand in it.
-
-    Raises:
-        OSError: It cannot be written; what stood there still does.
-    """
+    """Put a file in the place of another one as a whole: nobody finds half of it, or none."""
     target = path.resolve()
     draft = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -145,13 +96,6 @@ def write_all(descriptor: int, data: bytes) -> None:
     """Append data as a whole, or not at all.
 
     The caller holds a lock, so that what is behind the old end can only be its own.
-
-    Args:
-        descriptor: Opened to append.
-        data: What to write.
-
-    Raises:
-        OSError: It cannot be written; what was written of it is taken back.
     """
     before = os.fstat(descriptor).st_size
     view = memoryview(data)
@@ -165,14 +109,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 @contextmanager
 def locked(descriptor: int) -> Iterator[None]:
-    """Hold a lock on an open file, against other processes and other openings of it.
-
-    Args:
-        descriptor: The open file.
-
-    Yields:
-        Nothing, once it is held.
-    """
+    """Hold a lock on an open file, against other processes and other openings of it."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
@@ -182,15 +119,7 @@ def locked(descriptor: int) -> Iterator[None]:
 
 
 def is_same_file(descriptor: int, path: Path) -> bool:
-    """Tell whether an open file is the one that a path names now.
-
-    Args:
-        descriptor: The open file.
-        path: The path.
-
-    Returns:
-        False if it was renamed or deleted since.
-    """
+    """Tell whether an open file is the one that a path names now."""
     try:
         there = path.stat(follow_symlinks=False)
     except OSError:
@@ -200,14 +129,7 @@ def is_same_file(descriptor: int, path: Path) -> bool:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take a lock on an open file, for as long as it stays open, if nobody has it.
-
-    Args:
-        descriptor: The open file.
-
-    Returns:
-        Whether it is held now.
-    """
+    """Take a lock on an open file, for as long as it stays open, if nobody has it."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -223,36 +145,13 @@ _AT_ONCE = 1 << 20
 
 
 def read_up_to(path: Path, most: int) -> bytes:
-    """Read a file.
-
-    Args:
-        path: The file.
-        most: Most bytes that it may have.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        OSError: It cannot be read, or is larger; its `strerror` names the limit.
-    """
+    """Read a file."""
     with path.open("rb") as file:
         return whole_up_to(file, most, path)
 
 
 def whole_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
-    """Read what is left of an open file, unpacked if it unpacks.
-
-    Args:
-        file: The file.
-        most: Most bytes that may be left.
-        path: What to call it.
-
-    Returns:
-        The bytes.
-
-    Raises:
-        OSError: As for `read_up_to`.
-    """
+    """Read what is left of an open file, unpacked if it unpacks."""
     parts, size = [], 0
     while part := file.read(_AT_ONCE):
         size += len(part)
@@ -263,19 +162,7 @@ def whole_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
 
 
 def lines_up_to(file: IO[bytes], most: int, path: Path) -> Iterator[bytes]:
-    """Read the lines of an open file.
-
-    Args:
-        file: The file.
-        most: Most bytes that a line may have.
-        path: What to call it.
-
-    Yields:
-        The lines with their ends.
-
-    Raises:
-        OSError: It cannot be read, or a line is longer; its `strerror` names the limit.
-    """
+    """Read the lines of an open file."""
     while line := file.readline(most + 1):
         if len(line) > most:
             raise _OversizeError(most, path, of="line")

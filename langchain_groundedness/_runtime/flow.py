@@ -29,12 +29,7 @@ class ModelCall(NamedTuple):
     """More arguments of the call."""
 
     def bound(self, way: str, config: RunnableConfig) -> Callable[[], Any]:
-        """Bind all but the time to the method that makes the call.
-
-        Args:
-            way: Name of the method.
-            config: Config for the call.
-        """
+        """Bind all but the time to the method that makes the call."""
         return partial(getattr(self.runnable, way), self.input, config, **self.options)
 
 
@@ -43,15 +38,7 @@ Flow: TypeAlias = Generator[ModelCall, Any, ResultT]
 
 
 def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
-    """Run a flow to its end.
-
-    Args:
-        flow: The flow; an exception of a call is raised inside it, where it asked for the call.
-        config: Config for every call.
-
-    Returns:
-        What the flow returns.
-    """
+    """Run a flow to its end."""
     step = _advanced(flow, None, None)
     while isinstance(step, ModelCall):
         try:
@@ -64,17 +51,7 @@ def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
 
 
 async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) -> ResultT:
-    """Run a flow to its end without blocking the event loop.
-
-    Args:
-        flow: As for `drive`.
-        config: As for `drive`.
-        size: Characters of the text that the flow itself reads; if there are many, it computes
-            off the event loop.
-
-    Returns:
-        What the flow returns.
-    """
+    """Run a flow to its end without blocking the event loop."""
     reply, error = None, None
     while True:
         if size > _MANY:
@@ -108,14 +85,7 @@ def _advanced(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall
 
 
 def quiet(config: RunnableConfig) -> RunnableConfig:
-    """Keep model calls made under this config out of the token streams that users read.
-
-    Args:
-        config: A config.
-
-    Returns:
-        The config with LangGraph's tag for that, `"nostream"`.
-    """
+    """Keep model calls made under this config out of the token streams that users read."""
     return {**config, "tags": list(dict.fromkeys([*(config.get("tags") or []), "nostream"]))}
 
 
@@ -127,12 +97,6 @@ def exceptions_at_most(outputs: list[_Output]) -> list[_Output]:
 
     With `return_exceptions=True`, LangChain returns whatever ended a batch in the place of its
     outputs, also what must end the program or the task.
-
-    Args:
-        outputs: What a batch returned.
-
-    Returns:
-        The same, which holds no exception that is not an `Exception`.
     """
     for output in outputs:
         if isinstance(output, BaseException) and not isinstance(output, Exception):

@@ -8,14 +8,7 @@ __all__ = ["absent"]
 
 
 def absent(needs: Mapping[str, str]) -> frozenset[str]:
-    """Give the names that cannot be had; nothing is imported to find out.
-
-    Args:
-        needs: Dotted names of modules, by the names that need them.
-
-    Returns:
-        Those whose module is not there.
-    """
+    """Give the names that cannot be had; nothing is imported to find out."""
     there = {module: _is_there(module) for module in set(needs.values())}
     return frozenset(name for name, module in needs.items() if not there[module])
 

@@ -42,15 +42,7 @@ class CheckedOptions(BaseModel):
     """
 
     def __init__(self, *nameless: Any, **options: Any) -> None:
-        """Check the options.
-
-        Args:
-            *nameless: None: every option is given by its name.
-            **options: The fields of the class.
-
-        Raises:
-            ConfigurationError: One of them is unknown or has a value that cannot work.
-        """
+        """Check the options."""
         names = [name for name in type(self).model_fields if name != "name"]
         accepted = ", ".join(names)
         if nameless:

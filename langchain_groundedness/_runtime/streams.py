@@ -23,18 +23,7 @@ def transformed(
     config: RunnableConfig | None,
     **kwargs: Any,
 ) -> Generator[Any]:
-    """Run a transform under the callbacks of a config.
-
-    Args:
-        runnable: Whose run it is.
-        grow: Turns pieces into pieces; gets a run manager and a config.
-        pieces: The upstream.
-        config: The config.
-        **kwargs: For `grow`.
-
-    Yields:
-        What `grow` yields.
-    """
+    """Run a transform under the callbacks of a config."""
     source = _Input(pieces)
 
     def ending(
@@ -63,18 +52,7 @@ async def atransformed(
     config: RunnableConfig | None,
     **kwargs: Any,
 ) -> AsyncGenerator[Any]:
-    """Run an async transform under the callbacks of a config.
-
-    Args:
-        runnable: Whose run it is.
-        grow: Turns pieces into pieces; gets a run manager and a config.
-        pieces: The upstream.
-        config: The config.
-        **kwargs: For `grow`.
-
-    Yields:
-        What `grow` yields.
-    """
+    """Run an async transform under the callbacks of a config."""
     source = _AsyncInput(pieces)
 
     async def ending(

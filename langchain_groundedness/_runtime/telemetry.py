@@ -36,23 +36,14 @@ class Checking:
     """A check that is under way: its span, and its clock."""
 
     def __init__(self, *, streamed: bool) -> None:
-        """Begin.
-
-        Args:
-            streamed: Whether the answer is read while it is written, so that the time of the check
-                holds that of the model.
-        """
+        """Begin."""
         self._streamed = streamed
         self._began = perf_counter()
         self._known = _instruments()
         self.span = None if self._known is None else self._known.tracer.start_span(_CHECK)
 
     def told(self, result: GroundednessResult) -> None:
-        """Count a result; several, if several answers are checked together.
-
-        Args:
-            result: The result.
-        """
+        """Count a result; several, if several answers are checked together."""
         if self._known is None or self.span is None:
             return
         count(result)
@@ -62,22 +53,14 @@ class Checking:
         self.span.set_attributes(attributes)
 
     def end(self, result: GroundednessResult) -> None:
-        """Count a result, and end the span.
-
-        Args:
-            result: The result.
-        """
+        """Count a result, and end the span."""
         self.told(result)
         if self.span is not None:
             self.span.end()
 
 
 def count(result: GroundednessResult) -> None:
-    """Count an answer and its claims.
-
-    Args:
-        result: What was found out about it, even if that is nothing.
-    """
+    """Count an answer and its claims."""
     known = _instruments()
     if known is None:
         return
@@ -88,11 +71,7 @@ def count(result: GroundednessResult) -> None:
 
 @contextmanager
 def checking() -> Iterator[Checking]:
-    """Check within a span.
-
-    Yields:
-        What is told the results.
-    """
+    """Check within a span."""
     known = _instruments()
     check = Checking(streamed=False)
     if known is None or check.span is None:
@@ -104,14 +83,7 @@ def checking() -> Iterator[Checking]:
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Do a step of a check within a span.
-
-    Args:
-        name: Its name, behind `groundedness.`.
-
-    Yields:
-        Nothing.
-    """
+    """Do a step of a check within a span."""
     known = _instruments()
     if known is None:
         yield
@@ -122,14 +94,7 @@ def step(name: str) -> Iterator[None]:
 
 
 def caught(error: _ErrorT) -> _ErrorT:
-    """Tell the span of the step that is at work of an error that goes no further.
-
-    Args:
-        error: What was caught.
-
-    Returns:
-        The same.
-    """
+    """Tell the span of the step that is at work of an error that goes no further."""
     span = _step_span.get()
     if span is not None:
         _failed(span, error)
@@ -140,12 +105,7 @@ class Aside(Generic[_ItemT]):
     """Takes one thing after the other from a step that is at work only meanwhile."""
 
     def __init__(self, span: Any, items: Any) -> None:
-        """Take nothing yet.
-
-        Args:
-            span: The span of the step; `None` without OpenTelemetry.
-            items: An iterator, or an asynchronous one.
-        """
+        """Take nothing yet."""
         self._span = span
         self._items = items
 
@@ -184,12 +144,6 @@ def aside(name: str) -> Iterator[_Beside]:
     """Do a step of a check beside a span that is never the current one.
 
     For what gives its results one by one: who takes them has spans of its own meanwhile.
-
-    Args:
-        name: As for `step`.
-
-    Yields:
-        What takes the results of the step, one by one, with `each`.
     """
     known = _instruments()
     span = None if known is None else known.tracer.start_span(f"groundedness.{name}")

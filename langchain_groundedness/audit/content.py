@@ -24,13 +24,7 @@ logger = logging.getLogger("langchain_groundedness")
 
 
 class Keeping:
-    """Decides what is kept of every text.
-
-    Example:
-        >>> keeping = Keeping(content="hash")
-        >>> keeping.text("Rome")
-        'sha256:d0d22019186582c6a842762ec016c71601d45dae437ec65a75799d86c8f392c0:4'
-    """
+    """Decides what is kept of every text."""
 
     def __init__(
         self,
@@ -39,16 +33,7 @@ class Keeping:
         redact: Redact | None = None,
         hash_key: str | bytes | None = None,
     ) -> None:
-        """Check the options.
-
-        Args:
-            content: What is kept of texts.
-            redact: Called with every text that is kept, before it is kept.
-            hash_key: Makes digests keyed.
-
-        Raises:
-            ConfigurationError: One of them has a value that cannot work.
-        """
+        """Check the options."""
         if content not in get_args(Content):
             accepted = ", ".join(map(repr, get_args(Content)))
             msg = f"content must be one of {accepted}, got {content!r:.40}"
@@ -64,14 +49,7 @@ class Keeping:
         self._key = hash_key.encode() if isinstance(hash_key, str) else hash_key
 
     def record(self, record: AuditRecord) -> AuditRecord:
-        """Give what is kept of a record.
-
-        Args:
-            record: The record with all its texts.
-
-        Returns:
-            The record as it is kept. If the redaction fails, no text is kept, and a note says so.
-        """
+        """Give what is kept of a record."""
         documents = tuple(map(self._with_digest, record.documents))
         record = _with_texts_needed(record.model_copy(update={"documents": documents}))
         content, notes, redacted = self._content, record.notes, record.redacted
@@ -88,14 +66,7 @@ class Keeping:
         return record.model_copy(update={"content": content, "notes": notes, "redacted": redacted})
 
     def review(self, review: Review) -> Review:
-        """Give what is kept of a review.
-
-        Args:
-            review: The review with all its texts.
-
-        Returns:
-            The review as it is kept; without texts if the redaction fails.
-        """
+        """Give what is kept of a review."""
         try:
             return _review(review, self._kept)
         except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
@@ -103,14 +74,7 @@ class Keeping:
             return _review(review, _nothing)
 
     def text(self, text: str) -> str:
-        """Give the digest of a text, and its length.
-
-        Args:
-            text: The text.
-
-        Returns:
-            `sha256:<hex>:<characters>`, or `hmac-sha256:…` with a key.
-        """
+        """Give the digest of a text, and its length."""
         return f"{self._digest(text)}:{len(text)}"
 
     def _kept(self, text: str) -> str:
@@ -140,15 +104,7 @@ class Keeping:
 
 
 def bare(record: AuditRecord, why: str) -> AuditRecord:
-    """Give what can be kept of a record that cannot be written whole.
-
-    Args:
-        record: The record.
-        why: Why it cannot, for a note.
-
-    Returns:
-        A record with the same decision, and without any text.
-    """
+    """Give what can be kept of a record that cannot be written whole."""
     names = ("id", "revision", "time", "source", "verdict", "decision", "review")
     return AuditRecord(
         **{name: getattr(record, name) for name in names},

@@ -51,11 +51,7 @@ class SpillFolder:
     """The spilled records of one store."""
 
     def __init__(self, folder: Path) -> None:
-        """Name the folder; it is made when something has to be kept in it.
-
-        Args:
-            folder: The folder.
-        """
+        """Name the folder; it is made when something has to be kept in it."""
         self._folder = folder
         self._lock = threading.Lock()
         self._replaying = threading.Lock()
@@ -74,14 +70,7 @@ class SpillFolder:
         return next(self._files(), None) is not None
 
     def append(self, entries: Sequence[AuditEntry]) -> None:
-        """Keep records on disk.
-
-        Args:
-            entries: Records as the store would get them.
-
-        Raises:
-            OSError: They cannot be kept.
-        """
+        """Keep records on disk."""
         with self._lock:
             if self._current is None:
                 self._current = self._begun()
@@ -90,14 +79,7 @@ class SpillFolder:
             self._own += len(entries)
 
     def replay(self, write: Write) -> int:
-        """Bring all records that wait to the store, in order, unless a living process has them.
-
-        Args:
-            write: Writes records to the store; what it raises ends the replay.
-
-        Returns:
-            How many were brought.
-        """
+        """Bring all records that wait to the store, in order, unless a living process has them."""
         with self._replaying:
             with self._lock:  # what is spilled from now on goes into another file
                 self._full += [] if self._current is None else [self._current]
@@ -222,11 +204,7 @@ class Damage:
         return len(self.lines)
 
     def report(self, where: str) -> None:
-        """Tell the log, if there is anything to tell.
-
-        Args:
-            where: What was read.
-        """
+        """Tell the log, if there is anything to tell."""
         if self.torn or self.unreadable:
             told = (where, self.torn, self.unreadable)
             logger.warning(
@@ -237,27 +215,12 @@ class Damage:
 
 
 def as_lines(entries: Iterable[AuditEntry]) -> bytes:
-    """Write records.
-
-    Args:
-        entries: The records.
-
-    Returns:
-        One line each.
-    """
+    """Write records."""
     return "".join(f"{entry.line}\n" for entry in entries).encode("ascii")
 
 
 def read_lines(descriptor: int, damage: Damage) -> Iterator[AuditEntry]:
-    """Read records from the start of a file that others may be appending to.
-
-    Args:
-        descriptor: The open file; its position is neither used nor changed.
-        damage: Told what could not be read.
-
-    Yields:
-        The records, in order.
-    """
+    """Read records from the start of a file that others may be appending to."""
     for line in _whole_lines(descriptor, damage):
         try:
             yield AuditEntry(AuditRecord.from_json(line), line.decode("ascii"))
@@ -266,15 +229,7 @@ def read_lines(descriptor: int, damage: Damage) -> Iterator[AuditEntry]:
 
 
 def found_in(descriptor: int, wanted: Container[Key]) -> Iterator[Key]:
-    """Tell which of some records a file holds, without reading the others whole.
-
-    Args:
-        descriptor: As for `read_lines`.
-        wanted: Ids with revisions.
-
-    Yields:
-        Those that the file holds.
-    """
+    """Tell which of some records a file holds, without reading the others whole."""
     for line in _whole_lines(descriptor, Damage()):
         head = _HEAD.match(line)
         if head is None or (json.loads(head[1]), int(head[2])) in wanted:

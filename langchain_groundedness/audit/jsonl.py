@@ -68,27 +68,7 @@ class JsonlAuditLog(AuditLog):
         on_full: Literal["wait", "spill"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Name the file.
-
-        Args:
-            path: The file; its folder is made if need be.
-            rotate_bytes: Size from which on a new file is begun; `None` for never.
-            keep: How many files that were rotated stay; the oldest are deleted with their records.
-                By default all stay.
-            fsync: Whether `flush` waits for the disk. Without it, records that are flushed outlast
-                the process, but not a loss of power.
-            content: As for `AuditLog`.
-            redact: As for `AuditLog`.
-            hash_key: As for `AuditLog`.
-            on_store_down: As for `AuditLog`.
-            spill_folder: As for `AuditLog`; by default the path with `.spill` behind it.
-            max_pending: As for `AuditLog`.
-            on_full: As for `AuditLog`.
-            retry_after: As for `AuditLog`.
-
-        Raises:
-            ConfigurationError: An option has a value that cannot work.
-        """
+        """Name the file."""
         need_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):
             msg = "path is that of a file, and the URL of a database is for SQLAuditLog(url)"

@@ -67,35 +67,7 @@ class AuditLog(ABC):
         on_full: Literal["wait", "spill"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Say what is kept, and what happens when it cannot be.
-
-        Args:
-            content: What is kept of questions, answers, claims, explanations, quotes, documents,
-                their ids and metadata, and of what reviewers write: `full`; `hash`, a digest and
-                the length (of metadata nothing); or `none`. Digests are plain SHA-256, so that a
-                short text can be found by trying; with `hash_key` they are not. Ids of threads and
-                runs, labels, names of reviewers and models, and reasons are kept as they are: a
-                verifier of yours must not quote a text in its reasons.
-            redact: Called with each of these texts before it is kept (with `hash`, before its
-                digest is taken), in the thread of the log. If it raises, no text of the record is
-                kept, and a note in it says so. Offsets of claims and citations refer to the texts
-                before redaction.
-            hash_key: Makes digests HMAC-SHA256 with this key.
-            on_store_down: `spill`: records wait in `spill_folder` and are brought to the store when
-                it is back, by this process or the next one; nothing is raised. `raise`: they wait
-                in memory, and `record`, `confirm` and `flush` raise `AuditError` until they are
-                written. Entry points `confirm` each record before they give the answer.
-            spill_folder: A folder for this log alone, made for its owner only.
-            max_pending: How many records may wait for the thread.
-            on_full: What happens beyond that. `wait`: `record` waits, in a thread; `arecord` waits
-                without holding up the event loop; after 5 seconds the record is taken all the same,
-                and the log says so. `spill`: it goes to the spill folder.
-            retry_after: Seconds until a store that is down is tried again; doubled each time, up
-                to 30.
-
-        Raises:
-            ConfigurationError: An option has a value that cannot work.
-        """
+        """Say what is kept, and what happens when it cannot be."""
         self._keeping = Keeping(content=content, redact=redact, hash_key=hash_key)
         require_one_of("on_store_down", on_store_down, ("spill", "raise"))
         require_one_of("on_full", on_full, ("wait", "spill"))
@@ -395,16 +367,7 @@ def _in_loop() -> bool:
 
 
 def require_one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
-    """Refuse a value that is not in a closed set.
-
-    Args:
-        name: The option.
-        value: Its value.
-        accepted: The set.
-
-    Raises:
-        ConfigurationError: It is not in it.
-    """
+    """Refuse a value that is not in a closed set."""
     if value not in accepted:
         shown = value if isinstance(value, str) else type(value).__name__
         msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown!r}"
@@ -412,14 +375,7 @@ def require_one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
 
 
 def require_positive(**options: Any) -> None:
-    """Refuse values that are no whole numbers of at least 1.
-
-    Args:
-        **options: The options.
-
-    Raises:
-        ConfigurationError: One of them is something else.
-    """
+    """Refuse values that are no whole numbers of at least 1."""
     for name, value in options.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             msg = f"{name} must be a whole number of at least 1, got {value!r}"
@@ -427,17 +383,7 @@ def require_positive(**options: Any) -> None:
 
 
 def spill_folder_of(folder: str | Path | None) -> SpillFolder:
-    """Give the folder for records that wait.
-
-    Args:
-        folder: The option.
-
-    Returns:
-        The folder, which need not be there yet.
-
-    Raises:
-        ConfigurationError: There is none, or it cannot be used.
-    """
+    """Give the folder for records that wait."""
     if not isinstance(folder, str | Path) or not str(folder):
         msg = (
             "spill_folder is needed: a folder for records that wait while the store is down; or "

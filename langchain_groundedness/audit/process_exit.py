@@ -22,11 +22,7 @@ _registered: list[int] = []
 
 
 def watch(log: _Log) -> None:
-    """Tell a log when its process ends or forks, as long as there is one.
-
-    Args:
-        log: The log.
-    """
+    """Tell a log when its process ends or forks, as long as there is one."""
     _logs.add(log)
 
 

@@ -52,12 +52,6 @@ def new_id(millis: int | None = None) -> str:
     """Make an id that sorts by time: a UUID of version 7.
 
     Drawn from the operating system, so that processes forked from one another never draw alike.
-
-    Args:
-        millis: Milliseconds since 1970; by default now.
-
-    Returns:
-        The id, as text (RFC 9562, section 5.7).
     """
     millis = clock.time_ns() // 1_000_000 if millis is None else millis
     chance = int.from_bytes(os.urandom(10), "big")
@@ -284,15 +278,7 @@ _DEEPEST = 8
 
 
 def plain_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """Copy a mapping as JSON can hold it.
-
-    Args:
-        value: The mapping.
-
-    Returns:
-        Texts, finite numbers, truth values, `None`, and lists and dicts of these; what JSON
-        cannot hold is put into words.
-    """
+    """Copy a mapping as JSON can hold it."""
     return {_key(key): _plain(item, _DEEPEST) for key, item in value.items()}
 
 

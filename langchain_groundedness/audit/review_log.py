@@ -35,30 +35,14 @@ _OPEN = ("query_class", "risk_tier", "model", "thread_id", "text")
 
 
 def require_limit(limit: int) -> None:
-    """Refuse a page that cannot be.
-
-    Args:
-        limit: How many records at most.
-
-    Raises:
-        ConfigurationError: It is no whole number, or too small or too large.
-    """
+    """Refuse a page that cannot be."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
         msg = f"limit must be a whole number from 1 to {_MOST}, got {limit!r}"
         raise ConfigurationError(msg)
 
 
 def require_decision(reviewer: str, action: str, answer: str | None) -> None:
-    """Refuse a decision that cannot be.
-
-    Args:
-        reviewer: Who it is.
-        action: What is done with the answer.
-        answer: The reviewer's text.
-
-    Raises:
-        ConfigurationError: One of them has a value that cannot work.
-    """
+    """Refuse a decision that cannot be."""
     if not isinstance(reviewer, str) or not reviewer.strip():
         msg = "reviewer must be a text that says who has decided"
         raise ConfigurationError(msg)
@@ -72,15 +56,7 @@ def require_decision(reviewer: str, action: str, answer: str | None) -> None:
 
 
 def conflict(record: AuditRecord, seen: int) -> ReviewConflictError:
-    """Say that a decision came too late.
-
-    Args:
-        record: The record as it is now.
-        seen: The revision that the reviewer has seen.
-
-    Returns:
-        The error to raise.
-    """
+    """Say that a decision came too late."""
     review = record.review
     decided = review.status == "decided"
     who = review.reviewer if decided else None
@@ -93,17 +69,7 @@ def conflict(record: AuditRecord, seen: int) -> ReviewConflictError:
 
 
 def checked_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse filters that would find nothing, whatever there is.
-
-    Args:
-        filters: As for `SQLAuditLog.query`.
-
-    Returns:
-        The same, as the store names them.
-
-    Raises:
-        ConfigurationError: One of them has a value that cannot work.
-    """
+    """Refuse filters that would find nothing, whatever there is."""
     for name, accepted in _CLOSED.items():
         value = filters.get(name)
         if value is not None and value not in accepted:
@@ -120,14 +86,7 @@ def checked_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_age(older_than: timedelta) -> None:
-    """Refuse an age from which on no record can be deleted.
-
-    Args:
-        older_than: The age.
-
-    Raises:
-        ConfigurationError: It is negative, or no `timedelta`.
-    """
+    """Refuse an age from which on no record can be deleted."""
     if not isinstance(older_than, timedelta):
         kind = type(older_than).__name__
         msg = f"older_than must be a timedelta, such as timedelta(days=90), got {kind}"
@@ -150,27 +109,13 @@ def _require_moment(name: str, moment: object) -> None:
 
 
 def searched(record: AuditRecord) -> str:
-    """Give the text in which words are searched, without regard to case.
-
-    Args:
-        record: The record, as it is kept.
-
-    Returns:
-        Question, answer, what was shown and id.
-    """
+    """Give the text in which words are searched, without regard to case."""
     texts = (record.question, record.original_answer, record.shown_answer, record.id)
     return storable("\n".join(filter(None, texts)).casefold())
 
 
 def storable(text: str) -> str:
-    """Give what databases can hold of a text: no character 0 and no halves of characters.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The text, with signs in their place.
-    """
+    """Give what databases can hold of a text: no character 0 and no halves of characters."""
     return text.replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()
 
 
@@ -210,16 +155,7 @@ class _Read(Protocol):
 
 
 def filled_page(read: _Read, *, limit: int, after: str | None) -> AuditPage:
-    """Read rows until there are enough that can be read, or no more.
-
-    Args:
-        read: Gives rows behind a place.
-        limit: How many records at most.
-        after: Where to begin, from `cursor`.
-
-    Returns:
-        The page.
-    """
+    """Read rows until there are enough that can be read, or no more."""
     found: list[AuditRecord] = []
     unreadable: list[str] = []
     more = True
@@ -234,29 +170,12 @@ def filled_page(read: _Read, *, limit: int, after: str | None) -> AuditPage:
 
 
 def cursor(record: Placed) -> str:
-    """Name the place behind a record.
-
-    Args:
-        record: The record, or whatever has its time and id.
-
-    Returns:
-        What `place_in` reads.
-    """
+    """Name the place behind a record."""
     return f"{record.time.astimezone(UTC).isoformat()}|{record.id}"
 
 
 def place_in(cursor: str | None) -> tuple[datetime, str] | None:
-    """Read the place behind a record.
-
-    Args:
-        cursor: From `cursor`.
-
-    Returns:
-        Time and id of the record; `None` for the beginning.
-
-    Raises:
-        ConfigurationError: It cannot be read.
-    """
+    """Read the place behind a record."""
     if cursor is None:
         return None
     moment, _, identity = cursor.partition("|")

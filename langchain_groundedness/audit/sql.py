@@ -92,27 +92,7 @@ class SQLAuditLog(AuditLog):
         on_full: Literal["wait", "spill"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Name the database; it need not be up yet.
-
-        Args:
-            url: `sqlite:///path` or `postgresql://user:password@host/database`, as SQLAlchemy reads
-                it. Nothing of its user, password and options is ever shown.
-            connect_args: For the driver's `connect`.
-            content: As for `AuditLog`.
-            redact: As for `AuditLog`.
-            hash_key: As for `AuditLog`.
-            on_store_down: As for `AuditLog`.
-            spill_folder: As for `AuditLog`; by default the path of the SQLite file with `.spill`
-                behind it, or a folder below `$XDG_STATE_HOME` (`~/.local/state`) that is the same
-                for all processes of this user and database.
-            max_pending: As for `AuditLog`.
-            on_full: As for `AuditLog`.
-            retry_after: As for `AuditLog`.
-
-        Raises:
-            ConfigurationError: An option has a value that cannot work.
-            MissingDependencyError: An extra is missing.
-        """
+        """Name the database; it need not be up yet."""
         if not isinstance(url, str):
             msg = f"url must be a text, got {type(url).__name__}"
             raise ConfigurationError(msg)

@@ -124,12 +124,7 @@ class Store:
     """The rows, and the connections to them."""
 
     def __init__(self, place: Place, *, connect_args: Mapping[str, Any] | None) -> None:
-        """Prepare to connect, when something is to be read or written.
-
-        Args:
-            place: The database.
-            connect_args: For the driver's `connect`.
-        """
+        """Prepare to connect, when something is to be read or written."""
         self._place = place
         self._ready = False
         arguments = dict(connect_args or {})
@@ -162,11 +157,7 @@ class Store:
         self._engine.dispose(close=False)
 
     def insert(self, entries: Sequence[AuditEntry]) -> None:
-        """Write records; those that are there change only if a higher revision comes.
-
-        Args:
-            entries: The records.
-        """
+        """Write records; those that are there change only if a higher revision comes."""
         postgres = self.engine.dialect.name == "postgresql"
         statement = (postgresql if postgres else sqlite).insert(records)
         new = statement.excluded
@@ -191,17 +182,7 @@ class Store:
         after: tuple[datetime, str] | None,
         newest_first: bool,
     ) -> list[Row]:
-        """Read rows in order of time.
-
-        Args:
-            where: Conditions.
-            limit: How many at most.
-            after: Time and id of the last record that was read before.
-            newest_first: The order.
-
-        Returns:
-            The rows.
-        """
+        """Read rows in order of time."""
         query = select(_rows.time, _rows.id, _rows.record, _rows.review, _rows.revision)
         query = query.where(*where)
         if after is not None:
@@ -220,16 +201,7 @@ class Store:
     def decide(
         self, record_id: str, revision: int, review: Review
     ) -> tuple[AuditRecord | None, bool]:
-        """Write a review, if nobody was first.
-
-        Args:
-            record_id: The record.
-            revision: The revision that the reviewer has seen.
-            review: The review.
-
-        Returns:
-            The record as it is now, if there is one, and whether the review was written.
-        """
+        """Write a review, if nobody was first."""
         change = _review_columns(revision + 1, review)
         statement = (
             update(records)
@@ -271,22 +243,7 @@ def conditions(
     settled: bool = False,
     **equal: str | None,
 ) -> list[ColumnElement[bool]]:
-    """Say which records are wanted.
-
-    Args:
-        since: From this moment on.
-        until: Before this moment.
-        run_id: The run, or the outermost run.
-        text: Words that all stand in its texts.
-        settled: Whether only those that do not wait for a reviewer.
-        **equal: Columns, and what they must hold.
-
-    Returns:
-        The conditions.
-
-    Raises:
-        ConfigurationError: There is no such column.
-    """
+    """Say which records are wanted."""
     if unknown := sorted(set(equal) - set(_EQUAL)):
         msg = f"there is no filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
@@ -302,18 +259,7 @@ def conditions(
 
 @contextmanager
 def reported(what: str, place: Place) -> Iterator[None]:
-    """Say what a database cannot do in an error of this package, without secrets.
-
-    Args:
-        what: What was asked.
-        place: Where the database is.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        AuditError: The database has failed.
-    """
+    """Say what a database cannot do in an error of this package, without secrets."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
@@ -510,13 +456,6 @@ def upgrade(engine: Engine, *, to: int = LATEST) -> None:
     """Make the tables, or bring them from an older version to this one, in one transaction.
 
     Processes that do it at once do it one after another.
-
-    Args:
-        engine: The database.
-        to: The version that is wanted.
-
-    Raises:
-        AuditError: The tables are of a newer version.
     """
     with engine.connect() as connection:
         if _version(connection) == to:
@@ -551,17 +490,7 @@ _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"
 
 
 def place_of(url: str) -> Place:
-    """Read the URL of a database.
-
-    Args:
-        url: As SQLAlchemy reads it, of SQLite or PostgreSQL.
-
-    Returns:
-        The place.
-
-    Raises:
-        ConfigurationError: It cannot be read, or is of another database, or in memory.
-    """
+    """Read the URL of a database."""
     accepted = "accepted: sqlite:///path/to/file.db and postgresql://user:password@host/database"
     try:
         read = make_url(url)

@@ -49,11 +49,7 @@ class Outbox:
     """
 
     def __init__(self, most: int) -> None:
-        """Start empty.
-
-        Args:
-            most: How many records may be in it.
-        """
+        """Start empty."""
         self._most = most
         self._changed = threading.Condition()
         self._waiting: deque[AuditRecord] = deque()
@@ -68,15 +64,7 @@ class Outbox:
         return self._handed - self._durable
 
     def offer(self, record: AuditRecord, *, beyond: bool = False) -> bool:
-        """Hand a record over without waiting.
-
-        Args:
-            record: The record.
-            beyond: Whether to take it even if there is no room.
-
-        Returns:
-            Whether it was taken.
-        """
+        """Hand a record over without waiting."""
         with self._changed:
             if not beyond and self.size >= self._most:
                 return False
@@ -86,57 +74,29 @@ class Outbox:
             return True
 
     def wait_for_room(self, timeout: float) -> bool:
-        """Wait until a record can be taken.
-
-        Args:
-            timeout: Most seconds to wait.
-
-        Returns:
-            Whether there is room.
-        """
+        """Wait until a record can be taken."""
         with self._changed:
             return self._changed.wait_for(lambda: self.size < self._most, timeout)
 
     def take(self, most: int, timeout: float | None) -> list[AuditRecord]:
-        """Wait for something to do.
-
-        Args:
-            most: How many records to take.
-            timeout: Most seconds to wait.
-
-        Returns:
-            The records that have waited longest; they count until they are `done`. Empty if
-            somebody flushes, the outbox is closed, or time is up.
-        """
+        """Wait for something to do."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._flushes or self.closed, timeout)
             return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
 
     def pause(self, timeout: float) -> None:
-        """Wait until somebody flushes, the outbox is closed, or time is up.
-
-        Args:
-            timeout: Seconds.
-        """
+        """Wait until somebody flushes, the outbox is closed, or time is up."""
         with self._changed:
             self._changed.wait_for(lambda: self._flushes or self.closed, timeout)
 
     def done(self, number: int) -> None:
-        """Take note that records are durable.
-
-        Args:
-            number: How many.
-        """
+        """Take note that records are durable."""
         with self._changed:
             self._durable += number
             self._changed.notify_all()
 
     def begin_flush(self) -> Flush:
-        """Ask for everything that was handed over to be made durable now.
-
-        Returns:
-            What to wait for.
-        """
+        """Ask for everything that was handed over to be made durable now."""
         with self._changed:
             flush = Flush(upto=self._handed)
             self._flushes.append(flush)
@@ -144,15 +104,7 @@ class Outbox:
             return flush
 
     def await_flush(self, flush: Flush, timeout: float | None) -> bool:
-        """Wait for a flush to end.
-
-        Args:
-            flush: From `begin_flush`.
-            timeout: Most seconds to wait.
-
-        Returns:
-            Whether it has ended.
-        """
+        """Wait for a flush to end."""
         with self._changed:
             self._changed.wait_for(lambda: flush.ended, timeout)
             if not flush.ended and flush in self._flushes:
@@ -168,12 +120,7 @@ class Outbox:
             return list(self._flushes), new
 
     def answer(self, flushes: Sequence[Flush], *, failed: bool) -> None:
-        """End the flushes for which all is durable, and those for which that has failed.
-
-        Args:
-            flushes: Those that an attempt was made for.
-            failed: Whether it has failed.
-        """
+        """End the flushes for which all is durable, and those for which that has failed."""
         with self._changed:
             for flush in flushes:
                 if flush in self._flushes and (failed or self._durable >= flush.upto):
@@ -201,17 +148,7 @@ class Writer:
         spills: bool,
         retry_after: float,
     ) -> None:
-        """Begin with a store that is taken to be there.
-
-        Args:
-            outbox: Where records come from.
-            prepare: Gives what is kept of a record; never fails.
-            write: Writes records to the store.
-            spill: Where records may wait that were not taken from the outbox, or by processes
-                that are gone.
-            spills: Whether records are kept there while the store is away, or in memory.
-            retry_after: Seconds until the store is tried again; doubled each time, up to 30.
-        """
+        """Begin with a store that is taken to be there."""
         self._outbox = outbox
         self._prepare = prepare
         self._write = write
@@ -232,11 +169,7 @@ class Writer:
             pass
 
     def turn(self) -> bool:
-        """Wait for something to do, and do it.
-
-        Returns:
-            Whether there is nothing left to do.
-        """
+        """Wait for something to do, and do it."""
         if self._held:
             self._outbox.pause(max(0.0, self._due - time.monotonic()))
         else:

@@ -56,11 +56,7 @@ class Calibrating:
     seed: int
 
     def outcome(self) -> tuple[dict[ThresholdName, ThresholdChoice], dict[ThresholdName, str]]:
-        """Choose all thresholds that the samples allow.
-
-        Returns:
-            The choices; and, for each other threshold, why there is none.
-        """
+        """Choose all thresholds that the samples allow."""
         units, refused = self._units()
         groups = numbered([sample.group for sample in self.samples])
         everywhere = np.ones(len(self.samples), dtype=np.bool_)
@@ -185,15 +181,7 @@ class Calibrating:
 
 
 def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> Reliability | None:
-    """Compare probabilities to how often they are right: of claims, or else of answers.
-
-    Args:
-        samples: The samples.
-        verifier: Whose probabilities count.
-
-    Returns:
-        The comparison; `None` without probabilities. Of an answer, the lowest probability counts.
-    """
+    """Compare probabilities to how often they are right: of claims, or else of answers."""
     knob, listed = KNOBS[0], list(samples)
     for unit in knob.units:
         rows = [knob.row(s, verifier, {}) for s in listed if s.unit == unit]

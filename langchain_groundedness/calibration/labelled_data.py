@@ -46,24 +46,7 @@ class LabelledRow(NamedTuple):
 
 
 def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
-    r"""Read labelled claims and answers.
-
-    Args:
-        path: A file of UTF-8 text, one JSON object per line: `claim` or `answer` (a text);
-            `documents` (texts, or objects with `page_content`), unless a verifier has judged it
-            already: then `support_probability` (0 to 1), `verdict`, `verifier`, or for an answer a
-            list `claims` of objects with these keys; `label`: `true`, `supported` or `approve` for
-            what is right, `false`, `unsupported`, `contradicted`, `unverifiable`, `edit` or
-            `reject` for what is not. May be given: `question`, `retrieval_score` (-1 to 1), and
-            `group`, the same for lines that are no independent evidence (by default, lines with
-            the same documents). Other keys are left alone.
-
-    Yields:
-        The lines that are not blank.
-
-    Raises:
-        ConfigurationError: The file cannot be read, or a line of it; the message names the line.
-    """
+    r"""Read labelled claims and answers."""
     try:
         with Path(path).open("rb") as file:
             for number, line in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
@@ -80,15 +63,7 @@ def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
 def samples_of(
     rows: Iterable[LabelledRow], checker: GroundednessRunnable
 ) -> Iterator[CalibrationSample]:
-    """Check what was labelled, unless a verifier's word stands beside it.
-
-    Args:
-        rows: The lines.
-        checker: Checks the answers; its verifier judges the claims.
-
-    Yields:
-        One sample per line, in order.
-    """
+    """Check what was labelled, unless a verifier's word stands beside it."""
     remaining = iter(rows)
     while some := list(islice(remaining, _AT_ONCE)):
         found: dict[int, tuple[ScoredClaim, ...]] = {}
@@ -201,19 +176,7 @@ def _text(data: Mapping[str, Any], key: str) -> str:
 
 
 def read_label(label: object) -> bool:
-    """Read what a person has said about a claim or an answer.
-
-    Args:
-        label: `true`, `supported`, `right`, `approve` or 1 for what is right; `false`,
-            `unsupported`, `contradicted`, `unverifiable`, `wrong`, `edit`, `reject` or 0 for what
-            is not.
-
-    Returns:
-        Whether it is right.
-
-    Raises:
-        ValueError: It is none of these; the message names them, and not what came.
-    """
+    """Read what a person has said about a claim or an answer."""
     if isinstance(label, float) and label in (0.0, 1.0):
         label = int(label)
     said = str(label).strip().casefold() if isinstance(label, bool | int | str) else ""

@@ -9,16 +9,7 @@ _TICKS = [(n / 5, f"{n / 5:g}") for n in range(6)]
 
 
 def calibration_plot(reliability: Reliability, support: ThresholdChoice | None) -> str:
-    """Draw how probabilities compare to shares.
-
-    Args:
-        reliability: The comparison.
-        support: The threshold that was chosen for the verifier, if one was.
-
-    Returns:
-        The text of an SVG file: above, per bin of probability, the share that is right with its
-        interval, beside the diagonal; below, how many samples each bin holds.
-    """
+    """Draw how probabilities compare to shares."""
     above = reliability_plot(reliability)
     most = max((each.count for each in reliability.bins), default=1)
     below = Plot(
@@ -39,14 +30,7 @@ def calibration_plot(reliability: Reliability, support: ThresholdChoice | None) 
 
 
 def reliability_plot(reliability: Reliability) -> Plot:
-    """Draw the share that is right per bin of probability, beside the diagonal.
-
-    Args:
-        reliability: The comparison.
-
-    Returns:
-        The plot, without a legend.
-    """
+    """Draw the share that is right per bin of probability, beside the diagonal."""
     of = "claims" if reliability.unit == "claim" else "answers, by their least likely claim"
     above = Plot(
         title=f"Reliability on {reliability.samples} {of}",

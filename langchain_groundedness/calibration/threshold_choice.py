@@ -53,14 +53,7 @@ class Scored(NamedTuple):
 
 
 def numbered(names: Sequence[str]) -> NDArray[np.int64]:
-    """Number groups in the order in which they come.
-
-    Args:
-        names: The group of each sample; an empty one is a group of its own.
-
-    Returns:
-        The number of each, from 0.
-    """
+    """Number groups in the order in which they come."""
     numbers: dict[object, int] = {}
     keys = ((name or (place,)) for place, name in enumerate(names))
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
@@ -71,27 +64,12 @@ def choose(found: Scored, target: Target) -> float | None:
 
     For a precision that is the lowest one at which enough of what passes is good; for a recall,
     the highest one that lets enough of the good ones pass.
-
-    Args:
-        found: The samples.
-        target: The precision or recall.
-
-    Returns:
-        The threshold, as round as it can be between two scores; `None` if none reaches the target.
     """
     return _Sorted(found).choose(np.ones(len(found.scores)), target)
 
 
 def highest(found: Scored, kind: Kind) -> float:
-    """Give the highest precision or recall that any threshold reaches.
-
-    Args:
-        found: The samples.
-        kind: Which of the two.
-
-    Returns:
-        The share; 0 if no sample can pass.
-    """
+    """Give the highest precision or recall that any threshold reaches."""
     lined_up = _Sorted(found)
     return float(lined_up.shares(np.ones(len(found.scores)), kind).max(initial=0.0))
 
@@ -99,19 +77,7 @@ def highest(found: Scored, kind: Kind) -> float:
 def resampled(
     found: Scored, target: Target, *, times: int, seed: int
 ) -> tuple[tuple[float, float] | None, float]:
-    """Find out how much a threshold depends on the samples, by drawing groups with replacement.
-
-    Args:
-        found: The samples.
-        target: The precision or recall.
-        times: How often to draw.
-        seed: Of the draws.
-
-    Returns:
-        The 2.5th and 97.5th percentile of the threshold (`None` if no draw has one), and the share
-        of draws in which no threshold reaches the target. Bootstrap by groups, percentile method
-        (Efron and Tibshirani 1993, chapter 13).
-    """
+    """Find out how much a threshold depends on the samples, by drawing groups with replacement."""
     lined_up = _Sorted(found)
     draws = _draws(found.groups, times, seed)
     drawn = [lined_up.choose(counts[found.groups], target) for counts in draws]
@@ -121,16 +87,7 @@ def resampled(
 
 
 def parted(groups: NDArray[np.int64], *, folds: int, seed: int) -> NDArray[np.int64]:
-    """Part samples for cross-validation, so that those of one group stay together.
-
-    Args:
-        groups: The group of each, numbered from 0.
-        folds: How many parts.
-        seed: Of the parting.
-
-    Returns:
-        The part of each sample, numbered from 0.
-    """
+    """Part samples for cross-validation, so that those of one group stay together."""
     order = np.random.default_rng(seed).permutation(int(groups.max(initial=-1)) + 1)
     fold_of = np.empty(len(order), dtype=np.int64)
     fold_of[order] = np.arange(len(order)) % folds
@@ -141,20 +98,7 @@ def parted(groups: NDArray[np.int64], *, folds: int, seed: int) -> NDArray[np.in
 def shares(
     passes: Flags, good: Flags, groups: NDArray[np.int64], *, times: int, seed: int
 ) -> tuple[Share, Share]:
-    """Give precision and recall with their intervals.
-
-    Args:
-        passes: Whether each sample passes.
-        good: Whether it should.
-        groups: Its group.
-        times: How often to draw groups.
-        seed: Of the draws.
-
-    Returns:
-        For each, the share and its 95 % interval: the wider, on either side, of that by drawing
-        groups and Wilson's, since drawing sees no doubt where no sample fails. `None` where there
-        is nothing to take a share of.
-    """
+    """Give precision and recall with their intervals."""
     hits = (passes & good).astype(np.float64)
     columns = np.array([np.bincount(groups, weights=each) for each in (hits, passes, good)])
     drawn = [(columns @ counts).tolist() for counts in _draws(groups, times, seed)]
@@ -165,20 +109,7 @@ def shares(
 
 
 def wilson(hits: int, of: int, *, z: float = _Z) -> tuple[float, float]:
-    """Give the score interval of a share (Wilson 1927).
-
-    Args:
-        hits: How many are counted.
-        of: Of how many; at least 1.
-        z: Of the normal distribution; by default for 95 %.
-
-    Returns:
-        Its ends, 0 to 1.
-
-    Example:
-        >>> [round(end, 2) for end in wilson(20, 20)]
-        [0.84, 1.0]
-    """
+    """Give the score interval of a share (Wilson 1927)."""
     share, square = hits / of, z * z
     middle = (share + square / (2 * of)) / (1 + square / of)
     wide = z * math.sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
@@ -221,15 +152,7 @@ class _Sorted:
 
 
 def between(low: float, high: float) -> float:
-    """Give the number with the fewest digits above one number and not above another.
-
-    Args:
-        low: What it is above.
-        high: What it is at most.
-
-    Returns:
-        The number; of those with as few digits, one near the middle.
-    """
+    """Give the number with the fewest digits above one number and not above another."""
     middle = (low + high) / 2
     for digits in range(2, _MOST_DIGITS):
         rounded = round(middle, digits)

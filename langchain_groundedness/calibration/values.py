@@ -125,11 +125,7 @@ class ScoredClaim:
     verifier: str = ""
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            ConfigurationError: One of them cannot be.
-        """
+        """Check the values."""
         accepted = get_args(VerdictLabel)
         if self.verdict not in accepted:
             msg = (
@@ -173,11 +169,7 @@ class CalibrationSample:
     empty one stands alone."""
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            ConfigurationError: One of them cannot be.
-        """
+        """Check the values."""
         if self.unit not in ("claim", "answer"):
             msg = f"unit must be 'claim' or 'answer', got {self.unit!r:.60}"
             raise ConfigurationError(msg)
@@ -218,15 +210,7 @@ class CalibrationSample:
 
 
 def _require_label(name: str, value: object) -> None:
-    """Refuse a label that is neither true nor false: every text is true to Python, `"no"` as well.
-
-    Args:
-        name: What to call it in the error.
-        value: The label.
-
-    Raises:
-        ConfigurationError: It is no bool.
-    """
+    """Refuse a label that is not a boolean: to Python every text is true, `"no"` as well."""
     if not isinstance(value, bool | np.bool_):
         msg = f"{name} must be True or False, got {value!r:.60}"
         raise ConfigurationError(msg)
@@ -240,14 +224,7 @@ def _require_number(name: str, value: object, least: float) -> None:
 
 
 def group_of(texts: Iterable[str]) -> str:
-    """Name the group of what was checked against the same texts.
-
-    Args:
-        texts: The texts of the documents.
-
-    Returns:
-        A digest.
-    """
+    """Name the group of what was checked against the same texts."""
     digest = blake2b(digest_size=12)
     for text in texts:
         data = text.encode("utf-8", errors="surrogatepass")
@@ -290,16 +267,7 @@ class Knob:
     """What it needs, for a reader whose samples have none."""
 
     def row(self, sample: CalibrationSample, verifier: str | None, chosen: Chosen) -> Row | None:
-        """Look at a sample.
-
-        Args:
-            sample: The sample, of a unit that counts.
-            verifier: Whose probabilities count.
-            chosen: The thresholds that were chosen before this one.
-
-        Returns:
-            The row; `None` if it says nothing about this threshold.
-        """
+        """Look at a sample."""
         found = _VIEWS[self.name](_Seen(sample, verifier, chosen))
         if found is None:
             return None
@@ -312,14 +280,7 @@ class Knob:
 
 
 def main_verifier(samples: Sequence[CalibrationSample]) -> str | None:
-    """Name the verifier that has given most probabilities.
-
-    Args:
-        samples: The samples.
-
-    Returns:
-        Its name, if any has.
-    """
+    """Name the verifier that has given most probabilities."""
     counts: dict[str, int] = {}
     for sample in samples:
         for claim in sample.claims:

@@ -62,22 +62,13 @@ class Results(Mapping[UUID, GroundednessResult]):
     """
 
     def __init__(self, most: int) -> None:
-        """Start with none.
-
-        Args:
-            most: How many are kept.
-        """
+        """Start with none."""
         self._most = most
         self._kept: OrderedDict[UUID, GroundednessResult] = OrderedDict()
         self._lock = threading.RLock()
 
     def add(self, run_id: UUID, result: GroundednessResult) -> None:
-        """Keep a result.
-
-        Args:
-            run_id: The root run.
-            result: What was found out about its answer.
-        """
+        """Keep a result."""
         with self._lock:
             self._kept[run_id] = result
             while len(self._kept) > self._most:
@@ -108,13 +99,7 @@ class Channel:
     def __init__(
         self, *, on_verdict: Listener | None, on_event: Listener | None, max_events: int
     ) -> None:
-        """Start with no events.
-
-        Args:
-            on_verdict: Called with each `verdict`.
-            on_event: Called with each event.
-            max_events: How many are kept.
-        """
+        """Start with no events."""
         self._on_verdict = on_verdict
         self._on_event = on_event
         self._kept: deque[GroundednessEvent] = deque(maxlen=max_events)
@@ -132,13 +117,7 @@ class Channel:
     def publish(
         self, event: GroundednessEvent, *, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
-        """Hand an event out, from a thread; waits for the functions that are called.
-
-        Args:
-            event: The event.
-            loop: A running loop for what the functions return to be awaited on; by default one
-                of their own.
-        """
+        """Hand an event out, from a thread; waits for the functions that are called."""
         self.keep(event)
         for listener in self._listeners(event):
             try:
@@ -149,11 +128,7 @@ class Channel:
                 _complain(exc)
 
     async def apublish(self, event: GroundednessEvent) -> None:
-        """Hand an event out, on an event loop; waits for the functions that are called.
-
-        Args:
-            event: The event.
-        """
+        """Hand an event out, on an event loop; waits for the functions that are called."""
         self.keep(event)
         for listener in self._listeners(event):
             try:
@@ -168,14 +143,7 @@ class Channel:
                 _complain(exc)
 
     def events(self, run_id: UUID | None) -> Iterator[GroundednessEvent]:
-        """Read the events, and wait for more.
-
-        Args:
-            run_id: Whose to read; by default those of all runs.
-
-        Yields:
-            Events, until the channel is closed or that run has ended.
-        """
+        """Read the events, and wait for more."""
         place = 0
         while True:
             with self._news:
@@ -191,14 +159,7 @@ class Channel:
                         return
 
     async def aevents(self, run_id: UUID | None) -> AsyncIterator[GroundednessEvent]:
-        """Read the events, and wait for more without holding up the event loop.
-
-        Args:
-            run_id: Whose to read; by default those of all runs.
-
-        Yields:
-            Events, until the channel is closed or that run has ended.
-        """
+        """Read the events, and wait for more without holding up the event loop."""
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -234,11 +195,7 @@ class Channel:
         return self._count, list(self._kept)[len(self._kept) - unread :]
 
     def keep(self, event: GroundednessEvent) -> None:
-        """Keep an event for the iterators, and call nobody.
-
-        Args:
-            event: The event.
-        """
+        """Keep an event for the iterators, and call nobody."""
         with self._news:
             self._kept.append(event)
             self._count += 1

@@ -60,32 +60,7 @@ class Handler:
         langsmith_client: Any = None,
         audit_log: AuditLog | None = None,
     ) -> None:
-        """Say how answers are checked, and where verdicts go.
-
-        Args:
-            checker: Checks the answers; by default `GroundednessRunnable()`, which works offline.
-            on_verdict: Called with the event of each verdict, by itself or as a coroutine
-                function. What it raises is logged, and the chain goes on.
-            on_event: The same for events of all kinds.
-            background: Check in threads of the handler, and do not let the chain wait for it.
-                Then `flush()` or `await aflush()` before results are read.
-            max_workers: How many threads check sentences while they stream; and how many check
-                answers in the background.
-            max_pending: How many answers may wait for them; those beyond are `unchecked`, and a
-                line in the log says so.
-            max_runs: How many root runs may be under way at once; beyond, the oldest is no longer
-                watched, and a line in the log says so. This bounds the memory that runs take
-                which never end.
-            max_results: How many results are kept.
-            max_events: How many events are kept for iterators.
-            langsmith_client: A `langsmith.Client`; each result is then sent as feedback with the
-                key `groundedness`.
-            audit_log: Gets a record of each decision; by default that of the checker, which records
-                nothing by itself here. What goes wrong with it is logged, and the chain goes on.
-
-        Raises:
-            ConfigurationError: An option has a value that cannot work.
-        """
+        """Say how answers are checked, and where verdicts go."""
         super().__init__()
         _require_positive(
             max_workers=max_workers,
@@ -125,52 +100,19 @@ class Handler:
         return self._results
 
     def events(self, run_id: UUID | None = None) -> Iterator[GroundednessEvent]:
-        """Read the events that are kept, and wait for more.
-
-        Args:
-            run_id: Whose events to read, as given to the chain by `config={"run_id": ...}`; by
-                default those of all runs.
-
-        Returns:
-            An iterator that ends when that run has ended, or when the handler is closed. Several
-            take nothing from each other.
-        """
+        """Read the events that are kept, and wait for more."""
         return self._channel.events(run_id)
 
     def aevents(self, run_id: UUID | None = None) -> AsyncIterator[GroundednessEvent]:
-        """Read the events that are kept, and wait for more without holding up the event loop.
-
-        Args:
-            run_id: As for `events`.
-
-        Returns:
-            An iterator as that of `events`.
-        """
+        """Read the events that are kept, and wait for more without holding up the event loop."""
         return self._channel.aevents(run_id)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait for the checks in the background.
-
-        Args:
-            timeout: Most seconds to wait; by default as long as it takes.
-
-        Returns:
-            Whether all is checked.
-
-        Raises:
-            GroundednessError: Called where an event loop runs; use `aflush` there.
-        """
+        """Wait for the checks in the background."""
         return self._answers is None or self._answers.wait(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
-        """Wait for the checks in the background without holding up the event loop.
-
-        Args:
-            timeout: Most seconds to wait; by default as long as it takes.
-
-        Returns:
-            Whether all is checked.
-        """
+        """Wait for the checks in the background without holding up the event loop."""
         if self._answers is None:
             return True
         return await run_in_executor(None, self._answers.settled, timeout)

@@ -27,14 +27,7 @@ __all__ = ["Draft", "can_draft"]
 
 
 def can_draft(checker: object) -> bool:
-    """Tell whether a checker can judge sentences before the answer is whole.
-
-    Args:
-        checker: Any checker.
-
-    Returns:
-        True if it finds claims sentence by sentence; a model reads the whole answer for them.
-    """
+    """Tell whether a checker can judge sentences before the answer is whole."""
     if not isinstance(checker, GroundednessRunnable) or checker.check.single_pass is not None:
         return False
     return isinstance(checker.check.extractor, SentenceClaimExtractor)
@@ -54,17 +47,7 @@ class Draft:
         config: RunnableConfig,
         publish: Callable[[GroundednessEvent], None],
     ) -> None:
-        """Start with nothing written.
-
-        Args:
-            run_id: The root run.
-            checker: Checks by sentence.
-            question: What was asked.
-            documents: The evidence.
-            backlog: Runs the jobs.
-            config: Their config.
-            publish: Called with each event, in order, from one thread at a time.
-        """
+        """Start with nothing written."""
         self._run_id = run_id
         self._head = CheckInput(question=question, answer="", documents=tuple(documents))
         self._live = checker.live(question=question, documents=list(documents))
@@ -81,11 +64,7 @@ class Draft:
         self._telling = threading.RLock()
 
     def feed(self, text: str) -> None:
-        """Read on; returns at once.
-
-        Args:
-            text: What the model has added.
-        """
+        """Read on; returns at once."""
         with self._changed:
             if text and not self._dropped and not self._live.closed:
                 self._texts.append(text)
@@ -100,29 +79,12 @@ class Draft:
                 self._start()
 
     def is_of(self, source: CheckInput) -> bool:
-        """Tell whether this became the answer, checked against the same evidence.
-
-        Args:
-            source: What is to be checked.
-
-        Returns:
-            True if question, answer and documents are the same.
-        """
+        """Tell whether this became the answer, checked against the same evidence."""
         own = {"answer": "".join(self._texts), **source.labels}
         return source == self._head.model_copy(update=own)
 
     def result(self, source: CheckInput) -> GroundednessResult | None:
-        """Wait for the checks that are still running, and sum up.
-
-        Args:
-            source: What is to be checked.
-
-        Returns:
-            The result, whose verdicts have all been told; `None` if nothing was written.
-
-        Raises:
-            Exception: Whatever a check has raised.
-        """
+        """Wait for the checks that are still running, and sum up."""
         self.end()
         with self._changed:
             self._changed.wait_for(lambda: not self._running)

@@ -92,17 +92,7 @@ class Checks:
         langsmith_client: Any,
         audit_log: AuditLog | None,
     ) -> None:
-        """Start with nothing to do.
-
-        Args:
-            checker: Checks a `CheckInput`.
-            channel: Hands out events.
-            results: Keeps results.
-            sentences: Checks sentences while they are written.
-            answers: Checks answers; by default that is done before the chain returns.
-            langsmith_client: Has `create_feedback`, if there is one.
-            audit_log: Gets a record of each decision, if there is one.
-        """
+        """Start with nothing to do."""
         log = log_of(checker) if audit_log is None else audit_log
         self._recorder = Recorder(log, "handler", checker)
         checker = unaudited(checker)
@@ -122,15 +112,7 @@ class Checks:
         """Whether sentences can be checked while they are written."""
 
     def draft(self, root: Root, loop: asyncio.AbstractEventLoop | None) -> Draft:
-        """Begin to check a text that is being written.
-
-        Args:
-            root: What it may be the answer of.
-            loop: A running loop for what listeners return to be awaited on.
-
-        Returns:
-            The draft, to be fed.
-        """
+        """Begin to check a text that is being written."""
         return Draft(
             root.run_id,
             cast("GroundednessRunnable", self._checker),
@@ -284,12 +266,7 @@ class Watch:
     """The runs that are watched."""
 
     def __init__(self, checks: Checks, *, max_runs: int) -> None:
-        """Start with no run.
-
-        Args:
-            checks: Begins drafts.
-            max_runs: Most roots that are watched at once; the oldest make room.
-        """
+        """Start with no run."""
         self._checks = checks
         self._max_runs = max_runs
         self._book = RunBook()
@@ -340,14 +317,7 @@ class Watch:
         source: Literal["token", "event"],
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """See a model write; what may be the answer is checked while it is written.
-
-        Args:
-            run_id: The run of the model.
-            text: What it has added.
-            source: Which callback said so. Some models give both, so that the first one counts.
-            loop: The loop on which this is seen.
-        """
+        """See a model write; what may be the answer is checked while it is written."""
         run = self._book.get(run_id) if text and self._checks.drafts else None
         if run is None or not run.may_answer or (run.heard_by or source) != source:
             return
@@ -465,26 +435,12 @@ class Report:
     """What is said about the answer of one run, piece by piece."""
 
     def __init__(self, run_id: UUID) -> None:
-        """Start with nothing said.
-
-        Args:
-            run_id: The root run.
-        """
+        """Start with nothing said."""
         self.run_id = run_id
         self._total: GroundednessResult | None = None
 
     def add(self, piece: object) -> Iterator[GroundednessEvent]:
-        """Take what the checker yielded.
-
-        Args:
-            piece: A chunk of a result, or a whole one.
-
-        Yields:
-            One event per verdict in it.
-
-        Raises:
-            TypeError: It is neither.
-        """
+        """Take what the checker yielded."""
         if not isinstance(piece, GroundednessResult):
             msg = f"the checker gave a {type(piece).__name__}, and no GroundednessResult"
             raise TypeError(msg)
@@ -497,22 +453,11 @@ class Report:
             yield GroundednessEvent(kind="verdict", run_id=self.run_id, verdict=verdict)
 
     def take(self, result: GroundednessResult) -> None:
-        """Take a result whose verdicts have been told.
-
-        Args:
-            result: The result.
-        """
+        """Take a result whose verdicts have been told."""
         self._total = result
 
     def close(self) -> GroundednessResult:
-        """Sum up.
-
-        Returns:
-            The result.
-
-        Raises:
-            ValueError: The checker has yielded nothing.
-        """
+        """Sum up."""
         if self._total is None:
             msg = "the checker gave nothing"
             raise ValueError(msg)
@@ -528,17 +473,7 @@ class Report:
     def fail(
         self, error: Exception, source: CheckInput | None, policy: DecisionPolicy
     ) -> GroundednessResult:
-        """Say that the check has failed.
-
-        Args:
-            error: Why. Its text is told only if it is one of this package, whose texts never hold
-                anything that was checked.
-            source: What should have been checked; `None` if it could not be read.
-            policy: What to do with an answer that was not checked.
-
-        Returns:
-            A result in which every claim is unchecked.
-        """
+        """Say that the check has failed."""
         why = str(error) if isinstance(error, GroundednessError) else ""
         reason = f"the check failed ({type(error).__name__}{why and ': '}{why})"
         logger.warning("run %s is unchecked: %s", self.run_id, reason)
@@ -546,16 +481,7 @@ class Report:
 
 
 def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
-    """Give the result of a check that did not take place.
-
-    Args:
-        source: What should have been checked.
-        reason: Why it was not.
-        policy: What to do with such an answer.
-
-    Returns:
-        A result in which every sentence of the answer is an unchecked claim.
-    """
+    """Give the result of a check that did not take place."""
     claims = SentenceClaimExtractor().invoke(source.answer) if source.answer.strip() else []
     if not claims and source.answer.strip():
         claims = [Claim(id="c1", text=source.answer, start=0, end=len(source.answer))]

@@ -28,16 +28,7 @@ _REMEMBERED = 4096
 
 
 class Gathered:
-    """What is known so far about the question and the evidence of one root run.
-
-    Example:
-        >>> gathered = Gathered()
-        >>> gathered.take_inputs({"input": "Capital of Italy?"})
-        >>> gathered.take_retrieved([Document("Rome is the capital of Italy.")], tool=None)
-        >>> whole = gathered.read("Rome.")
-        >>> whole.question, whole.answer, len(whole.documents)
-        ('Capital of Italy?', 'Rome.', 1)
-    """
+    """What is known so far about the question and the evidence of one root run."""
 
     def __init__(self) -> None:
         """Start with nothing known."""
@@ -54,11 +45,7 @@ class Gathered:
         return _once(d for found in self._found for d in found.documents) or self._given
 
     def take_inputs(self, inputs: object) -> None:
-        """Look for the question, and for documents in case nothing better comes.
-
-        Args:
-            inputs: What a run of the tree was given. Chains that stream say it only at their end.
-        """
+        """Look for the question, and for documents in case nothing better comes."""
         if isinstance(inputs, Mapping):
             self.take_labels(inputs)
         if self.question and (self._found or self._given):
@@ -73,31 +60,16 @@ class Gathered:
             self._given = self._given or read.documents
 
     def take_labels(self, parts: Mapping[Any, Any]) -> None:
-        """Look for what is known about the question, and keep what is new.
-
-        Args:
-            parts: What a run of the tree was given, or its metadata.
-        """
+        """Look for what is known about the question, and keep what is new."""
         found = {name: parts[name] for name in LABELS if parts.get(name) is not None}
         self._labels = {**found, **self._labels}
 
     def take_retrieved(self, documents: Sequence[Document], *, tool: UUID | None) -> None:
-        """Take what an outermost retriever has found.
-
-        Args:
-            documents: The documents.
-            tool: The outermost tool that has called the retriever, if one has.
-        """
+        """Take what an outermost retriever has found."""
         self._found.append(_Found(tuple(documents), tool))
 
     def take_tool_output(self, output: object, *, tool: UUID, name: str | None = None) -> None:
-        """Take what an outermost tool has returned, unless a retriever in it has said it better.
-
-        Args:
-            output: What it returned; often a `ToolMessage`.
-            tool: Its run.
-            name: Its name.
-        """
+        """Take what an outermost tool has returned, unless a retriever in it has said it better."""
         message = _as_message(output, name)
         if message is None:
             return
@@ -114,28 +86,13 @@ class Gathered:
             self._found.append(_Found(documents, tool, message.tool_call_id))
 
     def drop_tool(self, tool: UUID) -> None:
-        """Forget what was found in a tool that has failed: the model has not seen it.
-
-        Args:
-            tool: Its run.
-        """
+        """Forget what was found in a tool that has failed: the model has not seen it."""
         self._found = [found for found in self._found if found.tool != tool]
 
     def read(
         self, output: object, *, context_extractor: Callable[[Any], Any] | None = None
     ) -> CheckInput:
-        """Put everything together at the end of the root.
-
-        Args:
-            output: What the root returned.
-            context_extractor: Reads an output of any other shape; its documents then count.
-
-        Returns:
-            What is to be checked.
-
-        Raises:
-            InputFormatError: There is no answer to be read.
-        """
+        """Put everything together at the end of the root."""
         read = read_input(output, context_extractor=context_extractor)
         documents = read.documents
         if context_extractor is None or not documents:
@@ -219,18 +176,7 @@ class Run:
 
 
 class RunBook:
-    """All runs that have begun and whose root has not ended.
-
-    Example:
-        >>> from uuid import uuid4
-        >>> book, traced, chain, model = RunBook(), uuid4(), uuid4(), uuid4()
-        >>> book.start(chain, traced, "chain").is_root
-        True
-        >>> book.start(model, chain, "model").root.run_id == chain
-        True
-        >>> book.forget(chain) is None, book.get(model)
-        (False, None)
-    """
+    """All runs that have begun and whose root has not ended."""
 
     def __init__(self) -> None:
         """Start with no run."""
@@ -257,18 +203,7 @@ class RunBook:
         checks: bool = False,
         loop: Any = None,
     ) -> Run | None:
-        """Take note of a run.
-
-        Args:
-            run_id: Its id.
-            parent_run_id: The id of the run that called it, whether seen here or not.
-            kind: What runs.
-            checks: Whether it is a check.
-            loop: The event loop on which it runs.
-
-        Returns:
-            The run; `None` if its root has ended already.
-        """
+        """Take note of a run."""
         if run_id in self._runs:
             return self._runs[run_id]
         above = None if parent_run_id is None else self._runs.get(parent_run_id)
@@ -290,25 +225,11 @@ class RunBook:
         return run
 
     def get(self, run_id: UUID) -> Run | None:
-        """Look a run up.
-
-        Args:
-            run_id: Its id.
-
-        Returns:
-            The run; `None` if it is not known, or no longer.
-        """
+        """Look a run up."""
         return self._runs.get(run_id)
 
     def forget(self, root_id: UUID) -> Root | None:
-        """Let go of a root and of all runs below it.
-
-        Args:
-            root_id: The id of the root.
-
-        Returns:
-            The root; `None` if it is not known.
-        """
+        """Let go of a root and of all runs below it."""
         root = self._roots.pop(root_id, None)
         if root is not None:
             for run_id in root.runs:
@@ -317,14 +238,7 @@ class RunBook:
         return root
 
     def beyond(self, most: int) -> Iterator[Root]:
-        """Let go of the oldest roots while there are too many.
-
-        Args:
-            most: How many may stay.
-
-        Yields:
-            The roots that were let go.
-        """
+        """Let go of the oldest roots while there are too many."""
         while len(self._roots) > most:
             root = self.forget(next(iter(self._roots)))
             if root is not None:
@@ -347,14 +261,7 @@ class _Found:
 
 
 def answer_of(response: LLMResult) -> str | None:
-    """Read the answer of a model that was called by itself.
-
-    Args:
-        response: What it returned.
-
-    Returns:
-        The text; `None` if it calls tools instead.
-    """
+    """Read the answer of a model that was called by itself."""
     generation = next((each for choices in response.generations for each in choices), None)
     if isinstance(generation, ChatGeneration):
         message = generation.message

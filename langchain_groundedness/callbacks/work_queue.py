@@ -19,22 +19,10 @@ class Backlog:
 
     The threads start with the first work, and end with the backlog itself; at the end of the
     process what is left is still done.
-
-    Example:
-        >>> backlog, done = Backlog(workers=1, most=10), []
-        >>> backlog.add(lambda: done.append("work")) is not None
-        True
-        >>> backlog.wait(), done
-        (True, ['work'])
     """
 
     def __init__(self, *, workers: int, most: int | None = None) -> None:
-        """Start with no work and no thread.
-
-        Args:
-            workers: How many threads.
-            most: How much work may be unfinished at once; by default any amount.
-        """
+        """Start with no work and no thread."""
         self._workers = workers
         self._most = most
         self._unfinished = 0
@@ -42,14 +30,7 @@ class Backlog:
         self._pool: ThreadPoolExecutor | None = None
 
     def add(self, work: Callable[[], Any]) -> "Future[Any] | None":
-        """Have something done, in a context of its own, apart from the caller's chain.
-
-        Args:
-            work: What to call. An error that it raises is in the future.
-
-        Returns:
-            The future, or `None` if too much is unfinished already.
-        """
+        """Have something done, in a context of its own, apart from the caller's chain."""
         with self._changed:
             if self._most is not None and self._unfinished >= self._most:
                 return None
@@ -62,31 +43,14 @@ class Backlog:
         return future
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all is done.
-
-        Args:
-            timeout: Most seconds to wait; by default as long as it takes.
-
-        Returns:
-            Whether all is done.
-
-        Raises:
-            GroundednessError: This thread runs an event loop, which would stand still.
-        """
+        """Wait until all is done."""
         if _in_loop():
             msg = "flush() would hold up the running event loop: use `await handler.aflush()`"
             raise GroundednessError(msg)
         return self.settled(timeout)
 
     def settled(self, timeout: float | None = None) -> bool:
-        """Wait in whatever thread this is.
-
-        Args:
-            timeout: Most seconds to wait; by default as long as it takes.
-
-        Returns:
-            Whether all is done.
-        """
+        """Wait in whatever thread this is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._unfinished, timeout)
 
@@ -120,11 +84,7 @@ collecting: ContextVar[Any] = ContextVar("groundedness_collecting", default=None
 
 
 def apart() -> Context:
-    """Copy the context, without what ties new runs to the chain that is watched.
-
-    Returns:
-        A context to run a check in. What users keep in variables of their own is in it.
-    """
+    """Copy the context, without what ties new runs to the chain that is watched."""
     context = copy_context()
     context.run(var_child_runnable_config.set, None)
     context.run(collecting.set, None)

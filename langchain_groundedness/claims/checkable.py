@@ -33,14 +33,7 @@ _LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offe
 
 
 def any_of(*patterns: str) -> str:
-    """Join patterns to one that matches any of them.
-
-    Args:
-        *patterns: Regular expressions.
-
-    Returns:
-        A group without a number.
-    """
+    """Join patterns to one that matches any of them."""
     return f"(?:{'|'.join(patterns)})"
 
 
@@ -168,14 +161,7 @@ _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have)\b", re.IGNORECASE)
 
 
 def without_interjection(text: str) -> str:
-    """Drop what stands before a statement and says nothing: `Sure,`, `Based on the documents,`.
-
-    Args:
-        text: A sentence.
-
-    Returns:
-        The rest of it, with a capital; the sentence itself if nothing stands before it.
-    """
+    """Drop what stands before a statement and says nothing: `Sure,`, `Based on the documents,`."""
     match = _INTERJECTION.match(text)
     if match is None or not match.end():
         return text
@@ -184,15 +170,7 @@ def without_interjection(text: str) -> str:
 
 
 def is_checkable(text: str) -> bool:
-    """Tell whether a sentence states something.
-
-    Args:
-        text: A sentence, free of markup.
-
-    Returns:
-        False for questions, lead-ins that end in a colon, greetings, offers, refusals, and text
-        without a letter or digit.
-    """
+    """Tell whether a sentence states something."""
     if not any(map(str.isalnum, text)):
         return False
     if text.endswith((":", "\uff1a")):
@@ -203,44 +181,21 @@ def is_checkable(text: str) -> bool:
 
 
 def only_asks(text: str) -> bool:
-    """Tell whether a sentence asks the reader, and states nothing, as "Did you know …?" does.
-
-    Args:
-        text: A sentence, free of markup.
-
-    Returns:
-        True if it surely is.
-    """
+    """Tell whether a sentence asks the reader, and states nothing, as "Did you know …?" does."""
     asks = bool(_QUESTION.search(text)) and bool(_ASKS.match(text)) and not _TELLS.match(text)
     addressed = bool(_ADDRESSED.search(text)) and not any(map(str.isdigit, text))
     return asks and addressed and not _is_statement_with_question_mark(text)
 
 
 def is_statement_as_heading(text: str) -> bool:
-    """Tell whether what stands as a heading states something, as "Revenue: $2.4B" does.
-
-    Args:
-        text: The heading, free of markup.
-
-    Returns:
-        True if it ends as a sentence does, gives a number after a colon, or has a verb like "is"
-        among four words or more, and does not begin as a question does.
-    """
+    """Tell whether what stands as a heading states something, as "Revenue: $2.4B" does."""
     if _ENDS_SENTENCE.search(text) or _GIVES_NUMBER.search(text):
         return True
     return len(text.split()) >= _FEWEST_WORDS and bool(_VERB.search(text)) and not _ASKS.match(text)
 
 
 def declines(text: str) -> bool:
-    """Tell whether a sentence is nothing but courtesy, an offer, a refusal or a lead-in.
-
-    Args:
-        text: A sentence, free of markup.
-
-    Returns:
-        True only if it surely is: of a refusal or an offer, nothing may follow it that could be
-        a statement.
-    """
+    """Tell whether a sentence is nothing but courtesy, an offer, a refusal or a lead-in."""
     if len(text) > _LONGEST:
         return False
     return bool(_INTRODUCES.match(text)) or _is_courtesy(text) or _offers(text) or refuses(text)
@@ -279,12 +234,6 @@ def may_be_skipped(text: str) -> bool:
     """Tell whether nothing goes unchecked if an extractor leaves a sentence out.
 
     Courtesy, refusals, questions and lead-ins, and a mere opinion of something that is named.
-
-    Args:
-        text: The sentence.
-
-    Returns:
-        Whether it may be left out.
     """
     if not is_checkable(without_interjection(text)):
         return True
@@ -425,29 +374,13 @@ _HARMLESS = re.compile(
 
 
 def refuses(text: str) -> bool:
-    """Tell whether a sentence says that there is no answer, and nothing else.
-
-    Args:
-        text: A sentence, free of markup.
-
-    Returns:
-        True if it does, in English or one of the forms known from some other languages.
-    """
+    """Tell whether a sentence says that there is no answer, and nothing else."""
     match = _REFUSAL.match(text) if len(text) <= _REFUSALS_LONGEST else None
     return match is not None and not any(adds_to(text[match.end() :], _REFUSAL.match))
 
 
 def adds_to(rest: str, more_of_the_kind: Callable[[str], object]) -> Iterator[str]:
-    """Find what may be a statement behind a refusal or an offer.
-
-    Args:
-        rest: What follows it. What hangs on directly, up to a comma or the like, belongs to it.
-        more_of_the_kind: Tells of a further part that it is another refusal or offer.
-
-    Yields:
-        The further parts that are neither that, nor the rest of a list, nor a phrase known to
-        state nothing.
-    """
+    """Find what may be a statement behind a refusal or an offer."""
     _, *parts = (part.strip() for part in _PART.split(_INSIDE_A_NUMBER.sub("", rest)))
     parts = [part for part in parts if any(map(str.isalnum, part))]
     is_list = bool(parts) and bool(_LISTED.match(parts[-1]))

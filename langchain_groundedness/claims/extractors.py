@@ -307,15 +307,7 @@ _NEGATION = re.compile(
 
 
 def known_stems(answer: str, question: str | None) -> frozenset[str]:
-    """Give the stems that a rewriting may take its words from.
-
-    Args:
-        answer: The answer.
-        question: The question, if there is one.
-
-    Returns:
-        The stems of the content words of both.
-    """
+    """Give the stems that a rewriting may take its words from."""
     return frozenset(map(stem, content_words(f"{answer} {question or ''}")))
 
 
@@ -324,14 +316,6 @@ def rewritings(sentence: Claim, texts: Iterable[str], known: frozenset[str]) -> 
 
     A text about something else is dropped. The sentence is kept beside the texts if they may say
     less than it, or the opposite, so that no rewriting hides a statement.
-
-    Args:
-        sentence: The sentence, with its span in the answer.
-        texts: The statements that the model found in it, in its words or in others.
-        known: Stems of answer and question, of `known_stems`.
-
-    Returns:
-        Claims, all with the id of the sentence, with the span of the answer that they rest on.
     """
     words = content_words(sentence.text)
     kept = [t for t in dict.fromkeys(texts) if not words or words & content_words(t)]

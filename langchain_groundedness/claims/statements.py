@@ -38,16 +38,7 @@ class Sentence(NamedTuple):
 def sentence_claims(
     answer: str, *, split_compound: bool = False, only_checkable: bool = True
 ) -> list[Claim]:
-    """Find the checkable statements of an answer, one claim each.
-
-    Args:
-        answer: The answer, plain or markdown.
-        split_compound: Whether to split sentences that plainly say two things of one subject.
-        only_checkable: Whether to leave out questions, lead-ins, courtesy and refusals.
-
-    Returns:
-        Claims with the ids `c1`, `c2`, … in order of position.
-    """
+    """Find the checkable statements of an answer, one claim each."""
     reader = StatementReader(split_compound=split_compound, only_checkable=only_checkable)
     sentences = [*reader.feed(answer), *reader.close()]
     statements = (statement for sentence in sentences for statement in sentence.statements)
@@ -65,12 +56,7 @@ class StatementReader:
     """
 
     def __init__(self, *, split_compound: bool = False, only_checkable: bool = True) -> None:
-        """Start at the beginning of an answer.
-
-        Args:
-            split_compound: Whether to split sentences that plainly say two things of one subject.
-            only_checkable: Whether to leave out questions, lead-ins, courtesy and refusals.
-        """
+        """Start at the beginning of an answer."""
         self._split = split_compound
         self._only_checkable = only_checkable
         self._scanner = BlockScanner()
@@ -100,23 +86,11 @@ class StatementReader:
         return min(ends)
 
     def feed(self, text: str) -> list[Sentence]:
-        """Read on.
-
-        Args:
-            text: The next piece, of any length.
-
-        Returns:
-            The sentences that are certain now and say something, with spans in the whole answer.
-        """
+        """Read on."""
         return self._checkable(self._read(text, final=False))
 
     def close(self) -> list[Sentence]:
-        """End the answer.
-
-        Returns:
-            What was still open. If nothing else said anything, or that there is no answer,
-            headings count as sentences.
-        """
+        """End the answer."""
         found = self._checkable(self._read("", final=True))
         if not self._answers:
             self._answers = True
@@ -325,14 +299,7 @@ _MARKUP = (
 
 
 def plain_text(source: str) -> str:
-    """Free a sentence of markdown, citation markers and line breaks.
-
-    Args:
-        source: A sentence, as it stands in the answer.
-
-    Returns:
-        What a reader would see of it.
-    """
+    """Free a sentence of markdown, citation markers and line breaks."""
     text = _CITATIONS.sub("", source)
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
@@ -412,21 +379,7 @@ _LONGEST = 300  # characters; a longer sentence has more in it than these patter
 
 
 def split_statement(text: str) -> list[Part]:
-    """Split a sentence in two, or leave it whole.
-
-    Args:
-        text: A sentence, free of markup.
-
-    Returns:
-        One part, or two that together say what the sentence says.
-
-    Example:
-        >>> [
-        ...     p.text
-        ...     for p in split_statement("Ada is a fast parallel machine that was built in 1990.")
-        ... ]
-        ['Ada is a fast parallel machine.', 'Ada was built in 1990.']
-    """
+    """Split a sentence in two, or leave it whole."""
     if len(text) > _LONGEST:
         return [Part(text, text)]
     return _relative(text) or _with_count(text) or _coordinated(text) or [Part(text, text)]

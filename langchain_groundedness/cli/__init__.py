@@ -36,14 +36,7 @@ app = typer.Typer(
 
 
 def run(arguments: Sequence[str]) -> NoReturn:
-    """Run the command line and exit with its code.
-
-    Args:
-        arguments: What stands after the name of the program.
-
-    Raises:
-        SystemExit: Always, with the exit code.
-    """
+    """Run the command line and exit with its code."""
     app(args=list(spread(arguments, "--documents")), prog_name="langchain-groundedness")
     raise SystemExit(_DONE)
 
@@ -53,13 +46,6 @@ def spread(arguments: Sequence[str], option: str) -> Iterator[str]:
 
     The parser behind typer reads one value per option. The values end at the next argument that
     begins with a dash and is not `-` alone.
-
-    Args:
-        arguments: A command line.
-        option: The long name of the option.
-
-    Yields:
-        The arguments, with the option repeated before each of its values.
     """
     open_option = False
     for place, argument in enumerate(arguments):

@@ -176,16 +176,7 @@ _NAME_WIDTH = 24
 
 
 def render_calibration(found: Calibration, *, notes: Sequence[str] = ()) -> RenderableType:
-    """Lay out a calibration for `rich.console.Console.print`.
-
-    Args:
-        found: The calibration.
-        notes: What else the reader should know.
-
-    Returns:
-        A table of the thresholds with precision and recall before and after; below, the others,
-        and how to read the figures.
-    """
+    """Lay out a calibration for `rich.console.Console.print`."""
     return Group(_table(found), *_lines(found, notes))
 
 

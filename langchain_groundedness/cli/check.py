@@ -186,31 +186,14 @@ LARGEST_TEXT = 64 << 20
 
 
 def read_standard_input_once(*paths: str) -> None:
-    """Refuse a command line that wants to read standard input twice.
-
-    Args:
-        *paths: What it names.
-
-    Raises:
-        CannotCheckError: It does.
-    """
+    """Refuse a command line that wants to read standard input twice."""
     if paths.count("-") > 1:
         msg = "standard input (-) can be given once, as the answer or as a document"
         raise CannotCheckError(msg)
 
 
 def read_answer(given: str) -> str:
-    """Read the answer.
-
-    Args:
-        given: The answer itself, or `@` and a path, or `-`.
-
-    Returns:
-        Its text.
-
-    Raises:
-        CannotCheckError: It cannot be read, or is blank.
-    """
+    """Read the answer."""
     if given.startswith("@@"):
         return given[1:]
     path = given.removeprefix("@")
@@ -222,17 +205,7 @@ def read_answer(given: str) -> str:
 
 
 def read_documents(paths: Sequence[str]) -> list[Document]:
-    """Read the documents.
-
-    Args:
-        paths: Text files; `-` is standard input.
-
-    Returns:
-        One document per path.
-
-    Raises:
-        CannotCheckError: One cannot be read, or none holds text.
-    """
+    """Read the documents."""
     texts = {path: _read(path) for path in paths}
     if "-" in texts and not texts["-"].strip():
         msg = "standard input is empty"

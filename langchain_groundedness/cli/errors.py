@@ -32,14 +32,7 @@ class CannotCheckError(Exception):
 
 
 def one_line(error: Exception) -> str:
-    """Say in one line what went wrong.
-
-    Args:
-        error: Any error.
-
-    Returns:
-        The line, without values that a user did not mean to show.
-    """
+    """Say in one line what went wrong."""
     if isinstance(error, CannotCheckError | GroundednessError):
         text = str(error)
     elif isinstance(error, ValidationError):  # its own text repeats the values, keys among them
@@ -55,17 +48,7 @@ def one_line(error: Exception) -> str:
 
 @contextmanager
 def ending(what: str) -> Iterator[None]:
-    """End a command that fails with one line for the user.
-
-    Args:
-        what: What the command cannot do then.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        Exit: Something went wrong: 2; or the user has interrupted it: 130.
-    """
+    """End a command that fails with one line for the user."""
     try:
         yield
     except KeyboardInterrupt:
@@ -81,28 +64,12 @@ _OTHER_KINDS = (".csv", ".tsv", ".html", ".htm", ".md", ".xml", ".parquet", ".xl
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text into a file.
-
-    Args:
-        path: The file.
-        text: The text.
-
-    Raises:
-        ConfigurationError: It cannot be written.
-    """
+    """Write a text into a file."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write data into a file.
-
-    Args:
-        path: The file.
-        data: What to write.
-
-    Raises:
-        ConfigurationError: It cannot be written.
-    """
+    """Write data into a file."""
     try:
         path.write_bytes(data)
     except OSError as exc:
@@ -111,15 +78,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def require_json_lines(path: Path, option: str) -> None:
-    """Refuse a name that says that a file is of another kind than JSON lines.
-
-    Args:
-        path: The file that is to be written.
-        option: The option that names it.
-
-    Raises:
-        CannotCheckError: Programs would open it as what it is not.
-    """
+    """Refuse a name that says that a file is of another kind than JSON lines."""
     if path.suffix.lower() in _OTHER_KINDS:
         msg = f"{option} {path}: JSON lines are written there; name it {path.stem}.jsonl"
         raise CannotCheckError(msg)
@@ -130,9 +89,6 @@ def each_warning_once() -> Iterator[None]:
     """Keep a judge that fails for every row from filling the screen, and say how often it did.
 
     Whoever has set up logging gets every record, as ever.
-
-    Yields:
-        Nothing.
     """
     logger = logging.getLogger("langchain_groundedness")
     if logger.hasHandlers():

@@ -262,15 +262,7 @@ _LONGEST = 300
 
 
 def render_evaluation(evaluation: Evaluation, price: Price | None) -> RenderableType:
-    """Make the table.
-
-    Args:
-        evaluation: The evaluation, at its end.
-        price: What tokens cost.
-
-    Returns:
-        The table, and lines under it.
-    """
+    """Make the table."""
     table = Table()
     table.add_column("metric")
     for name in ("mean", "scored", "failed", "skipped", "rows"):
@@ -283,16 +275,7 @@ def render_evaluation(evaluation: Evaluation, price: Price | None) -> Renderable
 
 
 def as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> dict[str, Any]:
-    """Put what the table says into plain data.
-
-    Args:
-        evaluation: The evaluation, at its end.
-        price: What tokens cost.
-        complete: Whether all rows are done.
-
-    Returns:
-        The same figures.
-    """
+    """Put what the table says into plain data."""
     usage = evaluation.tally.usage
     return {
         "metrics": evaluation.tally.as_plain(),

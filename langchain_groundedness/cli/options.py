@@ -88,19 +88,7 @@ AsJson: TypeAlias = Annotated[
 
 
 def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, str]:
-    """Read pairs.
-
-    Args:
-        given: What was given, each `NAME=VALUE`.
-        option: The option, for messages.
-        example: A pair that is right, for messages.
-
-    Returns:
-        The values by name.
-
-    Raises:
-        CannotCheckError: One is no pair, or a name comes twice.
-    """
+    """Read pairs."""
     found: dict[str, str] = {}
     for each in given or ():
         name, _, value = (part.strip() for part in each.rpartition("="))
@@ -115,36 +103,13 @@ def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, s
 
 
 def numbers(given: Iterable[str] | None, option: str, example: str) -> dict[str, float]:
-    """Read pairs of a name and a number.
-
-    Args:
-        given: As for `pairs`.
-        option: As for `pairs`.
-        example: As for `pairs`.
-
-    Returns:
-        The numbers by name, all of them finite.
-
-    Raises:
-        CannotCheckError: As `pairs`, or a value is no finite number.
-    """
+    """Read pairs of a name and a number."""
     found = pairs(given, option, example)
     return {name: number(value, f"{option} {name}") for name, value in found.items()}
 
 
 def number(text: str, option: str) -> float:
-    """Read a number.
-
-    Args:
-        text: What was given.
-        option: The option, for messages.
-
-    Returns:
-        The number, finite.
-
-    Raises:
-        CannotCheckError: It is none.
-    """
+    """Read a number."""
     try:
         found = float(text)
     except ValueError:
@@ -159,19 +124,7 @@ _URL = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
 
 def load_model(name: str | None, base_url: str | None) -> BaseChatModel | None:
-    """Make a chat model.
-
-    Args:
-        name: Provider and name, or a name alone; `None` for no model.
-        base_url: Server that speaks OpenAI's protocol, if it is on one.
-
-    Returns:
-        The model, if one is named.
-
-    Raises:
-        CannotCheckError: There is no such model, or the options do not go together.
-        GroundednessError: An extra is missing.
-    """
+    """Make a chat model."""
     if name is None:
         if base_url is not None:
             msg = "--base-url needs --model, the name of the model on that server"
@@ -233,15 +186,6 @@ def awaited(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
 
     A model class without an asynchronous method works in a thread, which goes on when nobody
     waits for it any more: it is not waited for either.
-
-    Args:
-        work: The coroutine.
-
-    Returns:
-        What it returns.
-
-    Raises:
-        KeyboardInterrupt: The user has pressed Ctrl-C; the coroutine was cancelled.
     """
 
     async def run() -> _ResultT:
@@ -252,11 +196,7 @@ def awaited(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
 
 
 def is_waiting() -> bool:
-    """Tell whether a thread still waits for a model: Python would wait for it at its end.
-
-    Returns:
-        True if so.
-    """
+    """Tell whether a thread still waits for a model: Python would wait for it at its end."""
     return calls_going_on() > 0 or any(not each.done() for each in _begun)
 
 

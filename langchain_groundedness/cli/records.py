@@ -26,14 +26,7 @@ Log: TypeAlias = Annotated[
 
 
 def require_one(**sources: object) -> None:
-    """Refuse a command line that does not say where to read, or says it twice.
-
-    Args:
-        **sources: The options, and what they hold.
-
-    Raises:
-        ConfigurationError: Not exactly one of them holds something.
-    """
+    """Refuse a command line that does not say where to read, or says it twice."""
     given = [name for name, value in sources.items() if value is not None]
     if len(given) != 1:
         options = ", ".join(f"--{name}" for name in sources)
@@ -42,20 +35,7 @@ def require_one(**sources: object) -> None:
 
 
 def read_records(db: str | None, log: Path | None, **filters: Any) -> Iterator[AuditRecord]:
-    """Read records, never all at once.
-
-    Args:
-        db: URL of a database.
-        log: File of a log, read with those that it was rotated to.
-        **filters: For `SQLAuditLog.records`; a file is read whole.
-
-    Yields:
-        The records.
-
-    Raises:
-        ConfigurationError: There is no such database or file.
-        AuditError: It cannot be read.
-    """
+    """Read records, never all at once."""
     if log is not None:
         if not log.is_file():
             msg = f"there is no audit log at {log}"
@@ -77,17 +57,7 @@ def read_records(db: str | None, log: Path | None, **filters: Any) -> Iterator[A
 
 
 def open_log(db: str) -> SQLAuditLog:
-    """Open an audit log that is there already; nothing is made where there is none.
-
-    Args:
-        db: The URL of its database.
-
-    Returns:
-        The log.
-
-    Raises:
-        ConfigurationError: The URL cannot be read, or no file is there.
-    """
+    """Open an audit log that is there already; nothing is made where there is none."""
     log = SQLAuditLog(db, on_store_down="raise")
     place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
     path = place.place_of(db).path

@@ -308,16 +308,7 @@ _REASONS = {
 
 
 def render_validation(found: ValidationSummary, *, sweep: bool = False) -> RenderableType:
-    """Lay out a validation for `rich.console.Console.print`.
-
-    Args:
-        found: Its summary.
-        sweep: Whether to show what other thresholds would let pass.
-
-    Returns:
-        One line that sums up, the mean scores, the reasons, rows that could not be read, and the
-        table of thresholds.
-    """
+    """Lay out a validation for `rich.console.Console.print`."""
     return Group(*_parts(found, sweep=sweep))
 
 

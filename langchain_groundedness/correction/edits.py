@@ -45,20 +45,7 @@ class Replacement(NamedTuple):
 
 
 def differing_part(text: str, correction: str) -> Replacement | None:
-    """Find the least part of a text that a corrected wording of it changes.
-
-    Args:
-        text: What the answer says.
-        correction: The same statement, corrected.
-
-    Returns:
-        The part that differs, from the first changed word to the last; `None` if the wordings
-        have less than half of their words in common, so that no part can be told.
-
-    Example:
-        >>> differing_part("It opened in May 2019.", "It opened in June 2019.")
-        Replacement(start=13, end=16, text='June')
-    """
+    """Find the least part of a text that a corrected wording of it changes."""
     old, new = list(_TOKEN.finditer(text)), list(_TOKEN.finditer(correction))
     matcher = SequenceMatcher(
         None, [fold(t.group()) for t in old], [fold(t.group()) for t in new], autojunk=False
@@ -86,16 +73,7 @@ def differing_part(text: str, correction: str) -> Replacement | None:
 
 
 def removal(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a span so that taking it out leaves no double space and no empty list item.
-
-    Args:
-        text: The answer.
-        start: First character to remove.
-        end: One past the last.
-
-    Returns:
-        The span to remove; everything outside it stays as it is.
-    """
+    """Widen a span so that taking it out leaves no double space and no empty list item."""
     line_start = text.rfind("\n", 0, start) + 1
     newline = text.find("\n", end)
     line_end = len(text) if newline < 0 else newline
@@ -112,15 +90,7 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def tail_end(text: str, end: int) -> int | None:
-    """Tell how far a text must be known for the removal of a span in it.
-
-    Args:
-        text: The text as far as it is known.
-        end: One past the last character that may be removed.
-
-    Returns:
-        The end of what counts, or `None` if more text can still change what `removal` says.
-    """
+    """Tell how far a text must be known for the removal of a span in it."""
     newline = text.find("\n", end)
     if newline >= 0:
         return newline + 1
@@ -128,15 +98,7 @@ def tail_end(text: str, end: int) -> int | None:
 
 
 def head_start(text: str, start: int) -> int:
-    """Tell where the removal of a span that starts at `start` or later may begin.
-
-    Args:
-        text: The text.
-        start: The first character that may be in the span.
-
-    Returns:
-        The first character that may go with it: white space, or the marker of a list item.
-    """
+    """Tell where the removal of a span that starts at `start` or later may begin."""
     line_start = text.rfind("\n", 0, start) + 1
     before = text[line_start:start]
     if _LINE_FURNITURE.fullmatch(before):
@@ -148,12 +110,6 @@ def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """Keep edits that do not overlap; of two that do, the one that changes less.
 
     Removals that meet in the white space between them are both kept.
-
-    Args:
-        edits: Edits of one answer, in any order.
-
-    Returns:
-        The kept ones, in order of position.
     """
     kept: list[Edit] = []
     starts: list[int] = []
@@ -181,15 +137,7 @@ def _side_by_side(edits: Iterable[Edit]) -> Iterator[Edit]:
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
-    """Make edits in a text; every character outside them stays as it was.
-
-    Args:
-        text: The answer as it came.
-        edits: Edits that do not overlap, in order of position.
-
-    Returns:
-        The edited text.
-    """
+    """Make edits in a text; every character outside them stays as it was."""
     pieces, at = [], 0
     for edit in edits:
         pieces += [text[at : edit.start], edit.replacement]
@@ -198,16 +146,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
 
 
 def refuse_unfit(edits: Sequence[Edit], answer: str, claim_ids: Container[str]) -> None:
-    """Refuse edits that cannot be made, or cannot be checked.
-
-    Args:
-        edits: Edits in order of position.
-        answer: The answer as it came.
-        claim_ids: The claims that have verdicts.
-
-    Raises:
-        ValueError: Two overlap, one does not fit the text of the answer, or its claim is unknown.
-    """
+    """Refuse edits that cannot be made, or cannot be checked."""
     reached = 0
     for edit in edits:
         fits = edit.end <= len(answer) and edit.original == answer[edit.start : edit.end]
@@ -223,17 +162,7 @@ def refuse_unfit(edits: Sequence[Edit], answer: str, claim_ids: Container[str]) 
 def rewordings(
     edits: Iterable[Edit], verdicts: Iterable[ClaimVerdict], marker: object
 ) -> dict[str, list[tuple[Edit, str]]]:
-    """Gather, by claim, the edits that put in something new, each with what it says.
-
-    Args:
-        edits: Edits in order of position.
-        verdicts: What is known about the answer: what it says itself is not new.
-        marker: How the corrector shows a correction, if it has a way of its own.
-
-    Returns:
-        For each edit that is no removal, the correction without its marker, if nothing else is in
-        the replacement; else the replacement as it stands.
-    """
+    """Gather, by claim, the edits that put in something new, each with what it says."""
     known = {v.claim.text.rstrip(".") for v in verdicts if v.verdict != "contradicted"}
     forms = {PLACE, MARKER, marker if isinstance(marker, str) else MARKER}
     found: dict[str, list[tuple[Edit, str]]] = {}
@@ -250,16 +179,7 @@ def rewordings(
 
 
 def edited_claim(answer: str, claim: Claim, edits: Sequence[tuple[Edit, str]]) -> str:
-    """Give a claim as edits make it say, in its own self-contained words if possible.
-
-    Args:
-        answer: The answer as it came.
-        claim: The claim.
-        edits: Its edits in order of position, each with what it puts in.
-
-    Returns:
-        The claim's text with the edits, or else the text of the answer around them.
-    """
+    """Give a claim as edits make it say, in its own self-contained words if possible."""
     inside = claim.start is not None and claim.text == answer[claim.start : claim.end]
     if not inside and all(claim.text.count(edit.original) == 1 for edit, _ in edits):
         text = claim.text

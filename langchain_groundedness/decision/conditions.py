@@ -45,12 +45,7 @@ _LATER: Final[dict[AnswerVerdict, frozenset[AnswerVerdict]]] = {
 
 
 class Holds(Enum):
-    """Whether something is so.
-
-    Example:
-        >>> Holds.both([Holds.YES, Holds.RISING])
-        <Holds.RISING: 'rising'>
-    """
+    """Whether something is so."""
 
     YES = "yes"
     """And it stays so, whatever comes."""
@@ -89,14 +84,7 @@ Label = Annotated[str, Field(strict=True, pattern=r"\S")]
 
 
 def listed(value: object) -> object:
-    """Read one value where a list is accepted.
-
-    Args:
-        value: A value, or a list.
-
-    Returns:
-        The value in a list, or the list.
-    """
+    """Read one value where a list is accepted."""
     one = isinstance(value, str | int | float) and not isinstance(value, bool)
     return (value,) if one else value
 
@@ -151,14 +139,7 @@ class Situation:
     def after_failure(
         cls, reason: str, verdicts: Sequence[ClaimVerdict], answer: str, **question: Any
     ) -> "Situation":
-        """Describe an answer whose check did not take place.
-
-        Args:
-            reason: Why not.
-            verdicts: Its claims, unchecked; none if the answer could not even be read.
-            answer: The answer.
-            **question: What is known about the question.
-        """
+        """Describe an answer whose check did not take place."""
         unread = ClaimVerdict.unchecked(Claim(id="c1", text=answer), reason)
         return cls(
             verdicts=verdicts or (unread,),
@@ -315,17 +296,7 @@ class Range(Part):
 
 
 def bounded(value: object) -> object:
-    """Refuse a number where its bounds are wanted, and say how they are written.
-
-    Args:
-        value: What came.
-
-    Returns:
-        The same.
-
-    Raises:
-        ValueError: It is a number.
-    """
+    """Refuse a number where its bounds are wanted, and say how they are written."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         msg = f"Input should be a mapping, such as {{at_least: {value}}}, not a number alone"
         raise ValueError(msg)  # noqa: TRY004  (pydantic reports a ValueError)
@@ -333,15 +304,7 @@ def bounded(value: object) -> object:
 
 
 def within(low: float, high: float) -> "Callable[[Range], Range]":
-    """Make what refuses bounds that no number of a kind can reach.
-
-    Args:
-        low: The least number of that kind.
-        high: The greatest.
-
-    Returns:
-        What gives a range back, or raises `ConfigurationError`.
-    """
+    """Make what refuses bounds that no number of a kind can reach."""
 
     def check(given: "Range") -> "Range":
         named = {"at_least": given.at_least, "below": given.below}

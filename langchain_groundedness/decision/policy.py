@@ -367,16 +367,7 @@ _SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
 def matters(
     rules: Sequence[DecisionRule], actions: Mapping[FindingName, Action], given: Situation
 ) -> Iterator[Matter]:
-    """Apply rules in order, and then the findings that they do not excuse.
-
-    Args:
-        rules: The rules.
-        actions: What each finding leads to.
-        given: What is known about the answer.
-
-    Yields:
-        What counts, what may still count, and what is excused.
-    """
+    """Apply rules in order, and then the findings that they do not excuse."""
     ended = Holds.NO
     excused: dict[FindingName, Holds] = {}
     by: dict[FindingName, int] = {}
@@ -400,16 +391,7 @@ def matters(
 
 
 def decided(found: Iterable[Matter], at_most: Action, given: Situation) -> Decision:
-    """Sum up what counts about a whole answer.
-
-    Args:
-        found: From `matters`.
-        at_most: The most severe action to be taken.
-        given: What is known about the answer.
-
-    Returns:
-        The most severe action that is not too severe, and every reason.
-    """
+    """Sum up what counts about a whole answer."""
     action: Action = "pass"
     reasons = []
     for matter in found:
@@ -424,12 +406,7 @@ def decided(found: Iterable[Matter], at_most: Action, given: Situation) -> Decis
 
 
 def blocking(found: Iterable[Matter], at_most: Action) -> Holds:
-    """Tell whether the decision on an answer that may still be growing is `block`.
-
-    Args:
-        found: From `matters`.
-        at_most: The most severe action to be taken.
-    """
+    """Tell whether the decision on an answer that may still be growing is `block`."""
     total = Holds.NO
     for matter in found:
         if matter.action == at_most == "block":
@@ -460,14 +437,7 @@ class Finding(NamedTuple):
 
 
 def findings(given: Situation) -> Iterator[Finding]:
-    """Look at an answer.
-
-    Args:
-        given: What is known about it.
-
-    Yields:
-        What was found, and what may still be found.
-    """
+    """Look at an answer."""
     if given.verdicts:
         yield from _about_claims(given)
     elif given.complete:

@@ -41,20 +41,12 @@ class Located:
     """By path: of a key the place of the key, of an item of a list that of the item."""
 
     def place(self, path: KeyPath) -> Place:
-        """Give line and column of a path, or of what is next around it.
-
-        Args:
-            path: Keys and numbers.
-        """
+        """Give line and column of a path, or of what is next around it."""
         ends = (path[:length] for length in range(len(path), -1, -1))
         return next((self.places[end] for end in ends if end in self.places), (1, 1))
 
     def value(self, path: KeyPath) -> Any:
-        """Give what is at a path; `None` if there is nothing.
-
-        Args:
-            path: Keys and numbers.
-        """
+        """Give what is at a path; `None` if there is nothing."""
         value: Any = self.data
         for step in path:
             try:
@@ -64,11 +56,7 @@ class Located:
         return value
 
     def written(self, path: KeyPath) -> KeyPath:
-        """Give the part of a path that stands in the text: one value may be read as a list of one.
-
-        Args:
-            path: Keys and numbers.
-        """
+        """Give the part of a path that is in the text: one value may be read as a list of one."""
         value: Any = self.data
         for length in range(len(path)):
             if not isinstance(value, dict | list):
@@ -84,17 +72,7 @@ class Located:
 
 
 def located_json(text: str) -> Located:
-    """Read JSON.
-
-    Args:
-        text: An object.
-
-    Returns:
-        What is in it.
-
-    Raises:
-        LocatedError: It cannot be read.
-    """
+    """Read JSON."""
     try:
         data = json.loads(text)
         places = dict(_JsonPlaces(text).walk(()))
@@ -112,17 +90,7 @@ def located_json(text: str) -> Located:
 
 
 def located_yaml(text: str) -> Located:
-    """Read YAML.
-
-    Args:
-        text: One document with a mapping.
-
-    Returns:
-        What is in it.
-
-    Raises:
-        LocatedError: It cannot be read.
-    """
+    """Read YAML."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -153,33 +121,13 @@ _T = TypeVar("_T")
 
 
 def read_file(path: Path) -> tuple[str, Form]:
-    """Read the text of a file.
-
-    Args:
-        path: A file whose suffix says what is in it.
-
-    Returns:
-        The text, and what it is.
-
-    Raises:
-        ConfigurationError: There is no such file, or it is no text.
-    """
+    """Read the text of a file."""
     form = _form_of(path)
     return text_of(path), form
 
 
 def text_of(path: Path) -> str:
-    """Read the text of a file with settings.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The text.
-
-    Raises:
-        ConfigurationError: There is no such file, it is no text, or too large.
-    """
+    """Read the text of a file with settings."""
     try:
         return read_up_to(path, LARGEST_SETTINGS).decode("utf-8-sig")
     except OSError as exc:
@@ -190,15 +138,7 @@ def text_of(path: Path) -> str:
 
 
 def write_file(path: Path, writers: Mapping[Form, Callable[[], str]]) -> None:
-    """Write a text into a file.
-
-    Args:
-        path: A file whose suffix says what shall be in it.
-        writers: What makes the text.
-
-    Raises:
-        ConfigurationError: It cannot be written.
-    """
+    """Write a text into a file."""
     text = writers[_form_of(path)]()
     try:
         path.write_text(text.removesuffix("\n") + "\n", encoding="utf-8")
@@ -225,20 +165,7 @@ def yaml_of(data: Mapping[str, Any]) -> str:
 
 
 def parsed(make: Callable[..., _T], text: str, *, form: Form, name: str) -> _T:
-    """Make something of the mapping that a text holds.
-
-    Args:
-        make: Called with what is in the mapping, by name; raises `ConfigurationError`.
-        text: The text.
-        form: What it is.
-        name: What to call it in an error.
-
-    Returns:
-        What was made.
-
-    Raises:
-        ConfigurationError: That cannot be done; the message names line and column.
-    """
+    """Make something of the mapping that a text holds."""
     try:
         found = _READERS[form](text)
     except LocatedError as exc:
@@ -298,12 +225,7 @@ class LocatedError(ValueError):
     """A text cannot be read; the message begins with the place."""
 
     def __init__(self, problem: str, place: Place | None = None) -> None:
-        """Say where.
-
-        Args:
-            problem: What is wrong.
-            place: Line and column, both from 1; `None` if the problem begins with them.
-        """
+        """Say where."""
         super().__init__(problem if place is None else f"{at(place)}: {problem}")
 
 

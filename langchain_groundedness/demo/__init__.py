@@ -57,11 +57,7 @@ class WordOverlapRetriever(BaseRetriever):
 
 
 def load_documents() -> list[Document]:
-    """Read the documents that come with the package.
-
-    Returns:
-        One document per file, in order of name, with the name under `source`.
-    """
+    """Read the documents that come with the package."""
     folder = files(__name__) / "documents"
     return [
         Document(page_content=file.read_text(encoding="utf-8"), metadata={"source": file.name})
@@ -70,11 +66,7 @@ def load_documents() -> list[Document]:
 
 
 def build_chain() -> Runnable[str, dict[str, object]]:
-    """Build a retrieval chain whose chat model is scripted: it always gives `ANSWER`.
-
-    Returns:
-        A chain from a question to `question`, `documents` and `answer`.
-    """
+    """Build a retrieval chain whose chat model is scripted: it always gives `ANSWER`."""
     model = FakeListChatModel(responses=[ANSWER])
     retriever = WordOverlapRetriever(documents=load_documents())
     retrieve: Runnable[str, dict[str, object]] = RunnableParallel(

@@ -37,38 +37,13 @@ class MarkedPiece(NamedTuple):
 
 
 def is_located(found: ClaimVerdict, answer: str) -> bool:
-    """Tell whether a claim can be marked in an answer.
-
-    Args:
-        found: The claim, with its verdict.
-        answer: The answer that it came from.
-
-    Returns:
-        False if its span is not known, is empty, or lies outside.
-    """
+    """Tell whether a claim can be marked in an answer."""
     start, end = _span(found)
     return start < end <= len(answer)
 
 
 def mark(answer: str, claims: Sequence[ClaimVerdict]) -> list[MarkedPiece]:
-    """Cut an answer where claims begin and end.
-
-    Args:
-        answer: The answer as it came.
-        claims: All its claims; those without a place in the answer mark nothing.
-
-    Returns:
-        The pieces in order; together they are the answer.
-
-    Example:
-        >>> from langchain_groundedness import Claim
-        >>> claim = Claim(id="a", text="Rome is big.", start=4, end=16)
-        >>> found = ClaimVerdict(claim=claim, verdict="supported")
-        >>> [(piece.text, piece.verdict) for piece in mark("Yes: Rome", [found])]
-        [('Yes: Rome', None)]
-        >>> [(piece.text, piece.verdict) for piece in mark("Yes.Rome is big.", [found])]
-        [('Yes.', None), ('Rome is big.', 'supported')]
-    """
+    """Cut an answer where claims begin and end."""
     numbers = [n for n, found in enumerate(claims, start=1) if is_located(found, answer)]
     pieces = []
     for segment in cut(answer, [_span(claims[number - 1]) for number in numbers]):
@@ -106,19 +81,7 @@ class Segment(NamedTuple):
 
 
 def cut(text: str, spans: Sequence[Span]) -> list[Segment]:
-    """Cut a text at the ends of marks.
-
-    Args:
-        text: The text.
-        spans: Where the marks are; each inside the text, and not empty.
-
-    Returns:
-        The pieces in order; together they are the text.
-
-    Example:
-        >>> [(s.text, s.covering) for s in cut("one two", [(0, 3), (2, 7)])]
-        [('on', (0,)), ('e', (0, 1)), (' two', (1,))]
-    """
+    """Cut a text at the ends of marks."""
     borders = sorted({0, len(text), *(place for span in spans for place in span)})
     opening: dict[int, list[int]] = {}
     closing: dict[int, list[int]] = {}

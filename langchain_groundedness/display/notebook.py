@@ -33,14 +33,7 @@ _LOOKS: dict[VerdictLabel, _Look] = {
 
 
 def result_html(result: GroundednessResult) -> str:
-    """Show a result: the answer with its claims marked, and what each of them rests on.
-
-    Args:
-        result: The result.
-
-    Returns:
-        HTML for the output of a cell.
-    """
+    """Show a result: the answer with its claims marked, and what each of them rests on."""
     changed = result.answer != result.original_answer
     return tag(
         "div",
@@ -54,15 +47,7 @@ def result_html(result: GroundednessResult) -> str:
 
 
 def table(heads: tuple[str, ...], rows: Iterator[Html]) -> Html:
-    """Draw a table.
-
-    Args:
-        heads: What stands above the columns.
-        rows: Elements `tr`.
-
-    Returns:
-        The table.
-    """
+    """Draw a table."""
     head = tag("tr", *(tag("th", name, scope="col", style=CELL) for name in heads))
     return tag("table", tag("thead", head), tag("tbody", *rows), style=_TABLE)
 

@@ -34,14 +34,7 @@ _LETTER = 7
 
 @dataclass(kw_only=True)
 class Plot:
-    """Axes with marks between them; the data go from 0 to 1 sideways and from 0 to `highest` up.
-
-    Example:
-        >>> plot = Plot(title="Shares", highest=1.0, x_label="day", y_label="share")
-        >>> plot.line([(0.0, 0.2), (1.0, 0.9)], "a")
-        >>> plot.drawn().startswith('<svg class="plot" role="img" aria-label="Shares"')
-        True
-    """
+    """Axes with marks between them; the data go from 0 to 1 sideways and from 0 to `highest` up."""
 
     title: str
     highest: float = 1.0
@@ -52,16 +45,7 @@ class Plot:
     _body: list[str] = field(default_factory=list)
 
     def bar(self, x: float, wide: float, low: float, high: float, kind: str, told: str) -> None:  # noqa: PLR0913, PLR0917  (a box has four sides)
-        """Draw a box.
-
-        Args:
-            x: Its left side.
-            wide: Its width.
-            low: Its lower side.
-            high: Its upper side.
-            kind: Its colour, `a` to `e`.
-            told: What the reader is told who points at it.
-        """
+        """Draw a box."""
         left, right, top, bottom = self._x(x), self._x(x + wide), self._y(high), self._y(low)
         self._body.append(
             f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
@@ -69,12 +53,7 @@ class Plot:
         )
 
     def line(self, points: Sequence[tuple[float, float]], kind: str) -> None:
-        """Join points by a line.
-
-        Args:
-            points: Where it goes.
-            kind: Its colour.
-        """
+        """Join points by a line."""
         if len(points) == 1:
             self.dot(*points[0], kind, "")
             return
@@ -82,37 +61,18 @@ class Plot:
         self._body.append(f'<polyline class="{kind} open" points="{path}"/>')
 
     def dot(self, x: float, y: float, kind: str, told: str) -> None:
-        """Draw a dot.
-
-        Args:
-            x: Where, sideways.
-            y: Where, up.
-            kind: Its colour.
-            told: What the reader is told who points at it.
-        """
+        """Draw a dot."""
         self._body.append(
             f'<circle class="{kind}" cx="{self._x(x):.1f}" cy="{self._y(y):.1f}" r="3.5">'
             f"<title>{escape(told)}</title></circle>"
         )
 
     def whisker(self, x: float, low: float, high: float, kind: str) -> None:
-        """Draw an interval.
-
-        Args:
-            x: Where, sideways.
-            low: Its lower end.
-            high: Its upper end.
-            kind: Its colour.
-        """
+        """Draw an interval."""
         self._segment(x, low, x, high, f"{kind} whisker")
 
     def mark(self, x: float, kind: str) -> None:
-        """Draw a line from the bottom to the top.
-
-        Args:
-            x: Where.
-            kind: Its colour.
-        """
+        """Draw a line from the bottom to the top."""
         self._segment(x, 0, x, self.highest, f"{kind} mark")
 
     def ideal(self) -> None:
@@ -120,12 +80,7 @@ class Plot:
         self._segment(0, 0, 1, self.highest, "ideal")
 
     def ticks(self, along: Iterable[tuple[float, str]], up: Iterable[tuple[float, str]]) -> None:
-        """Write what the axes mean.
-
-        Args:
-            along: Places below, and what to write there.
-            up: Places at the side, and what to write there.
-        """
+        """Write what the axes mean."""
         for x, word in along:
             self._write(self._x(x), self.height - _BOTTOM + 16, word, "middle")
         for y, word in up:
@@ -133,11 +88,7 @@ class Plot:
             self._write(_LEFT - 6, self._y(y) + 4, word, "end")
 
     def legend(self, words: Sequence[tuple[str, str]]) -> None:
-        """Say what the colours mean, above the frame.
-
-        Args:
-            words: Colours and their meanings.
-        """
+        """Say what the colours mean, above the frame."""
         x = float(_LEFT)
         for kind, word in words:
             self._body.append(
@@ -147,14 +98,7 @@ class Plot:
             x += 24 + _LETTER * len(word)
 
     def drawn(self, *, style: str = "") -> str:
-        """Give the drawing.
-
-        Args:
-            style: Put into it, for a drawing that stands alone.
-
-        Returns:
-            An `svg` element.
-        """
+        """Give the drawing."""
         wide, high = self.width - _LEFT - _RIGHT, self.height - _TOP - _BOTTOM
         frame = f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{wide}" height="{high}"'
         self._write(_LEFT + wide / 2, self.height - 8, self.x_label, "middle")
@@ -189,14 +133,7 @@ class Plot:
 
 
 def document(plots: Sequence[Plot]) -> str:
-    """Put plots below each other into one drawing that stands alone.
-
-    Args:
-        plots: The plots.
-
-    Returns:
-        The text of an SVG file.
-    """
+    """Put plots below each other into one drawing that stands alone."""
     width = max(plot.width for plot in plots)
     height = sum(plot.height for plot in plots)
     parts, top = [], 0

@@ -27,15 +27,7 @@ _LONGEST_QUOTE = 240
 
 
 def render(result: GroundednessResult) -> RenderableType:
-    """Lay out a result for `rich.console.Console.print`.
-
-    Args:
-        result: The outcome of a check.
-
-    Returns:
-        The answer coloured by verdict, the table of claims, the corrected answer if there are
-        edits, and a last line with the verdict, the trust score and the decision.
-    """
+    """Lay out a result for `rich.console.Console.print`."""
     return Group(*_parts(result))
 
 

@@ -41,14 +41,7 @@ class ResultCache:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        """Name the folder.
-
-        Args:
-            folder: Where the entries are; made, for its owner only, if it is not there.
-
-        Raises:
-            ConfigurationError: It cannot be made.
-        """
+        """Name the folder."""
         self._folder = Path(folder)
         try:
             private_folder(self._folder)

@@ -95,18 +95,6 @@ def citation_marks(answer: str, names: Container[str] = frozenset()) -> list[Cit
     Numbers stand in square brackets, alone, in lists and in ranges, or after a word such as
     `doc`; paths stand in square or round brackets or are the target of a link, with or without
     `source:` before them. What stands in code is none.
-
-    Args:
-        answer: The answer, plain or markdown.
-        names: Names of documents that are known, as `document_name` gives them: those are
-            citations also where they do not look like a path.
-
-    Returns:
-        The marks in order; they do not overlap.
-
-    Example:
-        >>> [mark.targets for mark in citation_marks("It is old [1, 3] (guide.md#age).")]
-        [(1, 3), ('guide.md#age',)]
     """
     code = [match.span() for match in _CODE.finditer(answer)]
     return [
@@ -118,15 +106,7 @@ def citation_marks(answer: str, names: Container[str] = frozenset()) -> list[Cit
 
 
 def blanked(answer: str, marks: Sequence[CitationMark]) -> str:
-    """Put spaces in the place of the marks, so that all offsets stay as they are.
-
-    Args:
-        answer: The answer.
-        marks: Its marks.
-
-    Returns:
-        A text of the same length; of links the text is kept.
-    """
+    """Put spaces in the place of the marks, so that all offsets stay as they are."""
     pieces, at = [], 0
     for mark in marks:
         kept_from, kept_to = mark.kept or (mark.end, mark.end)
@@ -137,16 +117,7 @@ def blanked(answer: str, marks: Sequence[CitationMark]) -> str:
 
 
 def reference_list(answer: str, names: Container[str] = frozenset()) -> tuple[str, dict[int, str]]:
-    """Read the list of sources that some answers end with: `[1] guide.md`, a line each.
-
-    Args:
-        answer: The answer.
-        names: As for `citation_marks`.
-
-    Returns:
-        The answer with spaces in the place of the list and its title, so that it states nothing,
-        and what each number stands for. Only lines that name a document and nothing else count.
-    """
+    """Read the list of sources that some answers end with: `[1] guide.md`, a line each."""
     numbers: dict[int, str] = {}
     lines: list[tuple[int, int]] = []
     for match in _LISTED.finditer(answer):
@@ -177,14 +148,7 @@ def _shown_target(rest: str) -> str:
 
 
 def document_name(name: str) -> str:
-    """Fold a name for comparison: case and white space at the ends do not count.
-
-    Args:
-        name: A document's id, path or title.
-
-    Returns:
-        The folded name.
-    """
+    """Fold a name for comparison: case and white space at the ends do not count."""
     return " ".join(name.split()).casefold()
 
 
@@ -323,15 +287,7 @@ class DocumentIndex:
         section_keys: Iterable[str] = SECTION_KEYS,
         numbers: Mapping[int, str] | None = None,
     ) -> None:
-        """Read the names of the documents.
-
-        Args:
-            documents: All documents of the answer.
-            first_number: Which number names the first of them.
-            source_keys: Keys of the metadata that hold names or paths.
-            section_keys: Keys of the metadata that hold names of sections.
-            numbers: What numbers stand for, if the answer says so; else they count the documents.
-        """
+        """Read the names of the documents."""
         self._numbers = dict(numbers or {})
         self._first = first_number
         sources, sections = tuple(source_keys), tuple(section_keys)
@@ -345,15 +301,7 @@ class DocumentIndex:
         return frozenset(name for document in self._documents for name in document.names)
 
     def find(self, target: int | str) -> tuple[int, ...]:
-        """Find what a citation names.
-
-        Args:
-            target: A number, or a path or name.
-
-        Returns:
-            The indices of the documents, in order: several if they are pieces of one file; none
-            if there is no such document.
-        """
+        """Find what a citation names."""
         if isinstance(target, int) and target in self._numbers:
             return self.find(self._numbers[target])
         if isinstance(target, int):

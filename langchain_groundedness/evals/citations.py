@@ -302,16 +302,7 @@ class _Placed(NamedTuple):
 def cited_targets(
     answer: str, marks: Sequence[CitationMark], index: DocumentIndex
 ) -> list[CitedTarget]:
-    """List what each sentence cites.
-
-    Args:
-        answer: The answer.
-        marks: Its marks.
-        index: The documents.
-
-    Returns:
-        Each target once per sentence, in order.
-    """
+    """List what each sentence cites."""
     placed = _placed(answer, marks)
     return list(dict.fromkeys(target for each in placed for target in _targets(each, index)))
 
@@ -324,15 +315,6 @@ def citing_claims(
     A mark belongs to the sentence that it stands in or follows; at the start of a line, to the
     one that follows it. Of the marks of its sentence a claim cites those inside its span and
     those next after it, if no other claim lies between; else all of them.
-
-    Args:
-        answer: The answer.
-        marks: Its marks.
-        claims: Its claims, with spans where they are known.
-        index: The documents.
-
-    Returns:
-        The claims in their order.
     """
     text = blanked(answer, marks)
     sentences, placed = split_sentences(text), _placed(answer, marks)

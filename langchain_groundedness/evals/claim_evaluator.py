@@ -212,14 +212,7 @@ class _Counted(Runnable[list[CheckState], list[tuple[CheckState, Usage]]]):
 
 
 def share(verdicts: Sequence[ClaimVerdict]) -> float | None:
-    """Give the share of claims that are supported.
-
-    Args:
-        verdicts: One per claim.
-
-    Returns:
-        The share; `None` if there are no claims, or some of them could not be checked.
-    """
+    """Give the share of claims that are supported."""
     if any(v.verdict == "unchecked" for v in verdicts):
         return None
     supported = [v.verdict == "supported" for v in verdicts]
@@ -227,14 +220,7 @@ def share(verdicts: Sequence[ClaimVerdict]) -> float | None:
 
 
 def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
-    """Say that claims could not be checked, if that is so.
-
-    Args:
-        verdicts: One per claim.
-
-    Returns:
-        How many, and the first reason; `None` if all were checked.
-    """
+    """Say that claims could not be checked, if that is so."""
     reasons = [v.reason for v in verdicts if v.verdict == "unchecked"]
     if not reasons:
         return None
@@ -242,14 +228,7 @@ def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
 
 
 def listed(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
-    """Write verdicts as plain data.
-
-    Args:
-        verdicts: The verdicts.
-
-    Returns:
-        Per claim its `text` and its `verdict`.
-    """
+    """Write verdicts as plain data."""
     return [{"text": v.claim.text, "verdict": v.verdict} for v in verdicts]
 
 

@@ -61,23 +61,7 @@ _AGENT = frozenset({"messages", "structured_response"})
 
 
 def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
-    """Read a row.
-
-    Args:
-        value: An `EvaluationRow`, an `Example`, or a mapping with the names in `COLUMNS`; what is
-            under no such name is kept as metadata. The state of an agent is read as by
-            `read_input`.
-        row_id: Its id, if it has none under `id`.
-
-    What pandas writes for nothing (`NaN`, `NA`, `NaT`) is missing, as `None` is.
-
-    Returns:
-        The row.
-
-    Raises:
-        InputFormatError: It is neither, or a part of it has a type that cannot be read; also
-            several references.
-    """
+    """Read a row."""
     if isinstance(value, EvaluationRow):
         return value
     if isinstance(value, Example):
@@ -117,21 +101,7 @@ def read_columns(
     predicted_answers: Sequence[Any] | None = None,
     reference_answers: Sequence[Any] | None = None,
 ) -> list[EvaluationRow]:
-    """Read rows of columns of the same length.
-
-    Args:
-        questions: Questions.
-        contexts: For each question a list of texts or `Document`s.
-        predicted_answers: Answers.
-        reference_answers: The right answers.
-
-    Returns:
-        The rows, with their numbers from 1 as ids.
-
-    Raises:
-        InputFormatError: There is no column, their lengths differ, or a value cannot be read; the
-            message names its place.
-    """
+    """Read rows of columns of the same length."""
     columns = {
         "questions": questions,
         "contexts": contexts,
@@ -199,19 +169,7 @@ def _asked(inputs: Mapping[str, Any]) -> str | None:
 
 
 def read_documents(value: object) -> tuple[Document, ...] | None:
-    """Read documents.
-
-    Args:
-        value: A list of texts, `Document`s or mappings with `page_content`, `content` or `text`,
-            or one text; or a mapping that has these under a name in `COLUMNS`, as in the examples
-            of openevals.
-
-    Returns:
-        The documents, `None` for `None`.
-
-    Raises:
-        InputFormatError: Something else came.
-    """
+    """Read documents."""
     if value is None:
         return None
     if isinstance(value, Mapping) and (inner := _first(value, COLUMNS["documents"])) is not None:
@@ -292,21 +250,7 @@ def read_cells(
     separator: str | None = None,
     holds_texts: bool = False,
 ) -> EvaluationRow:
-    """Make a row.
-
-    Args:
-        cells: By column.
-        columns: The column of each part of a row.
-        name: Id of the row if it has none of its own.
-        separator: What stands between documents that are written into one text.
-        holds_texts: Whether lists may be written as text.
-
-    Returns:
-        The row; columns that hold no part of it are its metadata.
-
-    Raises:
-        ValueError: A cell does not fit; the message says which, and what is accepted.
-    """
+    """Make a row."""
     given = {field: _value(cells.get(column)) for field, column in columns.items()}
     given["reference"] = single_text(given.get("reference"))
     whole = _cells_text("id", given.get("id"))
@@ -332,47 +276,19 @@ def read_cells(
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a cell is empty, in the ways that tables write it.
-
-    Args:
-        value: What the cell holds.
-
-    Returns:
-        True for `None`, numbers that are none, and what pandas puts in their place.
-    """
+    """Tell whether a cell is empty, in the ways that tables write it."""
     if value is None or type(value).__name__ in _NOTHING_OF_PANDAS:
         return True
     return isinstance(value, Real) and not isinstance(value, int) and math.isnan(value)
 
 
 def as_documents(value: Any) -> tuple[Document, ...]:
-    """Read documents.
-
-    Args:
-        value: A list of texts, `Document`s, or mappings with their text under `page_content`,
-            `content` or `text`; or one of these.
-
-    Returns:
-        The documents.
-
-    Raises:
-        ValueError: One of them cannot be read; the message says which.
-    """
+    """Read documents."""
     return tuple(_documents(value))
 
 
 def single_text(value: Any) -> Any:
-    """Take a reference out of a list of one, as ragas' `ground_truths` has it.
-
-    Args:
-        value: A reference.
-
-    Returns:
-        It; other values as they are.
-
-    Raises:
-        InputFormatError: There are several: metrics compare with one, and joined they are another.
-    """
+    """Take a reference out of a list of one, as ragas' `ground_truths` has it."""
     if not isinstance(value, list | tuple) or any(isinstance(each, BaseMessage) for each in value):
         return value
     if len(value) == 1:
@@ -525,19 +441,6 @@ def find_columns(seen: Sequence[str], given: Mapping[str, str] | None = None) ->
     Names are compared without regard to case, spaces and hyphens. Of a nested column, such as
     `inputs.question`, the last name counts; what stands under `reference` or `reference_outputs`
     belongs to the reference.
-
-    Args:
-        seen: The columns that there are.
-        given: The column of each part where somebody has said it, under any of its names; comes
-            before what is found.
-
-    Returns:
-        By part of the row, for the parts that there are.
-
-    Raises:
-        ConfigurationError: A part is named that rows do not have.
-        InputFormatError: A column is named that is not there, or two columns may hold the same
-            part; the message lists the columns.
     """
     given = _by_field(given or {})
     for field, column in given.items():

@@ -133,15 +133,7 @@ class CompositeScore(CheckedOptions):
 
 
 def dimensions(scores: Iterable[RowScore]) -> dict[str, float]:
-    """Name the dimensions that evaluators have measured.
-
-    Args:
-        scores: Scores of one row.
-
-    Returns:
-        Every score under its key; that of `faithfulness` also as `source`; of answer quality the
-        three dimensions. Scores that are missing are left out.
-    """
+    """Name the dimensions that evaluators have measured."""
     found: dict[str, float] = {}
     for score in scores:
         if score.score is None:

@@ -342,20 +342,7 @@ class _NotMeasuredError(GroundednessError):
 def closeness(
     question: str, texts: Sequence[str], measure: Embeddings | BaseCrossEncoder | None
 ) -> Flow[list[float]]:
-    """Measure how close texts are to a question.
-
-    Args:
-        question: The question.
-        texts: At least one text.
-        measure: Gives the cosine of embeddings, or scores; `None` for the embedded verifier's
-            probability that the text supports the question, read as if it were a statement.
-
-    Returns:
-        One number per text; higher is closer.
-
-    Raises:
-        GroundednessError: A text cannot be measured: that is not the same as to be far away.
-    """
+    """Measure how close texts are to a question."""
     if isinstance(measure, Embeddings):
         vectors = yield embedding_of_documents(measure, [question, *texts])
         rows = unit_rows(vectors, texts=len(texts) + 1)

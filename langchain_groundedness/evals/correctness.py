@@ -29,18 +29,6 @@ def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
     """Join precision and recall in their weighted harmonic mean.
 
     Van Rijsbergen, Information Retrieval, 1979: (1 + β²)·P·R / (β²·P + R).
-
-    Args:
-        precision: From 0 to 1.
-        recall: From 0 to 1.
-        beta: How many times as much recall counts as precision.
-
-    Returns:
-        The mean; 0 if one of them is 0.
-
-    Example:
-        >>> f_beta(1.0, 0.5)
-        0.6666666666666666
     """
     if 0 in (precision, recall):
         return 0.0

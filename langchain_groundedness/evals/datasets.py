@@ -60,15 +60,7 @@ class Outline(NamedTuple):
     """SHA-256 of all rows in order, whatever kind of file they came from."""
 
     def require_rows(self, name: str) -> None:
-        """Refuse a data set of which nothing can be read.
-
-        Args:
-            name: What the data set is called in the message.
-
-        Raises:
-            InputFormatError: There are no rows, or none that can be read; the message says why
-                the first of them cannot.
-        """
+        """Refuse a data set of which nothing can be read."""
         if self.rows:
             return
         if not self.bad_rows:
@@ -209,15 +201,7 @@ class DataSet:
             raise InputFormatError(msg, keys=self.seen)
 
     def __iter__(self) -> Iterator[LocatedRow | BadRow]:
-        """Read the rows, never all at once.
-
-        Yields:
-            Each row, or why it cannot be read; a row whose id another one has is a bad one.
-
-        Raises:
-            InputFormatError: The data set cannot be read, or its columns do not tell what they
-                hold.
-        """
+        """Read the rows, never all at once."""
         ids: dict[str, int | None] = {}
         for found in islice(self._rows(), self.limit):
             if isinstance(found, BadRow):
@@ -378,14 +362,7 @@ _NESTS = ("inputs", "outputs", "reference", "reference_outputs")
 
 
 def flattened(records: Iterable[Record]) -> Iterator[Record]:
-    """Take apart what LangSmith exports nested: `{"inputs": {"question": ...}, ...}`.
-
-    Args:
-        records: Records as they were read; nested parts may be written as JSON.
-
-    Yields:
-        Records with columns such as `inputs.question`; others as they are.
-    """
+    """Take apart what LangSmith exports nested: `{"inputs": {"question": ...}, ...}`."""
     for record in records:
         if record.cells is None or not any(name in record.cells for name in _NESTS):
             yield record
@@ -416,12 +393,6 @@ def joined_claims(records: Iterable[Record]) -> Iterator[Record]:
 
     A record with `documents` and no claim defines a set of documents; every other one is a
     claim (or an answer), which becomes the answer of a row.
-
-    Args:
-        records: The records; documents before the claims that refer to them.
-
-    Yields:
-        One record per claim.
     """
     known: dict[str, Any] = {}
     for record in records:

@@ -93,48 +93,26 @@ class Evaluation:
         self._fingerprints = {each.key: each.fingerprint() for each in self.evaluators}
 
     def flow(self) -> Schedule[Job]:
-        """Evaluate all rows that are not done yet.
-
-        Yields:
-            What is to be done next.
-        """
+        """Evaluate all rows that are not done yet."""
         yield Do(self._prepare)
         yield from schedule(self._jobs(), self.max_concurrency)
 
     def work(self, job: Job) -> Done | Broken:
-        """Evaluate a row.
-
-        Args:
-            job: The row.
-
-        Returns:
-            Its scores, or why the run cannot go on.
-        """
+        """Evaluate a row."""
         try:
             return drive(self._scored(job), self.config)
         except Exception as exc:  # noqa: BLE001  (raised when what is done is recorded)
             return Broken(exc)
 
     async def awork(self, job: Job) -> Done | Broken:
-        """Evaluate a row without blocking the event loop.
-
-        Args:
-            job: The row.
-
-        Returns:
-            As `work`.
-        """
+        """Evaluate a row without blocking the event loop."""
         try:
             return await adrive(self._scored(job), self.config)
         except Exception as exc:  # noqa: BLE001  (raised when what is done is recorded)
             return Broken(exc)
 
     def record(self, done: Sequence[Done]) -> None:
-        """Write down what is done.
-
-        Args:
-            done: Rows with their scores.
-        """
+        """Write down what is done."""
         if self.journal is not None:
             self.journal.add((job.place, row) for job, row in done)
         for job, row in done:
@@ -148,11 +126,7 @@ class Evaluation:
         self.progress.show(self.tally.rows, self.tally.usage)
 
     def end(self, *, complete: bool) -> None:
-        """Write the end, and close what is open.
-
-        Args:
-            complete: Whether all rows are done.
-        """
+        """Write the end, and close what is open."""
         self.progress.end()
         self._ended = perf_counter()
         if self.journal is None:
@@ -175,17 +149,7 @@ class Evaluation:
         return (self._ended or perf_counter()) - self._begun
 
     def run(self, *, complete: bool) -> EvaluationRun:
-        """Give all that is there.
-
-        Args:
-            complete: Whether all rows are done.
-
-        Returns:
-            The run.
-
-        Raises:
-            EvaluationError: Rows failed, and an evaluator has `raise_on_failure` set.
-        """
+        """Give all that is there."""
         header = self.header or self._header()
         run = EvaluationRun(
             header=header,

@@ -123,11 +123,7 @@ class Gate:
     """
 
     def __init__(self, calls: int) -> None:
-        """Open it.
-
-        Args:
-            calls: How many may be under way.
-        """
+        """Open it."""
         self.calls = calls
         self._threads = _Turnstile(calls)
         self._tasks = asyncio.Semaphore(calls)
@@ -143,14 +139,7 @@ class Gate:
         return len(self._threads.waiting)
 
     def guard(self, flow: Flow[ResultT]) -> Flow[ResultT]:
-        """Let the calls of a flow through when there is room.
-
-        Args:
-            flow: The flow.
-
-        Returns:
-            What the flow returns.
-        """
+        """Let the calls of a flow through when there is room."""
         try:
             call = next(flow)
             while True:
@@ -191,12 +180,6 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
         Calls of models are yielded as `ModelCall`s, so that one method serves `invoke` and
         `ainvoke`. What is raised makes the row `failed`. Make the score with `_scored`, `_failed`
         or `_skipped`.
-
-        Args:
-            row: The row.
-
-        Returns:
-            Its score.
         """
 
     @override
@@ -206,21 +189,7 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RowScore:
-        """Score a row.
-
-        Args:
-            input: An `EvaluationRow`, or a mapping with question, answer, contexts, reference
-                under any of the names in `evals.columns.COLUMNS`.
-            config: Config for the calls.
-            **kwargs: `raise_on_failure=` for this call.
-
-        Returns:
-            Its score; `failed` or `skipped`, with the reason, if it has none.
-
-        Raises:
-            ConfigurationError: The installation is broken.
-            EvaluationError: The row failed, and `raise_on_failure` is set.
-        """
+        """Score a row."""
         return self._call_with_config(self._run, input, config, **kwargs)
 
     @override
@@ -462,18 +431,7 @@ class Evaluator(RowEvaluator):
         reference_outputs: Any = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Score an example as LangSmith's `evaluate` and openevals have it.
-
-        Args:
-            inputs: What went into the chain: a mapping with the question, or the question.
-            outputs: What came out: a mapping with answer and documents, or the answer.
-            reference_outputs: What should have come out, the same way.
-            **kwargs: More of the row, such as `context=`.
-
-        Returns:
-            `key`, `score` (`None` if there is none), `comment` (the reason, then), `metadata`
-            (status, details and usage).
-        """
+        """Score an example as LangSmith's `evaluate` and openevals have it."""
         with _kept_local():
             return _feedback(self.invoke(Example(inputs, outputs, reference_outputs, kwargs)))
 
@@ -560,14 +518,7 @@ def _kept_local() -> Iterator[None]:
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
-    """Add usages up.
-
-    Args:
-        usages: The usages.
-
-    Returns:
-        Their sum; tokens that nobody counted stay `None`.
-    """
+    """Add usages up."""
     listed = list(usages)
     inputs = [u.input_tokens for u in listed if u.input_tokens is not None]
     outputs = [u.output_tokens for u in listed if u.output_tokens is not None]

@@ -42,17 +42,7 @@ _LONGEST = 80
 
 
 def describe(value: Any) -> Any:
-    """Describe an option.
-
-    Args:
-        value: The option.
-
-    Returns:
-        Plain data, equal for options that give the same scores: of a model its class, name and
-        sampling, and a digest of its other options but keys and where it is served; of our own
-        parts the class and all options, of fallbacks and sequences their parts, of functions the
-        name, of texts beyond a name a digest.
-    """
+    """Describe an option."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
@@ -67,14 +57,7 @@ def describe(value: Any) -> Any:
 
 
 def digest(text: str) -> str:
-    """Give a short digest of a text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        `sha256:` and 16 hexadecimal digits.
-    """
+    """Give a short digest of a text."""
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 

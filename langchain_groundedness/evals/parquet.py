@@ -23,22 +23,6 @@ def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
     (JSON) and `seconds`; for each metric its score under its key, and `KEY_status`, `KEY_reason`,
     `KEY_comment` and `KEY_details` (JSON). Rows that could not be read have the reason in
     `bad_row`, which is null in the others. Of a run file, only a few rows at a time are in memory.
-
-    Args:
-        run: A run, or the path of a run file.
-        url: Where to: a path, or a URL that fsspec knows. It is there whole, or not at all.
-
-    Raises:
-        ConfigurationError: There is no such run file, or the file cannot be written.
-        MissingDependencyError: A package is needed that is not installed.
-
-    Example:
-        >>> from langchain_groundedness.evals import FaithfulnessEvaluator, evaluate, open_dataset
-        >>> row = {"answer": "Rome is old.", "contexts": ["Rome is old."]}
-        >>> save_parquet(evaluate([row], FaithfulnessEvaluator()), "memory://run.parquet")
-        >>> [found] = open_dataset("memory://run.parquet")
-        >>> found.row.answer, found.row.metadata["faithfulness"]
-        ('Rome is old.', 1.0)
     """
     arrow: Any = require("pyarrow", extra="data")
     parquet: Any = require("pyarrow.parquet", extra="data")
@@ -124,11 +108,7 @@ class RunIndex(NamedTuple):
     bad_rows: tuple[BadRow, ...]
 
     def read(self) -> Iterator[EvaluatedRow | BadRow]:
-        """Read the rows, one at a time.
-
-        Yields:
-            All rows in the order of the data set, then those that could not be read.
-        """
+        """Read the rows, one at a time."""
         with self.path.open("rb") as file:
             for begin in self.rows:
                 file.seek(begin)
@@ -142,17 +122,7 @@ class RunIndex(NamedTuple):
 
 
 def index_run(path: str | Path) -> RunIndex:
-    """Look through a run file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        What stands where; of several lines about a row, the last counts.
-
-    Raises:
-        ConfigurationError: There is no such file, or a line of it is no line of a run.
-    """
+    """Look through a run file."""
     header: RunHeader | None = None
     begins: dict[str, tuple[float, int]] = {}
     bad: dict[BadRow, None] = {}

@@ -23,14 +23,7 @@ class Price(NamedTuple):
     """Per million tokens of replies."""
 
     def of(self, usage: Usage) -> float | None:
-        """Tell what was paid.
-
-        Args:
-            usage: Tokens as the provider counted them.
-
-        Returns:
-            The sum; `None` if the provider did not count.
-        """
+        """Tell what was paid."""
         if usage.model_calls and (usage.input_tokens is None or usage.output_tokens is None):
             return None
         paid = (usage.input_tokens or 0) * self.input + (usage.output_tokens or 0) * self.output
@@ -41,12 +34,7 @@ class RunProgress:
     """Shows how far a run is; does nothing where nobody would see it."""
 
     def __init__(self, *, wanted: bool, price: Price | None = None) -> None:
-        """Prepare.
-
-        Args:
-            wanted: Whether there is to be one.
-            price: What tokens cost.
-        """
+        """Prepare."""
         self._price = price
         self._shown = wanted and sys.stderr.isatty() and find_spec("rich") is not None
         self._bar: Any = None
@@ -54,13 +42,7 @@ class RunProgress:
         self._begun_at = 0
 
     def begin(self, title: str, total: int, done: int) -> None:
-        """Show it.
-
-        Args:
-            title: Stands before the bar.
-            total: How many rows there are.
-            done: How many of them were done in an earlier session.
-        """
+        """Show it."""
         if not self._shown:
             return
         bars = require("rich.progress", extra="cli")
@@ -79,12 +61,7 @@ class RunProgress:
         self._bar.start()
 
     def show(self, done: int, usage: Usage) -> None:
-        """Show how far it is.
-
-        Args:
-            done: How many rows are done, with those of earlier sessions.
-            usage: What was paid so far.
-        """
+        """Show how far it is."""
         if self._bar is None:
             return
         elapsed = self._bar.tasks[0].elapsed
@@ -100,15 +77,7 @@ class RunProgress:
 
 
 def spending(usage: Usage, price: Price | None) -> str:
-    """Say what was paid.
-
-    Args:
-        usage: Calls and tokens.
-        price: What tokens cost, if it is known.
-
-    Returns:
-        Such as `12 calls, 3,400 tokens, 0.0021`; empty if no model was called.
-    """
+    """Say what was paid."""
     if not usage.model_calls:
         return ""
     parts = [f"{usage.model_calls:,} calls"]
@@ -122,16 +91,7 @@ def spending(usage: Usage, price: Price | None) -> str:
 
 @contextmanager
 def progress(title: str, total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Show how many rows are done.
-
-    Args:
-        title: Stands before the bar.
-        total: How many rows there are.
-        shown: Whether it is wanted; without a terminal or without rich there is none.
-
-    Yields:
-        A function to call after each row.
-    """
+    """Show how many rows are done."""
     if not shown or not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda: None
         return
@@ -172,11 +132,7 @@ class Tally:
     """Adds up the rows of a run; memory does not grow with them."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        """Start at nothing.
-
-        Args:
-            keys: Names of the metrics.
-        """
+        """Start at nothing."""
         self.metrics = {key: MetricCounts() for key in keys}
         self.rows = 0
         self.usage = Usage()
@@ -185,12 +141,7 @@ class Tally:
         not counted."""
 
     def as_plain(self) -> dict[str, dict[str, Any]]:
-        """Give what each metric gave.
-
-        Returns:
-            By metric the `mean` (`None` if no row has a score), and how many rows were `scored`,
-            `failed` and `skipped`, of how many `rows`.
-        """
+        """Give what each metric gave."""
         return {
             key: {
                 "mean": counts.mean,
@@ -203,12 +154,7 @@ class Tally:
         }
 
     def add(self, row: EvaluatedRow, *, instead_of: EvaluatedRow | None = None) -> None:
-        """Count a row.
-
-        Args:
-            row: The row.
-            instead_of: What was counted for it before.
-        """
+        """Count a row."""
         self.rows += instead_of is None
         self.usage = add_usage(self.usage, *(score.usage for score in row.scores))
         self._count(row, 1)
@@ -228,14 +174,7 @@ class Tally:
 
 
 def add_usage(*usages: Usage) -> Usage:
-    """Add up what calls cost.
-
-    Args:
-        *usages: What each cost.
-
-    Returns:
-        The sum; tokens that nobody counted are left out.
-    """
+    """Add up what calls cost."""
     inputs = [usage.input_tokens for usage in usages if usage.input_tokens is not None]
     outputs = [usage.output_tokens for usage in usages if usage.output_tokens is not None]
     return Usage(

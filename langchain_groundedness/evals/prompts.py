@@ -269,14 +269,7 @@ class RelevanceExample(_Part):
 
 
 def numbered(contexts: Sequence[str]) -> NumberedEvidence:
-    """Number the sentences of contexts.
-
-    Args:
-        contexts: Their texts.
-
-    Returns:
-        The sentences, as a judge sees them, in order.
-    """
+    """Number the sentences of contexts."""
     passages = tuple(
         Passage(document=place, start=0, end=len(text), text=text)
         for place, text in enumerate(contexts)

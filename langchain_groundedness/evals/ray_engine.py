@@ -82,19 +82,7 @@ class RayEngine:
         max_concurrency: int = 16,
         cpus_per_worker: float = 1.0,
     ) -> None:
-        """Check the options; nothing is started yet.
-
-        Args:
-            workers: How many processes evaluate, each with evaluators of its own.
-            address: Where a Ray cluster is, or `auto` for one that this machine belongs to. By
-                default one is started on this machine for the run, and ended after it.
-            max_concurrency: Most rows at a time, in each worker.
-            cpus_per_worker: Processors that Ray sets aside for each worker.
-
-        Raises:
-            ConfigurationError: An option has a value that cannot work.
-            MissingDependencyError: Ray is not installed.
-        """
+        """Check the options; nothing is started yet."""
         if workers < 1 or max_concurrency < 1 or cpus_per_worker < 0:
             msg = (
                 "workers and max_concurrency must be 1 or more, cpus_per_worker 0 or more; got "
@@ -113,15 +101,7 @@ class RayEngine:
         return self._workers * _CHUNKS_PER_WORKER * _CHUNK_ROWS
 
     def drive(self, evaluation: Evaluation) -> None:
-        """Carry an evaluation out.
-
-        Args:
-            evaluation: What `prepare` has made, with `rows_on_their_way` at a time.
-
-        Raises:
-            ConfigurationError: The evaluators cannot be sent to workers, or not be made there.
-            EvaluationError: Workers died again and again; what is done is recorded.
-        """
+        """Carry an evaluation out."""
         parcels, config = pack(evaluation.evaluators), _plain_config(evaluation.config)
         plan, reply = evaluation.flow(), None
         passage: _Passage | None = None
@@ -143,15 +123,7 @@ class RayEngine:
                     raise ConfigurationError(fault)
 
     def drive_to_the_end(self, evaluation: Evaluation) -> None:
-        """Carry an evaluation out, and close its files whatever happens.
-
-        Args:
-            evaluation: As for `drive`.
-
-        Raises:
-            ConfigurationError: As `drive`.
-            EvaluationError: As `drive`.
-        """
+        """Carry an evaluation out, and close its files whatever happens."""
         complete = False
         try:
             self.drive(evaluation)
@@ -169,21 +141,7 @@ class RayEngine:
 def make_engine(
     engine: str, workers: int | None, address: str | None, max_concurrency: int
 ) -> RayEngine | None:
-    """Make what carries an evaluation out.
-
-    Args:
-        engine: `local` or `ray`.
-        workers: How many processes Ray starts.
-        address: Where a Ray cluster is.
-        max_concurrency: Most rows at a time, in each worker.
-
-    Returns:
-        The engine; `None` for threads of this process.
-
-    Raises:
-        ConfigurationError: An option has a value that cannot work.
-        MissingDependencyError: Ray is not installed.
-    """
+    """Make what carries an evaluation out."""
     if engine not in {"local", "ray"}:
         msg = f"engine is to be 'local' or 'ray', got {engine!r}"
         raise ConfigurationError(msg)
@@ -217,14 +175,7 @@ class ChunkStream:
     def __init__(
         self, ray: Any, workers: int, arguments: tuple[Any, ...], cpus_per_worker: float
     ) -> None:
-        """Start the workers.
-
-        Args:
-            ray: The module, connected to a cluster.
-            workers: How many workers.
-            arguments: What a `ChunkWorker` is made with, after `attempts`.
-            cpus_per_worker: Processors that each is given.
-        """
+        """Start the workers."""
         self._ray = ray
         data: Any = require("ray.data", extra="ray")
         self._feed = ray.remote(Feed).options(**_on_this_machine(ray)).remote()
@@ -262,28 +213,15 @@ class ChunkStream:
         self._ray.kill(self._feed)
 
     def put(self, number: int, chunk: str) -> None:
-        """Send a chunk.
-
-        Args:
-            number: Its number; they come in order, from 0.
-            chunk: The chunk.
-        """
+        """Send a chunk."""
         self._ray.get(self._feed.put.remote(number, chunk))
 
     def forget(self, number: int) -> None:
-        """Say that the answer to a chunk is written down.
-
-        Args:
-            number: Its number.
-        """
+        """Say that the answer to a chunk is written down."""
         self._feed.forget.remote(number)
 
     def answers(self) -> Iterator[str]:
-        """Wait for answers.
-
-        Yields:
-            What the workers give, as it comes.
-        """
+        """Wait for answers."""
         for table in self._tables:
             yield from map(str, table[COLUMN])
 
@@ -393,45 +331,25 @@ class Feed:
         self._changed = asyncio.Condition()
 
     async def put(self, number: int, chunk: str) -> None:
-        """Add a chunk.
-
-        Args:
-            number: Its number; they come in order, from 0.
-            chunk: The chunk.
-        """
+        """Add a chunk."""
         async with self._changed:
             self._chunks[number] = chunk
             self._put = number + 1
             self._changed.notify_all()
 
     async def forget(self, number: int) -> None:
-        """Let go of a chunk that is answered.
-
-        Args:
-            number: Its number.
-        """
+        """Let go of a chunk that is answered."""
         self._chunks.pop(number, None)
         for name in [each for each in self._begun if each.partition("/")[0] == str(number)]:
             del self._begun[name]
 
     async def begin(self, name: str) -> int:
-        """Count how often a worker has begun with something and not come to its end.
-
-        Args:
-            name: Number of the chunk, or that and the place of a row: `12/3041`.
-
-        Returns:
-            How often, now included.
-        """
+        """Count how often a worker has begun with something and not come to its end."""
         self._begun[name] += 1
         return self._begun[name]
 
     async def survive(self, name: str) -> None:
-        """Take note that a worker came to the end of something.
-
-        Args:
-            name: As for `begin`.
-        """
+        """Take note that a worker came to the end of something."""
         del self._begun[name]
 
     async def end(self) -> None:
@@ -441,14 +359,7 @@ class Feed:
             self._changed.notify_all()
 
     async def chunk(self, number: int) -> str | None:
-        """Give a chunk, as soon as it is there.
-
-        Args:
-            number: Its number.
-
-        Returns:
-            The chunk, empty if it is answered already; `None` after the last one.
-        """
+        """Give a chunk, as soon as it is there."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._is_last or number < self._put)
         return self._chunks.get(number, "") if number < self._put else None
@@ -519,20 +430,7 @@ _STORE_BYTES = 256 * 1024 * 1024
 
 @contextmanager
 def cluster(workers: int, address: str | None) -> Iterator[Any]:
-    """Connect to a cluster; one that is started here ends with the context, and leaves nothing.
-
-    Args:
-        workers: How many processors are needed.
-        address: Where a cluster is, `auto` for that of this machine, `None` for one of our own.
-            If this process is connected to one already, that is taken.
-
-    Yields:
-        The module `ray`.
-
-    Raises:
-        ConfigurationError: There is no cluster at that address.
-        MissingDependencyError: Ray is not installed.
-    """
+    """Connect to a cluster; one that is started here ends with the context, and leaves nothing."""
     with ExitStack() as stack:
         if address is None:
             stack.enter_context(_environment(_QUIET))
@@ -630,40 +528,18 @@ COLUMN = "chunk"
 
 
 def write_row(job: Job) -> str:
-    """Write a row for a worker.
-
-    Args:
-        job: The row.
-
-    Returns:
-        It, and scores that are known already, as JSON.
-    """
+    """Write a row for a worker."""
     known = {key: score.model_dump() for key, score in job.known.items()}
     return as_json({"place": job.place, "row": job.located.row.model_dump(), "known": known})
 
 
 def written_chunk(number: int, rows: Iterable[str]) -> str:
-    """Write a chunk.
-
-    Args:
-        number: Its number.
-        rows: Rows as `write_row` gives them.
-
-    Returns:
-        The chunk as JSON.
-    """
+    """Write a chunk."""
     return f'{{"number": {number}, "rows": [{", ".join(rows)}]}}'
 
 
 def read_answer(text: str) -> Answer | None:
-    """Read what a worker gave.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The answer; `None` if there was nothing to do.
-    """
+    """Read what a worker gave."""
     if not text:
         return None
     found = json.loads(text)
@@ -678,21 +554,10 @@ class Attempts(Protocol):
     """Counts what workers begin and do not survive, across their deaths."""
 
     def begin(self, name: str) -> int:
-        """Count a beginning.
-
-        Args:
-            name: What is begun.
-
-        Returns:
-            How often it was begun and not survived, now included.
-        """
+        """Count a beginning."""
 
     def survive(self, name: str) -> None:
-        """Take note of an end.
-
-        Args:
-            name: What was begun.
-        """
+        """Take note of an end."""
 
 
 class Parcel(NamedTuple):
@@ -705,15 +570,7 @@ class Parcel(NamedTuple):
     fingerprint: dict[str, Any]
 
     def unpack(self) -> Evaluator:
-        """Make the evaluator again; keys are taken from the environment of this process.
-
-        Returns:
-            The evaluator.
-
-        Raises:
-            ConfigurationError: It cannot be made here, or would give other scores: another
-                version is installed here.
-        """
+        """Make the evaluator again; keys are taken from the environment of this process."""
         try:
             evaluator = self.whole or _loaded(self.plain)
         except Exception as exc:  # noqa: BLE001  (packages, keys, options: all may be wrong there)
@@ -741,14 +598,7 @@ class ChunkWorker:
         config: RunnableConfig,
         max_concurrency: int,
     ) -> None:
-        """Make the evaluators.
-
-        Args:
-            attempts: Counts what was begun and not survived.
-            parcels: The evaluators.
-            config: Config for the calls.
-            max_concurrency: Most rows at a time.
-        """
+        """Make the evaluators."""
         self._attempts = attempts
         self._fault: str | None = None
         self._at_once = max_concurrency
@@ -770,14 +620,7 @@ class ChunkWorker:
         )
 
     def __call__(self, table: Mapping[str, Any]) -> dict[str, list[str]]:
-        """Evaluate.
-
-        Args:
-            table: Chunks.
-
-        Returns:
-            An answer to each.
-        """
+        """Evaluate."""
         return {COLUMN: [self._answer(str(text)) for text in table[COLUMN]]}
 
     def _answer(self, text: str) -> str:
@@ -839,17 +682,7 @@ _ENTRY = "__main__"
 
 
 def pack(evaluators: Iterable[Evaluator]) -> list[Parcel]:
-    """Prepare evaluators for other processes.
-
-    Args:
-        evaluators: The evaluators.
-
-    Returns:
-        One parcel for each; what its evaluator has of keys is not in it.
-
-    Raises:
-        ConfigurationError: An evaluator cannot travel; the message says why.
-    """
+    """Prepare evaluators for other processes."""
     return [_packed(each) for each in evaluators]
 
 

@@ -72,29 +72,14 @@ class Records(NamedTuple):
 
 
 def file_error(path: object, error: Exception) -> InputFormatError:
-    """Say that a file cannot be read.
-
-    Args:
-        path: The file.
-        error: What reading it raised.
-
-    Returns:
-        The error to raise.
-    """
+    """Say that a file cannot be read."""
     why = error.strerror if isinstance(error, OSError) else None
     first = next(iter(str(error).splitlines()), "")
     return InputFormatError(f"{path}: {why or first or type(error).__name__}")
 
 
 def listed(columns: tuple[str, ...]) -> str:
-    """Name columns in an error.
-
-    Args:
-        columns: The columns.
-
-    Returns:
-        Their names; the first ones, if there are very many.
-    """
+    """Name columns in an error."""
     shown = ", ".join(repr(column[:_LONGEST_NAME]) for column in columns[:_MOST_COLUMNS])
     more = len(columns) - _MOST_COLUMNS
     return (shown or "none") + (f" and {more} more" if more > 0 else "")
@@ -118,17 +103,7 @@ _CELLS_PER_ROW = 4
 
 
 def read_json_lines(path: Path) -> Iterator[Record]:
-    """Read one JSON object per line, never all at once.
-
-    Args:
-        path: The file.
-
-    Yields:
-        A record for each line that is not blank.
-
-    Raises:
-        InputFormatError: The file cannot be read.
-    """
+    """Read one JSON object per line, never all at once."""
     with _opened(path) as file:
         number = 0
         while line := file.readline(LONGEST_LINE + 1):
@@ -144,17 +119,7 @@ def read_json_lines(path: Path) -> Iterator[Record]:
 
 
 def read_json(path: Path) -> Iterator[Record]:
-    """Read a JSON list of objects, also under `data`, `rows` or `examples`.
-
-    Args:
-        path: The file; it is read as a whole.
-
-    Yields:
-        A record for each entry, numbered from 1.
-
-    Raises:
-        InputFormatError: The file cannot be read, or holds something else.
-    """
+    """Read a JSON list of objects, also under `data`, `rows` or `examples`."""
     with _opened(path) as file:
         data = whole_up_to(file, LARGEST_JSON, path)
     try:
@@ -178,33 +143,13 @@ def read_json(path: Path) -> Iterator[Record]:
 
 
 def csv_columns(path: Path) -> tuple[str, ...]:
-    """Read the header of a CSV file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The names of its columns, in order.
-
-    Raises:
-        InputFormatError: The file cannot be read, or has no header.
-    """
+    """Read the header of a CSV file."""
     with _opened(path) as file, _decoded(file) as text:
         return _header(path, _CsvLines(path, text))[0]
 
 
 def read_csv(path: Path) -> Iterator[Record]:
-    """Read a CSV file with a header; cells are separated by commas, semicolons or tabs.
-
-    Args:
-        path: The file.
-
-    Yields:
-        A record per row; an empty cell counts as missing.
-
-    Raises:
-        InputFormatError: The file cannot be read, or has no header.
-    """
+    """Read a CSV file with a header; cells are separated by commas, semicolons or tabs."""
     with _opened(path) as file, _decoded(file) as text:
         lines = _CsvLines(path, text)
         columns, delimiter, used = _header(path, lines)
@@ -342,18 +287,7 @@ _AT_ONCE = 128
 
 
 def of_parquet(path: Path) -> Records:
-    """Open a Parquet file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its records, numbered from 1; a few are read at once.
-
-    Raises:
-        InputFormatError: It is no Parquet file.
-        MissingDependencyError: pyarrow is not installed.
-    """
+    """Open a Parquet file."""
     parquet: Any = require("pyarrow.parquet", extra="data")
 
     def read() -> Iterator[Record]:
@@ -372,15 +306,7 @@ def of_parquet(path: Path) -> Records:
 
 
 def of_frame(frame: Any, name: str) -> Records:
-    """Take a pandas DataFrame.
-
-    Args:
-        frame: The table.
-        name: What to call it.
-
-    Returns:
-        Its records, numbered from 1.
-    """
+    """Take a pandas DataFrame."""
     columns = tuple(map(str, frame.columns))
 
     def read() -> Iterator[Record]:
@@ -391,18 +317,7 @@ def of_frame(frame: Any, name: str) -> Records:
 
 
 def of_hugging_face(dataset: Any, name: str) -> Records:
-    """Take a split of Hugging Face `datasets`, in memory or streamed.
-
-    Args:
-        dataset: The split.
-        name: What to call it.
-
-    Returns:
-        Its records, numbered from 1.
-
-    Raises:
-        InputFormatError: It is no split, but several of them.
-    """
+    """Take a split of Hugging Face `datasets`, in memory or streamed."""
     if isinstance(dataset, Mapping) and len(dataset) == 1:
         [dataset] = dataset.values()
     if isinstance(dataset, Mapping):
@@ -418,15 +333,7 @@ def of_hugging_face(dataset: Any, name: str) -> Records:
 
 
 def of_objects(objects: Iterable[Any], name: str) -> Records:
-    """Take mappings, or objects with fields, such as examples of a LangSmith client.
-
-    Args:
-        objects: The entries.
-        name: What to call them.
-
-    Returns:
-        Their records, numbered from 1.
-    """
+    """Take mappings, or objects with fields, such as examples of a LangSmith client."""
     kept = list(objects)
 
     def read() -> Iterator[Record]:
@@ -452,18 +359,7 @@ _ENDING = ".parquet"
 
 
 def parquet_records(url: str) -> list[Records]:
-    """Open a Parquet file, or a folder of such, by its URL.
-
-    Args:
-        url: Such as `s3://bucket/answers.parquet` (extra `s3`), `file:///…` or `memory://…`.
-
-    Returns:
-        The records of each file.
-
-    Raises:
-        InputFormatError: There is no such file, or it is no Parquet file.
-        MissingDependencyError: A package is needed that is not installed.
-    """
+    """Open a Parquet file, or a folder of such, by its URL."""
     parquet: Any = require("pyarrow.parquet", extra="data")
     files, path = located(url)
     try:
@@ -502,18 +398,7 @@ def _read(files: Any, path: str, url: str) -> Iterator[Record]:
 
 
 def located(url: str) -> tuple[Any, str]:
-    """Find what a URL is about.
-
-    Args:
-        url: A URL, or a path.
-
-    Returns:
-        A file system of fsspec, and the path in it.
-
-    Raises:
-        ConfigurationError: Nobody knows its scheme.
-        MissingDependencyError: A package is needed that is not installed.
-    """
+    """Find what a URL is about."""
     fsspec: Any = require("fsspec.core", extra="data")
     try:
         files, path = fsspec.url_to_fs(url)

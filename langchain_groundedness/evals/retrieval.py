@@ -27,16 +27,6 @@ def average_precision(relevant: list[bool]) -> float:
     The mean, over the places that are relevant, of the precision down to that place (Manning,
     Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4), of what was
     retrieved: what was not does not count.
-
-    Args:
-        relevant: For each place, from the best, whether what stands there is relevant.
-
-    Returns:
-        From 0 to 1; 0 if nothing is relevant.
-
-    Example:
-        >>> average_precision([True, False, True])
-        0.8333333333333333
     """
     found, total = 0, 0.0
     for place, hit in enumerate(relevant, 1):

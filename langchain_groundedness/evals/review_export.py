@@ -40,16 +40,7 @@ class ReviewExport:
     """
 
     def __init__(self, *, unit: Unit = "answer") -> None:
-        """Say what a row is.
-
-        Args:
-            unit: `answer`: a row per answer, with its claims in it; or `claim`: a row per claim
-                whose label is known. Few wrong claims have a known label: thresholds that are
-                chosen on claims alone would come out too low.
-
-        Raises:
-            ConfigurationError: It is neither.
-        """
+        """Say what a row is."""
         if unit not in ("answer", "claim"):
             msg = f"unit must be 'answer' or 'claim', got {unit!r}"
             raise ConfigurationError(msg)

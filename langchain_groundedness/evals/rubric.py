@@ -110,18 +110,7 @@ class _TooLongError(GroundednessError):
 
 
 def row_parts(row: EvaluationRow, *, max_tokens: int) -> dict[str, str]:
-    """Give the variables of a prompt that shows a whole row.
-
-    Args:
-        row: The row.
-        max_tokens: Most tokens its documents may have: nothing is cut.
-
-    Returns:
-        `evidence`, `reference`, `question` and `answer`; empty what the row has not.
-
-    Raises:
-        GroundednessError: The documents are longer.
-    """
+    """Give the variables of a prompt that shows a whole row."""
     reference = f"{fence('reference', row.reference)}\n" if row.reference else ""
     return {
         "evidence": evidence_part(row.documents or (), max_tokens=max_tokens),
@@ -132,18 +121,7 @@ def row_parts(row: EvaluationRow, *, max_tokens: int) -> dict[str, str]:
 
 
 def evidence_part(documents: Sequence[Document], *, max_tokens: int) -> str:
-    """Give documents as prompts show them.
-
-    Args:
-        documents: The documents.
-        max_tokens: Most tokens they may have.
-
-    Returns:
-        Their texts, fenced, and a line end; nothing if they are blank.
-
-    Raises:
-        GroundednessError: They are longer.
-    """
+    """Give documents as prompts show them."""
     texts = [document.page_content for document in documents if document.page_content.strip()]
     tokens = sum(map(approximate_tokens, texts))
     if tokens > max_tokens:

@@ -126,15 +126,7 @@ def _lines(run: EvaluationRun) -> Iterator[bytes]:
 def as_line(
     value: RunHeader | EvaluatedRow | BadRow | RunEnd, *, place: int | None = None
 ) -> bytes:
-    """Write one line of a run file.
-
-    Args:
-        value: What it is to say.
-        place: Where a row stands in the data set, counted from 0.
-
-    Returns:
-        The line, in ASCII, with its end. What JSON cannot hold is put into words.
-    """
+    """Write one line of a run file."""
     kind = next(kind for kind, cls in _KINDS.items() if isinstance(value, cls))
     data = {"type": kind} | ({} if place is None else {"place": place}) | value.model_dump()
     for result in _results(data):
@@ -153,14 +145,7 @@ def _results(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def as_json(data: Mapping[str, Any]) -> str:
-    """Write what evaluators and readers of data sets hand over as JSON.
-
-    Args:
-        data: Plain data for the most part.
-
-    Returns:
-        One line of ASCII that strict readers take. What JSON cannot hold is put into words.
-    """
+    """Write what evaluators and readers of data sets hand over as JSON."""
     try:
         return json.dumps(data, allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError):
@@ -168,17 +153,7 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 
 def read_lines(path: str | Path) -> Iterator[RunLine]:
-    """Read the lines of a run file, never all at once.
-
-    Args:
-        path: The file.
-
-    Yields:
-        The lines up to the first that was cut off.
-
-    Raises:
-        ConfigurationError: It cannot be read, or a line of it is no line of a run.
-    """
+    """Read the lines of a run file, never all at once."""
     position = 0
     try:
         with Path(path).open("rb") as file:
@@ -201,20 +176,7 @@ _KINDS: Mapping[str, type[RunHeader | EvaluatedRow | BadRow | RunEnd]] = {
 
 
 def read_line(data: bytes, end: int, where: str, *, is_first: bool = False) -> RunLine | None:
-    """Read a line.
-
-    Args:
-        data: The line, with its end.
-        end: Position in the file just after it, in bytes.
-        where: Its name in errors.
-        is_first: Whether it is the first of the file.
-
-    Returns:
-        What it says; `None` for a blank one and for one that was cut off.
-
-    Raises:
-        ConfigurationError: It is no line of a run.
-    """
+    """Read a line."""
     if not data.strip():
         return None
     is_whole = data.endswith(b"\n")
@@ -287,18 +249,7 @@ class Journal:
     """
 
     def __init__(self, path: str | Path, *, fresh: bool = False, fsync: bool = False) -> None:
-        """Open a run file, made if it is not there.
-
-        Args:
-            path: The file.
-            fresh: Begin anew: what stands in it is lost, if it is a run file.
-            fsync: Wait after each row until it is on the disk, so that even a loss of power costs
-                nothing.
-
-        Raises:
-            ConfigurationError: It cannot be opened, another process writes into it, or it holds
-                something else.
-        """
+        """Open a run file, made if it is not there."""
         self._path = Path(path)
         self._fsync = fsync
         self._header: RunHeader | None = None
@@ -329,15 +280,7 @@ class Journal:
         return self._header
 
     def start(self, header: RunHeader) -> None:
-        """Say what the run is of.
-
-        Args:
-            header: What it is of.
-
-        Raises:
-            ConfigurationError: What stands in it is of something else; the message says what
-                differs.
-        """
+        """Say what the run is of."""
         if self._header is None:
             self._append([as_line(header)])
             self._header = header
@@ -349,47 +292,19 @@ class Journal:
             raise ConfigurationError(msg)
 
     def lines(self) -> Iterator[RunLine]:
-        """Read what stands in it.
-
-        Yields:
-            All lines but the header.
-
-        Raises:
-            ConfigurationError: A line of it is damaged; the message names the line.
-        """
+        """Read what stands in it."""
         return (line for line in read_lines(self._path) if not isinstance(line.value, RunHeader))
 
     def add(self, rows: Iterable[tuple[int, EvaluatedRow]]) -> None:
-        """Write finished rows.
-
-        Args:
-            rows: Rows, each with its place in the data set, counted from 0.
-
-        Raises:
-            ConfigurationError: They cannot be written.
-        """
+        """Write finished rows."""
         self._append([as_line(row, place=place) for place, row in rows])
 
     def add_bad(self, rows: Iterable[BadRow]) -> None:
-        """Write rows that could not be read.
-
-        Args:
-            rows: The rows.
-
-        Raises:
-            ConfigurationError: They cannot be written.
-        """
+        """Write rows that could not be read."""
         self._append([as_line(row) for row in rows])
 
     def finish(self, end: RunEnd) -> None:
-        """Write the end.
-
-        Args:
-            end: How it went.
-
-        Raises:
-            ConfigurationError: It cannot be written.
-        """
+        """Write the end."""
         self._append([as_line(end)])
 
     def close(self) -> None:

@@ -32,11 +32,7 @@ class EvaluationInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, run: EvaluationRun) -> None:
-        """Keep what was done.
-
-        Args:
-            run: The rows that were done.
-        """
+        """Keep what was done."""
         super().__init__(f"interrupted after {len(run.rows)} rows")
         self.run = run
 
@@ -210,11 +206,7 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
 
 
 async def drive_to_the_end(evaluation: Evaluation) -> None:
-    """Carry an evaluation out on the event loop.
-
-    Args:
-        evaluation: What `prepare` has made.
-    """
+    """Carry an evaluation out on the event loop."""
     complete = False
     try:
         await adrive_jobs(evaluation.flow(), evaluation.awork, evaluation.record)
@@ -242,31 +234,7 @@ def prepare(  # noqa: PLR0913  (as `evaluate`)
     config: RunnableConfig | None,
     keep_rows: bool = True,
 ) -> Evaluation:
-    """Check the options of an evaluation, and open its files.
-
-    Args:
-        dataset: As for `evaluate`.
-        evaluators: As for `evaluate`.
-        columns: As for `evaluate`.
-        journal: As for `evaluate`.
-        fresh: As for `evaluate`.
-        retry_failed: As for `evaluate`.
-        fsync: As for `evaluate`.
-        max_concurrency: As for `evaluate`.
-        cache: As for `evaluate`.
-        progress: As for `evaluate`.
-        price: As for `evaluate`.
-        name: As for `evaluate`.
-        config: As for `evaluate`.
-        keep_rows: Whether rows stay in memory.
-
-    Returns:
-        The evaluation, which has not begun.
-
-    Raises:
-        ConfigurationError: As `evaluate`.
-        InputFormatError: As `evaluate`.
-    """
+    """Check the options of an evaluation, and open its files."""
     if max_concurrency < 1:
         msg = f"max_concurrency must be 1 or more, got {max_concurrency}"
         raise ConfigurationError(msg)

@@ -58,15 +58,7 @@ Schedule: TypeAlias = Generator[Do | Start[JobT] | Await, Any, None]
 
 
 def schedule(jobs: Iterator[JobT], at_once: int) -> Schedule[JobT]:
-    """Run all jobs.
-
-    Args:
-        jobs: The jobs; taking one may read files.
-        at_once: Most that run at a time.
-
-    Yields:
-        What is to be done next.
-    """
+    """Run all jobs."""
     waiting: deque[JobT] = deque()
     running, is_last = 0, False
     while True:
@@ -92,17 +84,7 @@ def drive_jobs(
     record: Callable[[Sequence[DoneT]], None],
     at_once: int,
 ) -> None:
-    """Carry a schedule out with threads.
-
-    Args:
-        plan: The schedule.
-        work: Does one job; must not raise.
-        record: Told what is done.
-        at_once: How many threads.
-
-    Raises:
-        Exception: What a broken job gave, when all that is done is recorded.
-    """
+    """Carry a schedule out with threads."""
     pool = ContextThreadPoolExecutor(at_once, thread_name_prefix="groundedness-evaluate")
     running: set[Future[DoneT | Broken]] = set()
     reply: Any = None
@@ -129,14 +111,7 @@ def drive_jobs(
 def first_done(
     running: Collection[Future[DoneT]],
 ) -> tuple[set[Future[DoneT]], set[Future[DoneT]]]:
-    """Wait until at least one of several jobs is done; Ctrl-C is heard of meanwhile.
-
-    Args:
-        running: The jobs, one or more.
-
-    Returns:
-        Those that are done, and the others.
-    """
+    """Wait until at least one of several jobs is done; Ctrl-C is heard of meanwhile."""
     while True:
         # A wait without end is not interrupted everywhere: on Windows it never is.
         done, others = wait(running, _HEARD_SECONDS, return_when=FIRST_COMPLETED)
@@ -157,16 +132,7 @@ async def adrive_jobs(
     work: Callable[[JobT], Awaitable[DoneT | Broken]],
     record: Callable[[Sequence[DoneT]], None],
 ) -> None:
-    """Carry a schedule out on the event loop; input and output in a thread.
-
-    Args:
-        plan: The schedule.
-        work: Does one job; must not raise.
-        record: Told what is done.
-
-    Raises:
-        Exception: What a broken job gave, when all that is done is recorded.
-    """
+    """Carry a schedule out on the event loop; input and output in a thread."""
     running: set[asyncio.Future[DoneT | Broken]] = set()
     reply: Any = None
     try:

@@ -195,19 +195,7 @@ class _Words:
 
 
 def cosine_of(embeddings: Embeddings, one: str, other: str) -> Flow[float]:
-    """Give the cosine of the angle between the embeddings of two whole texts.
-
-    Args:
-        embeddings: The embeddings.
-        one: A text.
-        other: Another.
-
-    Returns:
-        From -1 to 1; 0 if a text is blank, since it has nothing in common with any other.
-
-    Raises:
-        VectorsError: There is no usable vector for one of them.
-    """
+    """Give the cosine of the angle between the embeddings of two whole texts."""
     if not one.strip() or not other.strip():
         return 0.0
     reply = yield embedding_of_documents(embeddings, [one, other])

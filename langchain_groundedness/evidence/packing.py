@@ -242,11 +242,7 @@ class SentenceIndex:
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        """Read the passages.
-
-        Args:
-            passages: What a judge was shown.
-        """
+        """Read the passages."""
         self.sentences = tuple(part for passage in passages for part in passage_sentences(passage))
         """Each a passage of its own, with offsets in its document."""
         self._words = [content_words(sentence.text) for sentence in self.sentences]

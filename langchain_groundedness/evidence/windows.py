@@ -18,26 +18,12 @@ def estimate_tokens(text: str) -> int:
 
     One token per three bytes of UTF-8: a character of Chinese or Japanese is one token, English
     prose comes out about a third too high. Texts of little but digits and signs can exceed it.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The estimate.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
 def check_window_options(*, sentences: int, max_tokens: int) -> None:
-    """Refuse window sizes that cannot work.
-
-    Args:
-        sentences: Most sentences in a window.
-        max_tokens: Most tokens in a window.
-
-    Raises:
-        ConfigurationError: One of them is out of range.
-    """
+    """Refuse window sizes that cannot work."""
     if sentences < 1:
         msg = f"window_sentences must be at least 1, got {sentences}"
         raise ConfigurationError(msg)
@@ -58,20 +44,6 @@ def evidence_windows(
     A window starts at every sentence and takes in the following ones up to the limits, so that
     what two or three neighbours say together is read together. A sentence over the budget is cut,
     at white space where there is some. Everything but white space is in some window.
-
-    Args:
-        documents: The documents.
-        sentences: Most sentences in a window.
-        max_tokens: Most tokens in a window.
-        count_tokens: Size of a text in tokens; must not fall as a text grows.
-
-    Returns:
-        The windows, in the order of the documents.
-
-    Example:
-        >>> document = Document(page_content="One. Two. Three.")
-        >>> [w.text for w in evidence_windows([document], sentences=2, max_tokens=100)]
-        ['One. Two.', 'Two. Three.']
     """
     windows: list[Passage] = []
     for place, document in enumerate(documents):

@@ -158,14 +158,7 @@ def read_input(
 
 
 def has_text(documents: Iterable[Document]) -> bool:
-    """Tell whether there is anything to read.
-
-    Args:
-        documents: The documents.
-
-    Returns:
-        Whether any of them is more than white space.
-    """
+    """Tell whether there is anything to read."""
     return any(document.page_content.strip() for document in documents)
 
 
@@ -403,17 +396,7 @@ LABELS = ("query_class", "risk_tier", "retrieval_score")
 
 
 def read_labels(parts: Mapping[Any, Any]) -> dict[str, Any]:
-    """Read what is there.
-
-    Args:
-        parts: An input, or the metadata of a run; other keys do not count.
-
-    Returns:
-        `query_class` and `risk_tier` as texts, `retrieval_score` as a number, those that are known.
-
-    Raises:
-        InputFormatError: One of them is of a type that does not fit.
-    """
+    """Read what is there."""
     read = {"query_class": _text, "risk_tier": _text, "retrieval_score": _number}
     found = {name: read[name](name, parts.get(name)) for name in LABELS}
     return {name: value for name, value in found.items() if value is not None}

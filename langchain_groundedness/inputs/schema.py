@@ -52,19 +52,7 @@ class InputReader:
 def reader(
     owner: str, context_extractor: Callable[[Any], Any] | None, given: Mapping[str, Any]
 ) -> InputReader:
-    """Make what reads the inputs of a check.
-
-    Args:
-        owner: Who checks, for errors.
-        context_extractor: Turns an input of any shape into one that is accepted.
-        given: `documents`, `question` and labels of it, for inputs that carry none.
-
-    Returns:
-        The function from an input to question, answer and documents.
-
-    Raises:
-        ConfigurationError: Something else is given.
-    """
+    """Make what reads the inputs of a check."""
     if unknown := set(given) - {"documents", "question", *LABELS}:
         msg = (
             f"{owner} got {sorted(unknown)}; besides the input and the config it "

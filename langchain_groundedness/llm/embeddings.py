@@ -41,44 +41,17 @@ class _Embedding(Runnable[Any, Any]):
 
 
 def embedding_of_documents(embeddings: Embeddings, texts: Sequence[str]) -> ModelCall:
-    """Ask for the vectors of texts.
-
-    Args:
-        embeddings: The embeddings.
-        texts: The texts, all in one call.
-
-    Returns:
-        The call, for the driver of a flow.
-    """
+    """Ask for the vectors of texts."""
     return ModelCall(_Embedding(embeddings), list(texts))
 
 
 def embedding_of_query(embeddings: Embeddings, text: str) -> ModelCall:
-    """Ask for the vector of a query.
-
-    Args:
-        embeddings: The embeddings.
-        text: The query.
-
-    Returns:
-        The call, for the driver of a flow.
-    """
+    """Ask for the vector of a query."""
     return ModelCall(_Embedding(embeddings), text)
 
 
 def unit_rows(reply: Any, *, texts: int) -> Vectors:
-    """Scale vectors to length one.
-
-    Args:
-        reply: What the embeddings gave.
-        texts: How many vectors there must be.
-
-    Returns:
-        One row per text; a row that has no direction (zero, not a number, infinite) is all NaN.
-
-    Raises:
-        VectorsError: The reply is no table of numbers with a row per text.
-    """
+    """Scale vectors to length one."""
     try:
         rows: Vectors = np.asarray(reply, dtype=np.float64)
     except (TypeError, ValueError):

@@ -27,15 +27,7 @@ _NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 
 
 def reply_text(raw: Any) -> str:
-    """Give the text of a reply, without the thoughts of reasoning models.
-
-    Args:
-        raw: A message with text or content blocks, a string, `None`, or the mapping that
-            structured output gives with `include_raw=True`.
-
-    Returns:
-        The text; of a reply that only called a tool, the arguments of the call as JSON.
-    """
+    """Give the text of a reply, without the thoughts of reasoning models."""
     message = _message(raw)
     text = str(message.text) if isinstance(message, BaseMessage) else message
     if not isinstance(text, str):
@@ -58,14 +50,7 @@ def _arguments(message: Any) -> Iterator[str]:
 
 
 def refused(raw: Any) -> bool:
-    """Tell whether the model, or its provider's filter, declined to answer.
-
-    Args:
-        raw: As for `reply_text`.
-
-    Returns:
-        True for a refusal in any of the forms that providers give it.
-    """
+    """Tell whether the model, or its provider's filter, declined to answer."""
     if isinstance(raw, dict) and "Refusal" in type(raw.get("parsing_error")).__name__:
         return True
     message = _message(raw)
@@ -81,14 +66,7 @@ def refused(raw: Any) -> bool:
 
 
 def complete_lines(raw: Any) -> str:
-    """Give the lines of a reply that the model finished.
-
-    Args:
-        raw: As for `reply_text`.
-
-    Returns:
-        The text, without its last line if the reply ended at the limit of tokens.
-    """
+    """Give the lines of a reply that the model finished."""
     text = reply_text(raw)
     return text.rpartition("\n")[0] if _at_the_limit(raw) else text
 
@@ -100,56 +78,26 @@ def _at_the_limit(raw: Any) -> bool:
 
 
 def shortcoming(raw: Any) -> str | None:
-    """Say what is plainly wrong with a reply that could not be used.
-
-    Args:
-        raw: As for `reply_text`.
-
-    Returns:
-        A clause about "it", without a word of the reply; `None` if it is long enough, and ended
-        where the model wanted.
-    """
+    """Say what is plainly wrong with a reply that could not be used."""
     if _at_the_limit(raw):
         return "it was cut off at the limit of tokens, see the model's max_tokens"
     return None if reply_text(raw) else "it is empty"
 
 
 def numbered_line(line: str) -> tuple[int, str] | None:
-    """Read a line such as `2: text`, `- 2. text` or `2) text`.
-
-    Args:
-        line: One line of a reply.
-
-    Returns:
-        The number and the text, or `None` if the line has another form.
-    """
+    """Read a line such as `2: text`, `- 2. text` or `2) text`."""
     found = _NUMBERED.fullmatch(line.strip())
     return (int(found[1]), found[2].strip()) if found else None
 
 
 def numbered_lines(text: str) -> list[str] | None:
-    """Read a plain reply that consists of numbered lines, or of the word `none`.
-
-    Args:
-        text: The reply.
-
-    Returns:
-        The lines that have a number, or `None` if the reply is neither.
-    """
+    """Read a plain reply that consists of numbered lines, or of the word `none`."""
     lines = [line for line in text.splitlines() if numbered_line(line)]
     return lines if lines or _NONE.fullmatch(text) else None
 
 
 def declined(exc: Exception) -> bool:
-    """Tell whether an error says that the model, or its provider's filter, declined to answer.
-
-    Args:
-        exc: What a call raised.
-
-    Returns:
-        True for LangChain's `ModelRefusalError` (langchain-core 1.7.5 and later) and for the
-        errors of providers' clients with such names.
-    """
+    """Tell whether an error says that the model, or its provider's filter, declined to answer."""
     names = [cls.__name__ for cls in type(exc).__mro__]
     return any("Refusal" in name or "ContentFilter" in name for name in names)
 
@@ -160,12 +108,6 @@ def salvaged(exc: Exception) -> AIMessage | None:
     The OpenAI client parses structured replies itself and raises on a reply that is cut off
     (`LengthFinishReasonError.completion`) or no JSON (pydantic's error; LangChain adds the HTTP
     response to it).
-
-    Args:
-        exc: What the call raised.
-
-    Returns:
-        The reply, and how it ended; `None` if the error holds none.
     """
     completion = getattr(exc, "completion", None)
     try:
@@ -189,13 +131,6 @@ def parse_json(raw: Any, schema: type[ReplyT]) -> ReplyT | None:
 
     Broken JSON is mended. Of JSON that was cut off, the last entry of its last list is dropped:
     it may be half of what it was going to be.
-
-    Args:
-        raw: As for `reply_text`.
-        schema: The schema; only its own fields are read.
-
-    Returns:
-        The validated reply, or `None`.
     """
     for text in (*_arguments(_message(raw)), reply_text(raw)):
         reply = _validated(_loads(text, tuple(schema.model_fields)), schema)

@@ -227,17 +227,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
 
 
 def unsupported(exc: Exception) -> bool:
-    """Tell whether an error may mean that the model or its server does not know an option.
-
-    Args:
-        exc: What a call raised.
-
-    Returns:
-        True for `NotImplementedError`, `TypeError`, `ValueError` and HTTP 400, 404, 405, 415,
-        422, 500 and 501 (local servers answer 500 to a `response_format` they do not know).
-        False for what would fail again in any form: no access, rate limits, timeouts, a prompt
-        that is too long.
-    """
+    """Tell whether an error may mean that the model or its server does not know an option."""
     if any("ContextOverflow" in cls.__name__ for cls in type(exc).__mro__):
         return False
     if (status := _status(exc)) is not None:

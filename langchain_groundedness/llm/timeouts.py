@@ -40,20 +40,12 @@ class Budget:
     """How many calls a check may make beyond those that it takes if every reply is right."""
 
     def __init__(self, calls: int) -> None:
-        """Start with all of them.
-
-        Args:
-            calls: How many.
-        """
+        """Start with all of them."""
         self._left = calls
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Take one of the calls.
-
-        Returns:
-            Whether there was one.
-        """
+        """Take one of the calls."""
         with self._lock:
             self._left -= 1
             return self._left >= 0
@@ -67,11 +59,7 @@ class Abandoned:
     """
 
     def __init__(self, most: int) -> None:
-        """Begin.
-
-        Args:
-            most: How many may go on though nobody waits for them any more.
-        """
+        """Begin."""
         self._most = most
         self._start_anew()
         if hasattr(os, "register_at_fork"):
@@ -92,19 +80,7 @@ class Abandoned:
         return len(self._calls) >= self._most
 
     def call(self, seconds: float, call: Callable[[], _ResultT], name: str) -> _ResultT:
-        """Make a call in a thread, under the context variables of the caller.
-
-        Args:
-            seconds: How long to wait.
-            call: The call.
-            name: Name of the thread.
-
-        Returns:
-            What it returns.
-
-        Raises:
-            WaitedTooLongError: It takes longer.
-        """
+        """Make a call in a thread, under the context variables of the caller."""
         outcome = _begun(call, name)
         try:
             outcome.exception(seconds)
@@ -115,19 +91,7 @@ class Abandoned:
         return outcome.result()
 
     async def acall(self, seconds: float, call: Callable[[], _ResultT], name: str) -> _ResultT:
-        """Make a call as `call` does, and await it.
-
-        Args:
-            seconds: As for `call`.
-            call: As for `call`.
-            name: As for `call`.
-
-        Returns:
-            As `call`.
-
-        Raises:
-            WaitedTooLongError: As `call`.
-        """
+        """Make a call as `call` does, and await it."""
         outcome = _begun(call, name)
         ended = asyncio.get_running_loop().create_future()
         outcome.add_done_callback(partial(_tell, ended))
@@ -183,27 +147,12 @@ _models = Abandoned(MOST_ABANDONED)
 
 
 def calls_going_on() -> int:
-    """Count the calls of models that go on in threads though nobody waits for them any more.
-
-    Returns:
-        How many.
-    """
+    """Count the calls of models that go on in threads though nobody waits for them any more."""
     return len(_models)
 
 
 def within(seconds: float | None, call: Callable[[], _ResultT]) -> _ResultT:
-    """Make a blocking call of a model that may only take so long, as `Abandoned.call` does.
-
-    Args:
-        seconds: How long to wait; `None` for as long as it takes, in this thread.
-        call: The call.
-
-    Returns:
-        What it returns.
-
-    Raises:
-        ModelTimeoutError: It takes longer, or too many calls go on that have taken longer.
-    """
+    """Make a blocking call of a model that may only take so long, as `Abandoned.call` does."""
     if seconds is None:
         return call()
     if _models.is_full:
@@ -215,18 +164,7 @@ def within(seconds: float | None, call: Callable[[], _ResultT]) -> _ResultT:
 
 
 async def awithin(seconds: float | None, call: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
-    """Make a call that may only take so long; it is cancelled when its time is up.
-
-    Args:
-        seconds: How long to wait; `None` for as long as it takes.
-        call: The call.
-
-    Returns:
-        What it returns.
-
-    Raises:
-        ModelTimeoutError: It takes longer.
-    """
+    """Make a call that may only take so long; it is cancelled when its time is up."""
     try:
         async with asyncio.timeout(seconds) as limit:
             return await call()

@@ -57,11 +57,7 @@ class UsageCounter(BaseCallbackHandler):
             self._add(input_tokens=count["input_tokens"], output_tokens=count["output_tokens"])
 
     def add_cached(self, verdicts: int) -> None:
-        """Count verdicts that cost nothing.
-
-        Args:
-            verdicts: How many.
-        """
+        """Count verdicts that cost nothing."""
         self._add(cached_verdicts=verdicts)
 
     def _add(self, **numbers: int) -> None:
@@ -71,14 +67,7 @@ class UsageCounter(BaseCallbackHandler):
 
 
 def counted(config: RunnableConfig) -> tuple[RunnableConfig, UsageCounter]:
-    """Attach a counter to the runs below a config.
-
-    Args:
-        config: The config of child runs.
-
-    Returns:
-        A config with the counter among its callbacks, and the counter.
-    """
+    """Attach a counter to the runs below a config."""
     counter = UsageCounter()
     callbacks = config.get("callbacks")
     if isinstance(callbacks, BaseCallbackManager):
@@ -89,12 +78,7 @@ def counted(config: RunnableConfig) -> tuple[RunnableConfig, UsageCounter]:
 
 
 def count_cached(config: RunnableConfig, verdicts: int) -> None:
-    """Tell the counters of a run of verdicts that cost nothing.
-
-    Args:
-        config: The config of the run.
-        verdicts: How many.
-    """
+    """Tell the counters of a run of verdicts that cost nothing."""
     callbacks = config.get("callbacks")
     handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
     for handler in handlers or ():

@@ -17,26 +17,12 @@ _KEPT: dict[int, Any] = {}
 
 
 def recall(model: Runnable[Any, Any], subject: str) -> int | None:
-    """Give what was found out about a model.
-
-    Args:
-        model: The model.
-        subject: What about.
-
-    Returns:
-        What `learn` was told last, or `None`.
-    """
+    """Give what was found out about a model."""
     return _LEARNT.get((id(model), subject))
 
 
 def learn(model: Runnable[Any, Any], subject: str, value: int) -> None:
-    """Remember something about a model for as long as it lives.
-
-    Args:
-        model: The model.
-        subject: What about.
-        value: What was found out.
-    """
+    """Remember something about a model for as long as it lives."""
     key = (id(model), subject)
     if key not in _LEARNT:
         weakref.finalize(model, _LEARNT.pop, key, None).atexit = False
@@ -44,15 +30,7 @@ def learn(model: Runnable[Any, Any], subject: str, value: int) -> None:
 
 
 def kept(owner: object, make: Callable[[], ValueT]) -> ValueT:
-    """Make something once for an object, outside of what is compared, copied and pickled of it.
-
-    Args:
-        owner: The object; it does not change.
-        make: Makes it; what it makes must not refer to the owner, which would live for ever.
-
-    Returns:
-        What was made, the same each time.
-    """
+    """Make something once for an object, outside of what is compared, copied and pickled of it."""
     if id(owner) not in _KEPT:
         made = make()
         weakref.finalize(owner, _KEPT.pop, id(owner), None).atexit = False

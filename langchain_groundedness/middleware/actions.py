@@ -47,11 +47,7 @@ class Rules:
     strips_unverifiable: bool
 
     def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-            ConfigurationError: One of them has a value that cannot work.
-        """
+        """Check the options."""
         _one_of("on_ungrounded", self.on_ungrounded, _ON_UNGROUNDED)
         _one_of("after_retries", self.after_retries, _AFTER_RETRIES)
         number = self.max_retries
@@ -78,16 +74,7 @@ class Rules:
         return (self.on_ungrounded, self.after_retries) if retries else (self.on_ungrounded,)
 
     def action(self, turn: Turn, result: GroundednessResult) -> OnUngrounded:
-        """Choose what is done with an answer.
-
-        Args:
-            turn: The turn that it ends.
-            result: The result of its check.
-
-        Returns:
-            `annotate` for a grounded answer; else what the options say. What the policy blocks
-            only a person can let out.
-        """
+        """Choose what is done with an answer."""
         decided = result.decision.action
         if _is_fine(result):
             return "annotate"
@@ -106,16 +93,7 @@ class Rules:
     def settle(
         self, turn: Turn, result: GroundednessResult, action: OnUngrounded
     ) -> dict[str, Any]:
-        """Do with an answer what was chosen, short of asking a human.
-
-        Args:
-            turn: The turn that it ends.
-            result: The result of its check.
-            action: What was chosen.
-
-        Returns:
-            The update of the state.
-        """
+        """Do with an answer what was chosen, short of asking a human."""
         if action == "retry":
             told = feedback(result)
             return _again(replace(turn, retries=turn.retries + 1), result, told, "retrying")
@@ -132,16 +110,7 @@ class Rules:
         result: GroundednessResult,
         decision: Approve | EditAnswer | Reject | Respond,
     ) -> dict[str, Any]:
-        """Do with an answer what a reviewer has decided.
-
-        Args:
-            turn: The turn that it ends.
-            result: The result of its check.
-            decision: The reviewer's decision.
-
-        Returns:
-            The update of the state.
-        """
+        """Do with an answer what a reviewer has decided."""
         if isinstance(decision, Respond):
             return _again(turn, result, words_of_reviewer(decision.message), "responded")
         if isinstance(decision, Reject):
@@ -252,27 +221,13 @@ _NO_EVIDENCE = (
 
 
 def can_do_better(result: GroundednessResult) -> bool:
-    """Tell whether asking the model again can help.
-
-    Args:
-        result: The result of the check.
-
-    Returns:
-        True if a claim failed, or if there was no evidence; false if only the check failed.
-    """
+    """Tell whether asking the model again can help."""
     failed = any(v.verdict in ("contradicted", "unverifiable") for v in result.claims)
     return failed or _lacks_evidence(result)
 
 
 def feedback(result: GroundednessResult) -> HumanMessage:
-    """Name the claims that failed, and what the documents say instead.
-
-    Args:
-        result: The result of the check.
-
-    Returns:
-        A message that is marked as not from the user.
-    """
+    """Name the claims that failed, and what the documents say instead."""
     if _lacks_evidence(result):
         return _feedback_said(_NO_EVIDENCE)
     lines = "\n".join(_lines(result.claims))
@@ -280,14 +235,7 @@ def feedback(result: GroundednessResult) -> HumanMessage:
 
 
 def words_of_reviewer(message: str) -> HumanMessage:
-    """Hand on what a reviewer says to the model.
-
-    Args:
-        message: The reviewer's words.
-
-    Returns:
-        A message that is marked as not from the user.
-    """
+    """Hand on what a reviewer says to the model."""
     return _feedback_said(
         "A reviewer has read your last answer before it is shown, and holds it back with these "
         f"words:\n{message}\nAnswer the question again, whole. Do not mention this message."
@@ -316,16 +264,7 @@ def _lines(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
 
 
 def mended(result: GroundednessResult, *, strip_unverifiable: bool) -> GroundednessResult | None:
-    """Take out of an answer what the correction had to leave in.
-
-    Args:
-        result: The result of a check that corrects.
-        strip_unverifiable: Whether unverifiable claims go too.
-
-    Returns:
-        The result with the text that may stay, and the edits that lead there; `None` if a claim
-        that must go cannot be found in the text, or if no text is left.
-    """
+    """Take out of an answer what the correction had to leave in."""
     must_go = {"contradicted", "unverifiable"} if strip_unverifiable else {"contradicted"}
     mended_ids = {edit.claim_id for edit in result.edits}
     left = [v for v in result.claims if v.verdict in must_go and v.claim.id not in mended_ids]

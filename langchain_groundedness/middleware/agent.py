@@ -98,31 +98,16 @@ class GroundednessTransformer(StreamTransformer):
     required_stream_modes: ClassVar[tuple[str, ...]] = ("custom",)
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
-        """Take the place in the graph whose events count.
-
-        Args:
-            scope: Namespace of the run.
-        """
+        """Take the place in the graph whose events count."""
         super().__init__(scope)
         self._channel: StreamChannel[dict[str, Any]] = StreamChannel()
 
     def init(self) -> dict[str, Any]:
-        """Offer the channel.
-
-        Returns:
-            The channel, under the key that it has in `run.extensions`.
-        """
+        """Offer the channel."""
         return {STATE_KEY: self._channel}
 
     def process(self, event: ProtocolEvent) -> bool:
-        """Take an event of the run.
-
-        Args:
-            event: Any event.
-
-        Returns:
-            True: the event also stays among the custom events.
-        """
+        """Take an event of the run."""
         params = event["params"]
         if event["method"] == "custom" and params["namespace"] == list(self.scope):
             data = params["data"]
@@ -186,33 +171,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         live: bool = False,
         audit_log: AuditLog | None = None,
     ) -> None:
-        """Choose how to check, and what to do.
-
-        Args:
-            checker: Checks the answers; by default the embedded verifier does, offline.
-            on_ungrounded: What happens to answers that are not grounded.
-            max_retries: How often the model is asked again in one turn, with `retry`.
-            after_retries: What happens when it may not be asked again, or when the check
-                itself failed.
-            blocked_message: What the user reads instead of an answer that is withheld.
-            context_extractor: Reads answer, documents and question from the state instead;
-                called with the state, returns anything that `read_input` accepts.
-            hold_stream: Let only verified sentences into the token stream
-                (`stream_mode="messages"`, event streams, callbacks). Sentences that failed,
-                reasoning, and structured answers stay out of it; the state holds what
-                `on_ungrounded` says. Put this middleware after others that exchange the model.
-            live: Check sentences while the answer is written, without holding them;
-                `run.extensions["groundedness"]` then tells each verdict when it is known, not
-                only after the last token. What a model writes before it calls a tool is checked,
-                too, if evidence is there. `hold_stream` implies it.
-            audit_log: Gets a record of each answer that was judged, refused ones too; by default
-                that of the checker, which records nothing by itself here. With `review`, the record
-                waits until the run is resumed, or a reviewer has decided it in the log. In a run
-                with a thread, a step that is run again writes no second record.
-
-        Raises:
-            ConfigurationError: An option has a value that cannot work.
-        """
+        """Choose how to check, and what to do."""
         super().__init__()
         self._audited = AuditedGate(
             checker,
@@ -402,17 +361,7 @@ class Gate:
         whole_state: bool = False,
         **options: Any,
     ) -> None:
-        """Check the options.
-
-        Args:
-            checker: Checks the answers.
-            extractor: Reads the state.
-            whole_state: Whether the state is read as the output of any chain is.
-            **options: Those of `Rules`.
-
-        Raises:
-            ConfigurationError: One of them has a value that cannot work.
-        """
+        """Check the options."""
         checker = GroundednessRunnable() if checker is None else checker
         if not isinstance(checker, Runnable):
             msg = (
@@ -433,14 +382,7 @@ class Gate:
         self._whole_state = whole_state
 
     def open(self, state: Any) -> Case:
-        """Read the answer from a state.
-
-        Args:
-            state: The state of an agent or a graph.
-
-        Returns:
-            The case.
-        """
+        """Read the answer from a state."""
         turn = read_turn(state)
         key = self._answer_key(state)
         if key is None and turn.final is None:
@@ -462,14 +404,7 @@ class Gate:
         return Case(turn, source, key=key)
 
     def judge(self, case: Case) -> GroundednessResult:
-        """Check the answer, unless the result is known.
-
-        Args:
-            case: The case.
-
-        Returns:
-            The result; if the check fails, one that says so.
-        """
+        """Check the answer, unless the result is known."""
         if case.source is None:
             return _known(case)
         try:
@@ -480,14 +415,7 @@ class Gate:
             return self._failure(case.source, exc)
 
     async def ajudge(self, case: Case) -> GroundednessResult:
-        """Check the answer, unless the result is known.
-
-        Args:
-            case: The case.
-
-        Returns:
-            The result; if the check fails, one that says so.
-        """
+        """Check the answer, unless the result is known."""
         if case.source is None:
             return _known(case)
         try:
@@ -498,30 +426,13 @@ class Gate:
             return self._failure(case.source, exc)
 
     def asks(self, case: Case, result: GroundednessResult) -> bool:
-        """Tell whether a person is asked about an answer.
-
-        Args:
-            case: The case.
-            result: The result of its check.
-
-        Returns:
-            Whether the run is interrupted for it.
-        """
+        """Tell whether a person is asked about an answer."""
         return case.judged and self.rules.action(case.turn, result) == "review"
 
     def close(
         self, case: Case, result: GroundednessResult, decided: Decided | None = None
     ) -> dict[str, Any]:
-        """Act on the result.
-
-        Args:
-            case: The case.
-            result: The result of its check.
-            decided: What a person has decided, if one was asked.
-
-        Returns:
-            The update of the state.
-        """
+        """Act on the result."""
         if not case.judged:
             return {STATE_KEY: record_of(result, case.turn, "not_judged")}
         if decided is not None:
@@ -532,16 +443,7 @@ class Gate:
         return update if case.key is None else _into_key(update, case.key, result)
 
     def listen(self, state: Any, *, hold: bool, structured: bool) -> Listening:
-        """Prepare to hear what a model writes.
-
-        Args:
-            state: The state that the model is called with.
-            hold: Whether text leaves only when it is verified.
-            structured: Whether the answer is no prose.
-
-        Returns:
-            What to listen with.
-        """
+        """Prepare to hear what a model writes."""
         # An answer stands at the end, so that evidence is read as it will be then.
         messages = [*(part(state, "messages") or ()), AIMessage("")]
         try:
@@ -712,18 +614,7 @@ class AuditedGate:
         audit_log: AuditLog | None = None,
         **options: Any,
     ) -> None:
-        """Check the options.
-
-        Args:
-            checker: As for `Gate`.
-            extractor: As for `Gate`.
-            whole_state: As for `Gate`.
-            audit_log: Gets a record of each decision; by default that of the checker.
-            **options: As for `Gate`.
-
-        Raises:
-            ConfigurationError: One of them has a value that cannot work.
-        """
+        """Check the options."""
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
             raise ConfigurationError(msg)
@@ -733,14 +624,7 @@ class AuditedGate:
         self._recorder = Recorder(log, source, self.gate.checker)
 
     def settle(self, state: Any) -> dict[str, Any]:
-        """Read, check, act, and record what was decided.
-
-        Args:
-            state: The state of an agent or a graph.
-
-        Returns:
-            The update of the state.
-        """
+        """Read, check, act, and record what was decided."""
         case, audited = self._opened(state)
         result = self.gate.judge(case)
         decided = None
@@ -753,14 +637,7 @@ class AuditedGate:
         return update
 
     async def asettle(self, state: Any) -> dict[str, Any]:
-        """Read, check, act, and record what was decided.
-
-        Args:
-            state: The state of an agent or a graph.
-
-        Returns:
-            The update of the state.
-        """
+        """Read, check, act, and record what was decided."""
         case, audited = self._opened(state)
         result = await self.gate.ajudge(case)
         decided = None
@@ -783,14 +660,7 @@ class _Audited:
     """One answer at the gate, on its way into the audit log."""
 
     def __init__(self, recorder: Recorder, turn: Turn, *, key: str | None, answer: str) -> None:
-        """Take note that its check begins.
-
-        Args:
-            recorder: Records the decision.
-            turn: The turn that it ends.
-            key: Where it stands in the state, if not in its messages.
-            answer: What is checked.
-        """
+        """Take note that its check begins."""
         config = ensure_config()
         self._turn = turn
         self._key = key
@@ -808,50 +678,25 @@ class _Audited:
             self._fields["id"] = self.record_id
 
     def before(self, result: GroundednessResult) -> None:
-        """Record that a person is asked; when the run is resumed, this changes nothing.
-
-        Args:
-            result: The result of the check.
-        """
+        """Record that a person is asked; when the run is resumed, this changes nothing."""
         self._pending.end(result, **self._waiting(result))
 
     async def abefore(self, result: GroundednessResult) -> None:
-        """Record that a person is asked.
-
-        Args:
-            result: As for `before`.
-        """
+        """Record that a person is asked."""
         await self._pending.aend(result, **self._waiting(result))
 
     def agreed(self, given: Decided) -> Decided:
-        """Give the decision that holds; blocks while the log is asked.
-
-        Args:
-            given: What the graph was resumed with.
-
-        Returns:
-            The same, unless a reviewer of the audit log was first.
-        """
+        """Give the decision that holds; blocks while the log is asked."""
         self._decided, self._standing = first_decision(self._log, self.record_id, given)
         return self._decided
 
     def after(self, result: GroundednessResult, update: Mapping[str, Any]) -> None:
-        """Record what was done.
-
-        Args:
-            result: The result of the check.
-            update: The update of the state.
-        """
+        """Record what was done."""
         if (fields := self._done(result, update)) is not None:
             self._pending.end(result, **fields)
 
     async def aafter(self, result: GroundednessResult, update: Mapping[str, Any]) -> None:
-        """Record what was done.
-
-        Args:
-            result: As for `after`.
-            update: As for `after`.
-        """
+        """Record what was done."""
         if (fields := self._done(result, update)) is not None:
             await self._pending.aend(result, **fields)
 

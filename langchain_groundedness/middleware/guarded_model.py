@@ -59,14 +59,7 @@ class Listening:
     """All that the model wrote, if the call was streamed."""
 
     def whole(self, message: AIMessage) -> AIMessage:
-        """Give the message that the model wrote, from the one that was let through.
-
-        Args:
-            message: The sum of what was let through.
-
-        Returns:
-            The message with all content.
-        """
+        """Give the message that the model wrote, from the one that was let through."""
         if self.written is None:
             return message
         wrote = message_chunk_to_message(self.written)
@@ -75,18 +68,7 @@ class Listening:
 
 
 def held_model(model: Any, listening: Listening) -> Any:
-    """Make a copy of a chat model whose stream is listened to.
-
-    Args:
-        model: The model.
-        listening: What is to be heard.
-
-    Returns:
-        The copy; good for one call at a time.
-
-    Raises:
-        ConfigurationError: It is not a `BaseChatModel`, so that its stream cannot be held.
-    """
+    """Make a copy of a chat model whose stream is listened to."""
     if not isinstance(model, BaseChatModel):
         msg = (
             f"hold_stream and live need a BaseChatModel, got {type(model).__name__}: give the "

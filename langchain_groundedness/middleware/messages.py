@@ -38,14 +38,6 @@ def annotated(message: AIMessage, result: GroundednessResult) -> AIMessage:
     A supported claim gets one `Citation` per quote, with the span of the claim in the text and the
     quote as `cited_text`; a claim that was corrected gets one with the quote that it was corrected
     after. Every other claim gets a `non_standard_annotation` with its verdict.
-
-    Args:
-        message: The answer; its text is `result.answer`.
-        result: The result of its check.
-
-    Returns:
-        The message with content blocks; the same message if there is nothing to add, or if its
-        text is not what was checked.
     """
     blocks: list[dict[str, Any]] = [dict(block) for block in message.content_blocks]
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
@@ -68,16 +60,7 @@ def annotated(message: AIMessage, result: GroundednessResult) -> AIMessage:
 
 
 def with_text(message: MessageT, text: str) -> MessageT:
-    """Put another text in the place of a message's text.
-
-    Args:
-        message: The message.
-        text: The new text.
-
-    Returns:
-        The message with only this text as its content, and without the provider's copies of the
-        old one.
-    """
+    """Put another text in the place of a message's text."""
     extra = {k: v for k, v in message.additional_kwargs.items() if k not in {"parsed", "refusal"}}
     return message.model_copy(update={"content": text, "additional_kwargs": extra})
 
@@ -86,12 +69,6 @@ def without_annotations(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Give the messages as they were before they were annotated, for a model to read.
 
     Not every provider accepts an annotation that it has not made.
-
-    Args:
-        messages: Messages of a conversation.
-
-    Returns:
-        The same messages, without annotations of this package.
     """
     return [_without_annotations(m) if isinstance(m, AIMessage) else m for m in messages]
 
@@ -171,15 +148,7 @@ def _citation(citation: Citation, start: int, end: int, found: dict[str, Any]) -
 
 
 def moved(edits: Sequence[Edit], verdict: ClaimVerdict) -> tuple[int, int] | None:
-    """Find the span of a claim in the text that the edits have made.
-
-    Args:
-        edits: Edits of the answer, in order.
-        verdict: The verdict on a claim.
-
-    Returns:
-        Its span; `None` if it has none or none is left.
-    """
+    """Find the span of a claim in the text that the edits have made."""
     start, end = verdict.claim.start, verdict.claim.end
     if start is None or end is None:
         return None
@@ -214,15 +183,6 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
 
     A text that an edit empties becomes an empty text, any other value `None`. Corrections stand in
     the fields without their markers, since programs read them.
-
-    Args:
-        value: The structured answer: a mapping, a pydantic object or a dataclass.
-        text: How it was read.
-        edits: Edits of the text, in order.
-
-    Returns:
-        A new value of the same type; `None` if an edit is not within one field, or if the type
-        does not accept what it makes.
     """
     leaves = _leaves(value, text)
     changes: dict[tuple[Any, ...], str] = {}
@@ -247,15 +207,7 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
 
 
 def in_paragraphs(value: Any, text: str) -> str:
-    """Set the values of a structured answer apart, so that no two of them read as one sentence.
-
-    Args:
-        value: The structured answer.
-        text: How it was read: one line for each value.
-
-    Returns:
-        The text with empty lines between the values; the same text if it was read otherwise.
-    """
+    """Set the values of a structured answer apart, so that no two of them read as one sentence."""
     parts = [
         f"{label}: {_shown(leaf)}" if label else _shown(leaf)
         for _, label, leaf in _walk(value, (), "")
@@ -264,17 +216,7 @@ def in_paragraphs(value: Any, text: str) -> str:
 
 
 def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[BaseMessage]:
-    """Put a new structured answer into the messages that repeat the old one.
-
-    Args:
-        messages: The call of the answering tool and its result, or the one message whose text is
-            the answer.
-        value: The new answer; `None` if it is withheld.
-        text: What the last of the messages then says, instead of the answer.
-
-    Returns:
-        The messages, with their ids.
-    """
+    """Put a new structured answer into the messages that repeat the old one."""
     arguments = {} if value is None else as_arguments(value)
     new: list[BaseMessage] = []
     for message in messages:
@@ -292,14 +234,7 @@ def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[Ba
 
 
 def as_arguments(value: Any) -> dict[str, Any]:
-    """Give a structured answer as the arguments of the call that gives it.
-
-    Args:
-        value: A mapping, a pydantic object or a dataclass.
-
-    Returns:
-        Plain data.
-    """
+    """Give a structured answer as the arguments of the call that gives it."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

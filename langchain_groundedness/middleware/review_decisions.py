@@ -117,9 +117,6 @@ def require_checkpointer() -> None:
     """Refuse to ask a person where the run could not go on with what they say.
 
     LangGraph pauses without a checkpointer, too, and forgets the run.
-
-    Raises:
-        ConfigurationError: The graph that runs has none, or no graph runs.
     """
     if (ensure_config().get("configurable") or {}).get(_CHECKPOINTER) is None:
         msg = (
@@ -132,16 +129,7 @@ def require_checkpointer() -> None:
 
 
 def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decided:
-    """Ask a person; the run ends here, and comes back with what they say.
-
-    Args:
-        turn: The turn that the answer ends.
-        result: The result of its check.
-        record_id: Id of its record.
-
-    Returns:
-        The decision that the graph was resumed with.
-    """
+    """Ask a person; the run ends here, and comes back with what they say."""
     record = record_of(result, turn, "annotated")
     request = review_request(result.original_answer, record, suggested(result), record_id)
     # The schema is a union, which its overloads leave out.
@@ -155,14 +143,6 @@ def first_decision(
 
     Blocks while the log is asked. A log that cannot be asked, or knows nothing of the answer,
     changes nothing.
-
-    Args:
-        log: The audit log.
-        record_id: Id of the answer's record.
-        given: The decision that the graph was resumed with.
-
-    Returns:
-        The decision that holds, and the record if it stands there.
     """
     if not isinstance(log, SQLAuditLog) or record_id is None:
         return given, None
@@ -190,14 +170,7 @@ def first_decision(
 
 
 def review_of(decided: Decided) -> Review:
-    """Put a decision into the form of the audit log.
-
-    Args:
-        decided: The decision.
-
-    Returns:
-        The review, without a time. An answer that the model is to write anew is rejected.
-    """
+    """Put a decision into the form of the audit log."""
     said: dict[str, Any] = {"status": "decided", "reviewer": decided.reviewer, "note": decided.note}
     if isinstance(decided, EditAnswer):
         return Review(action="edit", answer=decided.text, **said)
@@ -248,17 +221,7 @@ Answered: TypeAlias = _Decisions | ReviewDecision
 def review_request(
     answer: str, record: dict[str, Any], suggestion: str | None, record_id: str | None = None
 ) -> dict[str, Any]:
-    """Ask a reviewer what to do with an answer.
-
-    Args:
-        answer: The answer.
-        record: Its verdicts, as they stand in the state.
-        suggestion: The corrected answer, if the checker made one.
-        record_id: Id of its record in the audit log.
-
-    Returns:
-        The value of the interrupt: plain data.
-    """
+    """Ask a reviewer what to do with an answer."""
     reasons = "; ".join(record["decision"]["reasons"])
     grounded = record["is_trusted"]
     said = "The policy asks for a review" if grounded else _NOT_GROUNDED
@@ -279,14 +242,7 @@ def review_request(
 
 
 def decision_of(answered: Any) -> Approve | EditAnswer | Reject | Respond:
-    """Give the decision that a validated answer to the request holds.
-
-    Args:
-        answered: What resumed the run.
-
-    Returns:
-        The decision.
-    """
+    """Give the decision that a validated answer to the request holds."""
     decision: Approve | EditAnswer | Reject | Respond
     decision = answered.decisions[0] if isinstance(answered, _Decisions) else answered
     return decision

@@ -36,16 +36,7 @@ _KEPT = (
 
 
 def record_of(result: GroundednessResult, turn: Turn, outcome: Outcome) -> dict[str, Any]:
-    """Put what the state keeps of a result into plain data.
-
-    Args:
-        result: The result.
-        turn: The turn it is about.
-        outcome: What was done with the answer.
-
-    Returns:
-        Strings, numbers, lists and dicts only.
-    """
+    """Put what the state keeps of a result into plain data."""
     return {
         "turn": turn.key,
         "message_id": turn.final.id if turn.final else None,
@@ -58,43 +49,19 @@ def record_of(result: GroundednessResult, turn: Turn, outcome: Outcome) -> dict[
 
 
 def plain_result(result: GroundednessResult) -> dict[str, Any]:
-    """Put a result into plain data, without the documents.
-
-    Args:
-        result: The result.
-
-    Returns:
-        What `read_result` reads.
-    """
+    """Put a result into plain data, without the documents."""
     fields = set(GroundednessResult.model_fields) - {"documents"}
     data: dict[str, Any] = plain({name: getattr(result, name) for name in fields})
     return data
 
 
 def read_result(data: Mapping[str, Any], source: CheckInput) -> GroundednessResult:
-    """Read a result back.
-
-    Args:
-        data: From `plain_result`.
-        source: What was checked.
-
-    Returns:
-        The result; metadata of documents that JSON cannot hold is in words.
-    """
+    """Read a result back."""
     return GroundednessResult.model_validate({**data, "documents": source.documents})
 
 
 def unchecked_result(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
-    """Say that an answer could not be checked at all.
-
-    Args:
-        source: What should have been checked.
-        reason: Why it was not, in words.
-        policy: What to do with such an answer.
-
-    Returns:
-        A result with the whole answer as one unchecked claim.
-    """
+    """Say that an answer could not be checked at all."""
     answer = source.answer
     whole = Claim(id="c1", text=answer.strip(), start=0, end=len(answer))
     verdicts = (ClaimVerdict.unchecked(whole, reason),) if whole.text else ()
@@ -114,14 +81,7 @@ def unchecked_result(source: CheckInput, reason: str, policy: DecisionPolicy) ->
 
 
 def plain(value: Any) -> Any:
-    """Put values of this package, and whatever metadata they carry, into plain data.
-
-    Args:
-        value: A value, or a container of values.
-
-    Returns:
-        What JSON can hold; what it cannot is put into words.
-    """
+    """Put values of this package, and whatever metadata they carry, into plain data."""
     return json.loads(json.dumps(value, default=_as_data, skipkeys=True))
 
 

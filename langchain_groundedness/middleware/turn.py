@@ -55,15 +55,7 @@ class Turn:
 
 
 def read_turn(state: Any) -> Turn:
-    """Read the last turn from the state of an agent or a graph.
-
-    Args:
-        state: A mapping or an object with `messages`.
-
-    Returns:
-        The turn; without a final message if the state has no messages or the last of them is
-        no answer.
-    """
+    """Read the last turn from the state of an agent or a graph."""
     messages = [m for m in part(state, "messages") or () if isinstance(m, BaseMessage)]
     asked = max((n for n, m in enumerate(messages) if _is_question(m)), default=-1)
     key = (messages[asked].id or str(asked)) if asked >= 0 else ""
@@ -83,15 +75,7 @@ def read_turn(state: Any) -> Turn:
 
 
 def read_answer(state: Any, extractor: Callable[[Any], Any] | None) -> CheckInput:
-    """Read what is to be checked from the state of an agent.
-
-    Args:
-        state: The state.
-        extractor: Reads it instead, if given.
-
-    Returns:
-        The answer, the question, and the evidence of this turn only.
-    """
+    """Read what is to be checked from the state of an agent."""
     if extractor is not None:
         return read_input(extractor(state))
     # Other keys of the state belong to its owner: nothing in them is evidence unless he says so.
@@ -103,28 +87,13 @@ def read_answer(state: Any, extractor: Callable[[Any], Any] | None) -> CheckInpu
 
 
 def marked_as_ours(message: BaseMessage) -> BaseMessage:
-    """Mark a message as said by the middleware, so that it is not taken for a question.
-
-    Args:
-        message: A new message.
-
-    Returns:
-        The message.
-    """
+    """Mark a message as said by the middleware, so that it is not taken for a question."""
     message.additional_kwargs[_MARK] = STATE_KEY
     return message
 
 
 def part(state: Any, key: str) -> Any:
-    """Give a part of a state that may be a mapping or an object.
-
-    Args:
-        state: The state.
-        key: Name of the part.
-
-    Returns:
-        The part, or `None`.
-    """
+    """Give a part of a state that may be a mapping or an object."""
     return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
 
 

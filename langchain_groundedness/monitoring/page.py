@@ -42,16 +42,7 @@ class Row(NamedTuple):
 
 
 def page(title: str, total: Row, tables: Mapping[str, Sequence[Row]]) -> str:
-    """Draw a page.
-
-    Args:
-        title: Its heading.
-        total: Figures of all.
-        tables: By what they are grouped, and the groups; those of `Day` are drawn as plots, too.
-
-    Returns:
-        The text of an HTML file.
-    """
+    """Draw a page."""
     days = tables.get("Day", ())
     plots = "".join(plot.drawn() for plot in _plots(days)) if days else ""
     shown = "".join(_table(name, rows) for name, rows in tables.items())

@@ -224,15 +224,7 @@ _LEAST = 1e-3
 
 
 class Latency:
-    """Counts durations in buckets that grow with them (as DDSketch, Masson et al. 2019).
-
-    Example:
-        >>> seen = Latency()
-        >>> for number in range(1, 101):
-        ...     seen.add(float(number))
-        >>> 49.5 <= seen.percentile(0.5) <= 50.5
-        True
-    """
+    """Counts durations in buckets that grow with them (as DDSketch, Masson et al. 2019)."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -240,25 +232,14 @@ class Latency:
         self._buckets: dict[int, int] = {}
 
     def add(self, duration: float) -> None:
-        """Count one.
-
-        Args:
-            duration: In any unit; what is no positive number counts as almost nothing.
-        """
+        """Count one."""
         value = duration if math.isfinite(duration) and duration > _LEAST else _LEAST
         place = math.ceil(math.log(value, _GROWTH))
         self._buckets[place] = self._buckets.get(place, 0) + 1
         self.count += 1
 
     def percentile(self, share: float) -> float | None:
-        """Give the duration that so many stay at or below.
-
-        Args:
-            share: Their share, 0 to 1.
-
-        Returns:
-            The duration; `None` without any.
-        """
+        """Give the duration that so many stay at or below."""
         wanted, seen = share * self.count, 0
         for place in sorted(self._buckets):
             seen += self._buckets[place]

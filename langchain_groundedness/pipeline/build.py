@@ -25,14 +25,7 @@ __all__ = ["assembled", "import_verifier", "refuse_clashes"]
 
 
 def refuse_clashes(options: "GroundednessRunnable") -> None:
-    """Refuse options that are each fine and cannot be had together.
-
-    Args:
-        options: The checker.
-
-    Raises:
-        ValueError: Says which, and what to do.
-    """
+    """Refuse options that are each fine and cannot be had together."""
     single = options.single_pass is not False
     theirs = options.extractor is not None or options.verifier is not None
     if single and (theirs or options.examples is not None):
@@ -66,24 +59,13 @@ def refuse_clashes(options: "GroundednessRunnable") -> None:
 
 
 def import_verifier(options: "GroundednessRunnable") -> None:
-    """Import what the check needs now, and not at the first check, on an event loop perhaps.
-
-    Args:
-        options: The checker.
-    """
+    """Import what the check needs now, and not at the first check, on an event loop perhaps."""
     if options.verifier is None and options.model is None and not options.single_pass:
         _embedded()
 
 
 def assembled(options: "GroundednessRunnable") -> Check:
-    """Make the check that a checker carries out.
-
-    Args:
-        options: The checker.
-
-    Returns:
-        Its steps and options.
-    """
+    """Make the check that a checker carries out."""
     judge = _judge(options)
     model = options.model or (judge.model if judge else None)
     return Check(

@@ -23,14 +23,7 @@ class ChunkMaker:
         self._said: dict[str, ClaimVerdict] = {}
 
     def feed(self, state: CheckState) -> Iterator[GroundednessResultChunk]:
-        """Give what a state adds to the one before.
-
-        Args:
-            state: The next state.
-
-        Yields:
-            At most one chunk with the claims that are new, and one with the verdicts.
-        """
+        """Give what a state adds to the one before."""
         known = None if self.state is None else self.state.claims
         self.state = state
         if state.claims is not None and (known is None or len(known) < len(state.claims)):
@@ -38,12 +31,7 @@ class ChunkMaker:
         yield from self.verdicts(state.verdicts)
 
     def claims(self, source: CheckInput, claims: Sequence[Claim]) -> GroundednessResultChunk:
-        """Give the chunk that says which claims were found.
-
-        Args:
-            source: What was read so far.
-            claims: The claims that are new.
-        """
+        """Give the chunk that says which claims were found."""
         return GroundednessResultChunk(
             question=source.question,
             answer=source.answer,
@@ -54,26 +42,12 @@ class ChunkMaker:
         )
 
     def verdicts(self, verdicts: Sequence[ClaimVerdict]) -> Iterator[GroundednessResultChunk]:
-        """Give the chunk that says what was found out, if it is new.
-
-        Args:
-            verdicts: Any that are known.
-
-        Yields:
-            At most one chunk.
-        """
+        """Give the chunk that says what was found out, if it is new."""
         if new := self._new(verdicts):
             yield GroundednessResultChunk(claims=new)
 
     def close(self, result: GroundednessResult) -> GroundednessResultChunk:
-        """Give what the result adds to all states.
-
-        Args:
-            result: The result of the check.
-
-        Returns:
-            The last chunk.
-        """
+        """Give what the result adds to all states."""
         fields = {name: getattr(result, name) for name in GroundednessResult.model_fields}
         fields["claims"] = self._new(result.claims)
         fields["extracted"] = tuple(verdict.claim for verdict in result.claims)

@@ -24,11 +24,7 @@ class EventStream:
     """
 
     def __init__(self, config: RunnableConfig) -> None:
-        """Find out who listens.
-
-        Args:
-            config: Config of the children of the run that the events belong to.
-        """
+        """Find out who listens."""
         self._config = config
         manager = config.get("callbacks")
         handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else ()

@@ -79,15 +79,7 @@ class LiveCheck:
         removes: bool = False,
         whole: bool = False,
     ) -> None:
-        """Start with nothing read.
-
-        Args:
-            check: The steps and options.
-            read: Reads a whole input.
-            gather: Whether inputs make sense only as a whole.
-            removes: Whether sentences may be removed, whatever the options of the check say.
-            whole: Whether a check that needs one call for a whole answer waits for it.
-        """
+        """Start with nothing read."""
         extractor = check.extractor
         waits = whole and check.single_pass is not None
         self._by_sentence = type(extractor) is SentenceClaimExtractor and not waits
@@ -147,11 +139,7 @@ class LiveCheck:
         return len(self.text) if self.closed else self._reader.certain
 
     def feed(self, piece: Any) -> None:
-        """Read on.
-
-        Args:
-            piece: What the upstream yielded.
-        """
+        """Read on."""
         text = self._upstream.feed(piece)
         self._text += text
         if self.grows:
@@ -170,12 +158,7 @@ class LiveCheck:
             self.jobs.append(self._last)
 
     def grow(self, job: Job, state: CheckState) -> None:
-        """Take a state that a job has streamed.
-
-        Args:
-            job: The job.
-            state: Richer than the one before.
-        """
+        """Take a state that a job has streamed."""
         job.state = state
         if job.unit is None:
             if not self.grows:
@@ -184,11 +167,7 @@ class LiveCheck:
             self._judge(state.verdicts)
 
     def finish(self, job: Job) -> None:
-        """Take note that a job has ended.
-
-        Args:
-            job: The job.
-        """
+        """Take note that a job has ended."""
         state, unit = job.state, job.unit
         if unit is None:
             self._corrected = state.corrected if state and self.grows else None
@@ -207,15 +186,7 @@ class LiveCheck:
     def conclude(
         self, usage: Usage, labels: Mapping[str, Any] | None = None
     ) -> GroundednessResult | None:
-        """Sum up when all jobs have ended; the last chunk can then be taken.
-
-        Args:
-            usage: What the model calls cost.
-            labels: What is known about the question by now, if not from the upstream.
-
-        Returns:
-            The result; `None` if nothing came.
-        """
+        """Sum up when all jobs have ended; the last chunk can then be taken."""
         if self._upstream.empty:
             return None
         state = self._state() if self.grows else self._maker.state
@@ -228,14 +199,7 @@ class LiveCheck:
         return result
 
     def abandon(self, usage: Usage) -> GroundednessResult | None:
-        """Sum up what is known when nobody reads on.
-
-        Args:
-            usage: What the model calls cost.
-
-        Returns:
-            The result, in which what was not judged is unchecked; `None` if no text was read.
-        """
+        """Sum up what is known when nobody reads on."""
         if not self.text:
             return None
         state = self._state()
@@ -339,13 +303,7 @@ class Upstream:
     def __init__(
         self, read: Callable[[Any], CheckInput], *, gather: bool = False, keep: bool = False
     ) -> None:
-        """Start with nothing.
-
-        Args:
-            read: Reads a whole input.
-            gather: Whether to only gather the pieces, whatever they are.
-            keep: Whether `whole` is wanted also if the answer could be read piece by piece.
-        """
+        """Start with nothing."""
         self.grows = False
         """Whether the answer is read piece by piece."""
         self._read = read
@@ -369,17 +327,7 @@ class Upstream:
         return self._parts is None
 
     def feed(self, piece: Any) -> str:
-        """Read on.
-
-        Args:
-            piece: What the upstream yielded.
-
-        Returns:
-            What is new of the answer; nothing while the pieces are only gathered.
-
-        Raises:
-            InputFormatError: The answer changed its form after its first pieces were read.
-        """
+        """Read on."""
         if self._gather:
             self._pieces.append(piece)
             return ""
@@ -402,11 +350,7 @@ class Upstream:
         return ""
 
     def head(self) -> CheckInput:
-        """Give question and documents as far as they came, with an empty answer.
-
-        Raises:
-            InputFormatError: They cannot be read.
-        """
+        """Give question and documents as far as they came, with an empty answer."""
         if self._head is None:
             value = "" if self._parts is None else {**self._parts, _ANSWER: ""}
             self._head = self._read(value)

@@ -39,14 +39,6 @@ def run_live(pieces: Iterator[Any], live: LiveCheck, config: RunnableConfig) -> 
     """Run a live check; jobs run in threads while the upstream is read in this one.
 
     A thread whose job waits for a model when the check is given up ends when that call does.
-
-    Args:
-        pieces: The upstream.
-        live: The check.
-        config: Config of the jobs; `max_concurrency` bounds how many run at once.
-
-    Yields:
-        `None` whenever something may be new.
     """
     threads = _Threads(live, config)
     try:
@@ -126,16 +118,7 @@ class _Threads:
 async def arun_live(
     pieces: AsyncIterator[Any], live: LiveCheck, config: RunnableConfig
 ) -> AsyncGenerator[None]:
-    """Run a live check; the upstream and every job are tasks of their own.
-
-    Args:
-        pieces: The upstream.
-        live: The check.
-        config: Config of the jobs; `max_concurrency` bounds how many run at once.
-
-    Yields:
-        `None` whenever something may be new.
-    """
+    """Run a live check; the upstream and every job are tasks of their own."""
     if not is_loaded():
         await run_in_executor(None, load)
     tasks = _Tasks(live, config)

@@ -45,27 +45,13 @@ class Recorder:
     """Records the decisions of one entry point; does nothing without a log."""
 
     def __init__(self, log: AuditLog | None, source: str, checker: object) -> None:
-        """Say who decides.
-
-        Args:
-            log: Gets the records.
-            source: Word for the entry point.
-            checker: What checks.
-        """
+        """Say who decides."""
         self.log = log
         self.source = source
         self.checker = checker
 
     def begin(self, run: Any, config: RunnableConfig) -> "Pending":
-        """Take note that a check begins.
-
-        Args:
-            run: The run manager of its run.
-            config: Its config.
-
-        Returns:
-            What to end with its result.
-        """
+        """Take note that a check begins."""
         if self.log is None:
             return Pending(self, RecordedRun())
         found = RecordedRun(
@@ -77,20 +63,12 @@ class Recorder:
         return Pending(self, found)
 
     def confirm(self) -> None:
-        """Wait until records are durable, if the log is to raise where they are not.
-
-        Raises:
-            AuditError: The store is down, and the log is to raise then.
-        """
+        """Wait until records are durable, if the log is to raise where they are not."""
         if self.log is not None:
             self.log.confirm()
 
     async def aconfirm(self) -> None:
-        """Do what `confirm` does, without holding up the event loop.
-
-        Raises:
-            AuditError: As `confirm`.
-        """
+        """Do what `confirm` does, without holding up the event loop."""
         if self.log is not None:
             await self.log.aconfirm()
 
@@ -119,12 +97,7 @@ class Pending:
     """A check that is under way."""
 
     def __init__(self, recorder: Recorder, run: RecordedRun) -> None:
-        """Start the clock.
-
-        Args:
-            recorder: Records its decision.
-            run: The run that it belongs to.
-        """
+        """Start the clock."""
         self._recorder = recorder
         self._run = run
         self._began = perf_counter()
@@ -135,16 +108,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record the decision, before its answer is given.
-
-        Args:
-            result: The result; `None` if nothing came that could be checked.
-            timings: Milliseconds of the parts of the check, by name.
-            **fields: Fields of the record that the result does not know.
-
-        Raises:
-            AuditError: The store is down, and the log is to raise then.
-        """
+        """Record the decision, before its answer is given."""
         self.hand_over(result, timings, **fields)
         self._recorder.confirm()
 
@@ -154,16 +118,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record the decision without holding up the event loop.
-
-        Args:
-            result: As for `end`.
-            timings: As for `end`.
-            **fields: As for `end`.
-
-        Raises:
-            AuditError: As `end`.
-        """
+        """Record the decision without holding up the event loop."""
         await self.ahand_over(result, timings, **fields)
         await self._recorder.aconfirm()
 
@@ -173,16 +128,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record one decision of several, which are confirmed together.
-
-        Args:
-            result: As for `end`.
-            timings: As for `end`.
-            **fields: As for `end`.
-
-        Raises:
-            AuditError: As `end`.
-        """
+        """Record one decision of several, which are confirmed together."""
         if result is not None and self._recorder.log is not None:
             self._recorder.log.record(self._record(result, timings, fields))
 
@@ -192,16 +138,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record one decision of several without holding up the event loop.
-
-        Args:
-            result: As for `end`.
-            timings: As for `end`.
-            **fields: As for `end`.
-
-        Raises:
-            AuditError: As `end`.
-        """
+        """Record one decision of several without holding up the event loop."""
         if result is None or self._recorder.log is None:
             return
         if not encoder_checksum.cache_info().currsize:  # a file, read before the loop asks for it
@@ -229,28 +166,14 @@ class Pending:
 
 
 def log_of(checker: object) -> AuditLog | None:
-    """Give the log of a checker.
-
-    Args:
-        checker: Any checker.
-
-    Returns:
-        Its log; `None` for one that has none, or that only wraps one which has.
-    """
+    """Give the log of a checker."""
     has_option = "audit_log" in getattr(type(checker), "model_fields", {})
     log: AuditLog | None = getattr(checker, "audit_log", None) if has_option else None
     return log
 
 
 def unaudited(checker: _T) -> _T:
-    """Give a checker that records nothing by itself, for whoever records what it says.
-
-    Args:
-        checker: Any checker.
-
-    Returns:
-        The same, if it records nothing anyway.
-    """
+    """Give a checker that records nothing by itself, for whoever records what it says."""
     if log_of(checker) is None:
         return checker
     same: Any = checker
@@ -260,26 +183,12 @@ def unaudited(checker: _T) -> _T:
 
 
 def suggested(result: GroundednessResult) -> str | None:
-    """Give the corrected answer, for a person to begin with.
-
-    Args:
-        result: The result of a check.
-
-    Returns:
-        The text; `None` if nothing was corrected.
-    """
+    """Give the corrected answer, for a person to begin with."""
     return None if result.answer == result.original_answer else result.answer
 
 
 def thread_of(config: RunnableConfig) -> str | None:
-    """Read LangGraph's thread from a config.
-
-    Args:
-        config: The config.
-
-    Returns:
-        The thread's id, if there is one.
-    """
+    """Read LangGraph's thread from a config."""
     for part in (config.get("configurable") or {}, config.get("metadata") or {}):
         if part.get("thread_id") is not None:
             return str(part["thread_id"])

@@ -45,14 +45,7 @@ class ReleaseRules:
         complete: bool = False,
         labelled: bool = True,
     ) -> Holds:
-        """Tell whether an answer is blocked of which these verdicts are known.
-
-        Args:
-            source: What is checked.
-            verdicts: Those of its sentences from the first on.
-            complete: Whether these are all.
-            labelled: Whether what is not known about the question stays unknown.
-        """
+        """Tell whether an answer is blocked of which these verdicts are known."""
         policy = self.check.policy
         if not policy.may_block:
             return Holds.NO
@@ -62,17 +55,7 @@ class ReleaseRules:
     def edits(
         self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
     ) -> tuple[Edit, ...]:
-        """Give all edits of a sentence.
-
-        Args:
-            text: The answer, as far as it is known.
-            sentence: The sentence.
-            made: The edits that the check made in it.
-
-        Returns:
-            Those edits, and what its unchecked claims call for; instead of them, the removal of a
-            sentence that should have been corrected or lost a claim, and was left as it is.
-        """
+        """Give all edits of a sentence."""
         if (claim := next(self.unmended(sentence.verdicts, made), None)) is not None:
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, claim, start, end, ""),)
@@ -104,10 +87,6 @@ class ReleaseRules:
         """Name the claims that should have been corrected or taken out, and stand as they were.
 
         So stands a claim whose correction fell, or that shares its text with one that stays.
-
-        Args:
-            verdicts: What is known about the claims.
-            made: The edits that the check made, less those that it undid.
         """
         mended = {edit.claim_id for edit in made}
         wrong = (v.claim.id for v in verdicts if v.verdict in self._mended)
@@ -124,15 +103,7 @@ class GuardedText(NamedTuple):
 
 
 def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText:
-    """Give what may leave of an answer that has been checked as a whole.
-
-    Args:
-        result: The result.
-        rules: What happens to failed sentences.
-
-    Returns:
-        The text that all of `Release` adds up to.
-    """
+    """Give what may leave of an answer that has been checked as a whole."""
     answer = result.original_answer
     verdicts = (*result.claims, *_left_out(answer, result.claims))
     lost = [v for v in verdicts if v.claim.start is None]
@@ -168,13 +139,7 @@ class Release:
     """Lets text of a live check out as far as it is known to be final, in order."""
 
     def __init__(self, live: LiveCheck, rules: ReleaseRules, *, immediate: bool = False) -> None:
-        """Start with nothing released.
-
-        Args:
-            live: The check; it must know of removals if the rules ask for them.
-            rules: What happens to failed sentences.
-            immediate: Whether text leaves before its verdict, and is retracted if it fails.
-        """
+        """Start with nothing released."""
         self.stopped = False
         """Whether the text has ended because the answer is blocked."""
         self._live = live
@@ -208,11 +173,7 @@ class Release:
         return text if blocked is None else text + self._block(blocked)
 
     def finish(self, result: GroundednessResult | None) -> str:
-        """Give the rest when all is checked.
-
-        Args:
-            result: The result of the live check.
-        """
+        """Give the rest when all is checked."""
         live = self._live
         if self.stopped or result is None:
             return ""

@@ -28,13 +28,7 @@ class Runs:
     """One check with one way to read inputs."""
 
     def __init__(self, check: Check, read: InputReader, recorder: Recorder) -> None:
-        """Bind the three.
-
-        Args:
-            check: The steps and options.
-            read: From any input to question, answer and documents.
-            recorder: Records the decisions.
-        """
+        """Bind the three."""
         self._check = check
         self._read = read
         self._recorder = recorder
@@ -139,17 +133,7 @@ class Runs:
 def run_pieces(
     live: LiveCheck, pieces: Iterator[Any], config: RunnableConfig, pending: Pending
 ) -> Iterator[GroundednessResultChunk]:
-    """Check an answer while it is written.
-
-    Args:
-        live: A check that has not begun.
-        pieces: The upstream.
-        config: Config of the children of the run.
-        pending: Records the decision.
-
-    Yields:
-        Chunks, the last with the sum of all.
-    """
+    """Check an answer while it is written."""
     config, counter = counted(config)
     events = EventStream(config)
     with closing(run_live(pieces, live, config)) as steps:
@@ -166,17 +150,7 @@ def run_pieces(
 async def arun_pieces(
     live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig, pending: Pending
 ) -> AsyncGenerator[GroundednessResultChunk]:
-    """Check an answer while it is written.
-
-    Args:
-        live: A check that has not begun.
-        pieces: The upstream.
-        config: Config of the children of the run.
-        pending: Records the decision.
-
-    Yields:
-        Chunks, the last with the sum of all.
-    """
+    """Check an answer while it is written."""
     config, counter = counted(config)
     events = EventStream(config)
     async with aclosing(arun_live(pieces, live, config)) as steps:

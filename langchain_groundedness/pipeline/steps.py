@@ -109,16 +109,7 @@ class Step(Runnable[CheckState, CheckState]):
         recover: Callable[[CheckState, Exception], CheckState],
         limit: AbstractAsyncContextManager[Any] | None = None,
     ) -> None:
-        """Describe the step.
-
-        Args:
-            name: Its name in traces.
-            bound: The runnable it asks.
-            prepare: From the state to the request, or `None` when there is nothing to ask.
-            absorb: From the state and a reply to the new state.
-            recover: From the state and an error of `bound` to the new state; may raise.
-            limit: Entered while `bound` works, such as a semaphore that several checks share.
-        """
+        """Describe the step."""
         self.name = self._title = name
         self.bound = bound
         self._prepare = prepare
@@ -352,42 +343,20 @@ class Check:
         *,
         limit: AbstractAsyncContextManager[Any] | None = None,
     ) -> Runnable[Any, CheckState]:
-        """Bind the steps in order.
-
-        Args:
-            read: From any input to question, answer and documents.
-            limit: Entered while a step's runnable works.
-
-        Returns:
-            The sequence, from any input to the final state.
-        """
+        """Bind the steps in order."""
         whole = reduce(or_, self.on_whole_answers(limit=limit), reading(read))
         return whole | self.editing(limit=limit) if self.edits_answers else whole
 
     def on_whole_answers(
         self, *, limit: AbstractAsyncContextManager[Any] | None = None
     ) -> tuple[Runnable[CheckState, CheckState], ...]:
-        """Bind the steps that find and judge the claims of a whole answer.
-
-        Args:
-            limit: Entered while a step's runnable works.
-
-        Returns:
-            One step or two, from a state with the answer to one with verdicts.
-        """
+        """Bind the steps that find and judge the claims of a whole answer."""
         if self.single_pass is not None:
             return (judging(self, self.single_pass, limit=limit),)
         return self.extracting(limit=limit), self.verifying(edit=False, limit=limit)
 
     def extracting(self, *, limit: AbstractAsyncContextManager[Any] | None = None) -> Step:
-        """Bind the step that finds the claims.
-
-        Args:
-            limit: Entered while the extractor works.
-
-        Returns:
-            The step, from a state with the answer to one with claims.
-        """
+        """Bind the step that finds the claims."""
         return Step(
             "extract_claims",
             self.extractor,
@@ -405,15 +374,7 @@ class Check:
     def verifying(
         self, *, edit: bool = True, limit: AbstractAsyncContextManager[Any] | None = None
     ) -> Runnable[CheckState, CheckState]:
-        """Bind the steps that come after the extraction.
-
-        Args:
-            edit: Whether those that change the text are among them, where the options ask for it.
-            limit: Entered while a step's runnable works.
-
-        Returns:
-            The sequence, from a state with claims to the final state.
-        """
+        """Bind the steps that come after the extraction."""
         verify = Step(
             "verify_claims",
             self.verifier,
@@ -427,14 +388,7 @@ class Check:
     def editing(
         self, *, limit: AbstractAsyncContextManager[Any] | None = None
     ) -> Runnable[CheckState, CheckState]:
-        """Bind the steps that change the text, and check the changes.
-
-        Args:
-            limit: Entered while a step's runnable works.
-
-        Returns:
-            The sequence, from a state with verdicts to the final state.
-        """
+        """Bind the steps that change the text, and check the changes."""
         correct = Step(
             "correct_answer",
             self.corrector,
@@ -648,14 +602,7 @@ class Check:
         complete: bool = True,
         labelled: bool = True,
     ) -> Situation:
-        """Describe an answer to the policy.
-
-        Args:
-            source: What is checked.
-            verdicts: What is known about its claims.
-            complete: Whether that is all.
-            labelled: Whether what is not known about the question stays unknown.
-        """
+        """Describe an answer to the policy."""
         return Situation(
             verdicts=verdicts,
             answer=source.answer,
@@ -677,16 +624,7 @@ def judging(
     *,
     limit: AbstractAsyncContextManager[Any] | None = None,
 ) -> Step:
-    """Bind the step that takes the place of extraction and verification.
-
-    Args:
-        check: Knows what is to be verified, and what an error means.
-        judge: From an answer and documents to verdicts on the claims that it found.
-        limit: Entered while `judge` works.
-
-    Returns:
-        The step, from a state without claims to one with claims and verdicts.
-    """
+    """Bind the step that takes the place of extraction and verification."""
 
     def prepare(state: CheckState) -> VerificationTask | None:
         source = state.source
@@ -714,14 +652,7 @@ def judging(
 
 
 def sentences_of(answer: str) -> list[Claim]:
-    """Give what is to be listed as unchecked when no claims could be found.
-
-    Args:
-        answer: The answer, not blank.
-
-    Returns:
-        Its sentences, or all of it.
-    """
+    """Give what is to be listed as unchecked when no claims could be found."""
     whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
     return SentenceClaimExtractor().invoke(answer) or whole
 
@@ -734,19 +665,7 @@ class UnexpectedReplyError(TypeError):
 
 
 def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:
-    """Read the reply of a runnable that has to be a list of one kind.
-
-    Args:
-        kind: What it has to hold.
-        reply: What came; `None` for nothing.
-        source: What to call the runnable in an error.
-
-    Returns:
-        The items.
-
-    Raises:
-        UnexpectedReplyError: It is no list, or holds something else.
-    """
+    """Read the reply of a runnable that has to be a list of one kind."""
     if reply is None:
         return ()
     items = reply if isinstance(reply, list | tuple) else [reply]
@@ -759,14 +678,7 @@ def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, 
 
 
 def reading(read: InputReader) -> Runnable[Any, CheckState]:
-    """Make the step that every check begins with.
-
-    Args:
-        read: What reads the inputs.
-
-    Returns:
-        The step, from any input to a state.
-    """
+    """Make the step that every check begins with."""
 
     def begun(value: Any) -> CheckState:
         return CheckState(source=read(value))

@@ -88,20 +88,7 @@ class ClosedSetClassifier(CheckedOptions, RunnableSerializable[Any, QueryClass],
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     def evaluate(self, samples: Samples, config: RunnableConfig | None = None) -> QueryReport:
-        """Measure the classifier on queries whose class is known.
-
-        Args:
-            samples: Queries with their classes, none of which it was fitted on: `QuerySample`s,
-                pairs `(query, label)`, or mappings with `query` and `label`.
-            config: Config for the calls; `max_concurrency` bounds how many run at once.
-
-        Returns:
-            Accuracy, precision, recall, F1 and the confusion matrix. A failure counts as
-            `unknown`.
-
-        Raises:
-            ConfigurationError: There are no samples, or one has another form.
-        """
+        """Measure the classifier on queries whose class is known."""
         rows = read_samples(samples)
         found = self.batch([row.query for row in rows], config)
         return QueryReport.of([row.label for row in rows], found)

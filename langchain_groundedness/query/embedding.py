@@ -129,14 +129,7 @@ class EmbeddingsDescription(_Value):
 
     @classmethod
     def of(cls, embeddings: Embeddings) -> Self:
-        """Describe embeddings, without anything that may be secret.
-
-        Args:
-            embeddings: The embeddings.
-
-        Returns:
-            The description.
-        """
+        """Describe embeddings, without anything that may be secret."""
         names = (getattr(embeddings, attribute, None) for attribute in _NAMED_BY)
         model = next((name for name in names if isinstance(name, str) and name), None)
         last = re.split(r"[/\\]", model.rstrip("/\\"))[-1] if model else None
@@ -488,20 +481,7 @@ def fitted_weights(
     embeddings: EmbeddingsDescription,
     regularization: float,
 ) -> QueryWeights:
-    """Fit a logistic regression.
-
-    Args:
-        vectors: One row per query, of length one.
-        labels: One per query, at least two different ones.
-        embeddings: What the vectors come from.
-        regularization: Weight of the L2 penalty.
-
-    Returns:
-        The weights.
-
-    Raises:
-        MissingDependencyError: scikit-learn is not installed.
-    """
+    """Fit a logistic regression."""
     linear = require("sklearn.linear_model", extra="classify")
     regression = linear.LogisticRegression(
         C=1 / regularization, class_weight="balanced", max_iter=_MOST_ITERATIONS
@@ -531,12 +511,7 @@ class SavedClassifier(_Value):
 
 
 def write_classifier(path: Path, saved: SavedClassifier) -> None:
-    """Write a classifier as JSON: the file is the old one or the new one at any moment, never half.
-
-    Args:
-        path: Where to.
-        saved: What to write.
-    """
+    """Write a classifier as JSON; the file is replaced as a whole, never left half written."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("x", encoding="utf-8") as file:
@@ -551,18 +526,7 @@ def write_classifier(path: Path, saved: SavedClassifier) -> None:
 
 
 def read_classifier(path: Path) -> SavedClassifier:
-    """Read what `write_classifier` has written.
-
-    Args:
-        path: Where from.
-
-    Returns:
-        What stands there.
-
-    Raises:
-        ConfigurationError: The file is damaged, or something else.
-        OSError: It cannot be read.
-    """
+    """Read what `write_classifier` has written."""
     try:
         data = json.loads(read_up_to(path, LARGEST_FILE))
     except (ValueError, RecursionError):

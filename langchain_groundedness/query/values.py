@@ -139,18 +139,7 @@ Samples: TypeAlias = Iterable[QuerySample | tuple[str, str] | Mapping[str, str]]
 
 
 def read_query(value: object) -> str:
-    """Read the query out of what stands at the head of a chain.
-
-    Args:
-        value: A text, a message, or a mapping with the query under `question`, `input` or
-            `query`, or with `messages`, of which the last question counts.
-
-    Returns:
-        The query.
-
-    Raises:
-        InputFormatError: There is no query in it.
-    """
+    """Read the query out of what stands at the head of a chain."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, BaseMessage):
@@ -176,17 +165,7 @@ _ACCEPTED = (
 
 
 def read_samples(samples: Samples) -> tuple[QuerySample, ...]:
-    """Read labelled queries in any accepted form.
-
-    Args:
-        samples: The samples.
-
-    Returns:
-        The samples as values.
-
-    Raises:
-        ConfigurationError: One has another form or is empty, or there is none.
-    """
+    """Read labelled queries in any accepted form."""
     rows = tuple(_sample(place, sample) for place, sample in enumerate(samples))
     if not rows:
         msg = "there are no samples; give at least one query with its label"

@@ -40,17 +40,7 @@ def page_data(
     slices: Sequence[SlicedColumn],
     baseline: EvaluationRun | None,
 ) -> PageData:
-    """Put a run into blocks.
-
-    Args:
-        run: The run.
-        metrics: Its metrics.
-        slices: Its slices.
-        baseline: What it is compared with.
-
-    Returns:
-        The blocks.
-    """
+    """Put a run into blocks."""
     documents = _Documents()
     before = paired(run, baseline) if baseline else {}
     keys = [metric.key for metric in metrics]

@@ -51,14 +51,7 @@ _LONGEST_VALUE = 80
 
 
 def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
-    """Sum up each metric.
-
-    Args:
-        run: The run.
-
-    Returns:
-        The figures, in the order of the run's evaluators.
-    """
+    """Sum up each metric."""
     found: dict[str, list[RowScore]] = {key: [] for key in run.header.evaluators}
     for row in run.rows:
         for score in row.scores:
@@ -89,42 +82,19 @@ def _agreement(run: EvaluationRun, key: str, scores: Sequence[float]) -> LabelAg
 
 
 def score_of(row: EvaluatedRow, key: str) -> RowScore | None:
-    """Find the score of a metric.
-
-    Args:
-        row: A row.
-        key: The name of the metric.
-
-    Returns:
-        The score, or `None` if the row was not asked for it.
-    """
+    """Find the score of a metric."""
     return next((score for score in row.scores if score.key == key), None)
 
 
 def main_result(row: EvaluatedRow) -> GroundednessResult | None:
-    """Find the verdicts on the answer of a row.
-
-    Args:
-        row: A row.
-
-    Returns:
-        The first result over the answer itself, or else over another text, such as the reference.
-    """
+    """Find the verdicts on the answer of a row."""
     results = [score.result for score in row.scores if score.result is not None]
     of_answer = (result for result in results if result.original_answer == row.row.answer)
     return next(of_answer, next(iter(results), None))
 
 
 def slices_of(run: EvaluationRun, metrics: Sequence[MetricFigures]) -> tuple[SlicedColumn, ...]:
-    """Sum up each metric per value of each column that divides the rows into a few groups.
-
-    Args:
-        run: The run.
-        metrics: Its metrics.
-
-    Returns:
-        The slices, in the order of the columns.
-    """
+    """Sum up each metric per value of each column that divides the rows into a few groups."""
     columns = dict.fromkeys(name for row in run.rows for name in row.row.metadata)
     return tuple(_sliced(run, name, metrics) for name in columns if _divides(run, name))
 
@@ -137,16 +107,7 @@ def _divides(run: EvaluationRun, column: str) -> bool:
 
 
 def slice_value(row: EvaluatedRow, column: str) -> str | None:
-    """Name the group of a row.
-
-    Args:
-        row: A row.
-        column: A column of the metadata.
-
-    Returns:
-        Its value in words, shortened if it is long; `None` if it has none, or one that cannot
-        name a group.
-    """
+    """Name the group of a row."""
     value = row.row.metadata.get(column)
     if isinstance(value, str):
         return _shortened(value)
@@ -179,15 +140,7 @@ def _shortened(value: str) -> str:
 
 
 def reliability_of(run: EvaluationRun) -> Reliability | None:
-    """Compare the probabilities of the verdicts to what people have said.
-
-    Args:
-        run: The run.
-
-    Returns:
-        The comparison, of an answer by its least likely claim; `None` without labels or without
-        probabilities.
-    """
+    """Compare the probabilities of the verdicts to what people have said."""
     samples = [sample for row in run.rows if (sample := _sample(row)) is not None]
     return reliability(samples, main_verifier(samples))
 
@@ -208,15 +161,7 @@ Rows = dict[str, EvaluatedRow]
 
 
 def compared(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
-    """Compare a run with an earlier one, by the ids of their rows.
-
-    Args:
-        run: The run.
-        baseline: The other.
-
-    Returns:
-        The comparison, over the metrics that both have.
-    """
+    """Compare a run with an earlier one, by the ids of their rows."""
     before = paired(run, baseline)
     now = {row.row.id: row for row in run.rows if row.row.id in before}
     there = {row.row.id for row in baseline.rows}
@@ -236,15 +181,7 @@ def compared(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
 
 
 def paired(run: EvaluationRun, baseline: EvaluationRun) -> Rows:
-    """Find the rows of a run in another one.
-
-    Args:
-        run: The run.
-        baseline: The other.
-
-    Returns:
-        The rows of the other, by their ids; those in which something else is asked are left out.
-    """
+    """Find the rows of a run in another one."""
     asked = {row.row.id: row.row.question for row in run.rows}
     return {
         row.row.id: row
@@ -291,18 +228,6 @@ def judge(
 
     What was not checked does not pass: a run that was interrupted fails, and so does a metric
     without any score. Skipped rows do not count: there is nothing that the metric could be of.
-
-    Args:
-        run: The run.
-        fail_under: Thresholds by the key of their metric.
-        max_failed: How many rows may have failed, or not been readable.
-
-    Returns:
-        One verdict per threshold.
-
-    Raises:
-        ConfigurationError: A metric is not in the run, or a threshold is not finite, or none that
-            scores of its metric could have.
     """
     metrics = {metric.key: metric for metric in metrics_of(run)}
     for key, threshold in fail_under.items():

@@ -34,15 +34,7 @@ __all__ = ["page", "run_html"]
 
 
 def page(run: EvaluationRun, baseline: EvaluationRun | None = None) -> str:
-    """Write a run as a page.
-
-    Args:
-        run: The run.
-        baseline: What it is compared with.
-
-    Returns:
-        The text of an HTML file.
-    """
+    """Write a run as a page."""
     metrics = metrics_of(run)
     slices = slices_of(run, metrics)
     overview = Overview(
@@ -416,14 +408,7 @@ _HEADS = ("metric", "mean", "95 % interval", "scored", "failed", "skipped")
 
 
 def run_html(run: EvaluationRun) -> str:
-    """Show what a run says of each metric.
-
-    Args:
-        run: The run.
-
-    Returns:
-        HTML for the output of a cell.
-    """
+    """Show what a run says of each metric."""
     warnings = (tag("p", f"! {text}", style=WARNING) for text in words.warnings(run).values())
     return tag(
         "div",

@@ -19,20 +19,7 @@ _Case = tuple[str, str, str]
 
 
 def junit(run: EvaluationRun, fail_under: Mapping[str, float], *, max_failed: int = 0) -> str:
-    """Write a run as test results.
-
-    Args:
-        run: The run.
-        fail_under: Thresholds by the key of their metric; without any, rows fail only if they could
-            not be checked.
-        max_failed: How many rows may fail for the case of the mean to pass.
-
-    Returns:
-        The text of an XML file: a suite per metric, a case per row, and one for the mean.
-
-    Raises:
-        ConfigurationError: A metric is not in the run.
-    """
+    """Write a run as test results."""
     means = {each.key: each for each in judge(run, fail_under, max_failed=max_failed)}
     suites = []
     for key in fail_under or [metric.key for metric in metrics_of(run)]:

@@ -26,15 +26,7 @@ _LONGEST = 200
 
 
 def markdown(run: EvaluationRun, baseline: EvaluationRun | None = None) -> str:
-    """Write what a run says in a few tables.
-
-    Args:
-        run: The run.
-        baseline: What it is compared with.
-
-    Returns:
-        The text of a Markdown file.
-    """
+    """Write what a run says in a few tables."""
     metrics = metrics_of(run)
     parts = [
         _head(run),

@@ -20,14 +20,7 @@ _INSET = 6
 
 
 def distribution(metric: MetricFigures) -> Html:
-    """Draw how many rows have which score.
-
-    Args:
-        metric: The metric.
-
-    Returns:
-        The drawing.
-    """
+    """Draw how many rows have which score."""
     low, high = metric.bounds
     counts = _counts(metric.scores, low, high)
     most = max(counts)
@@ -58,16 +51,7 @@ def _counts(scores: Sequence[float], low: float, high: float) -> list[int]:
 
 
 def interval(estimate: Estimate, bounds: Bounds, told: str) -> Html:
-    """Draw a mean with its interval on a scale.
-
-    Args:
-        estimate: The mean.
-        bounds: Where the scale begins and ends.
-        told: The same in words.
-
-    Returns:
-        The drawing.
-    """
+    """Draw a mean with its interval on a scale."""
     low, high = bounds
 
     def place(value: float) -> str:
@@ -91,12 +75,5 @@ def interval(estimate: Estimate, bounds: Bounds, told: str) -> Html:
 
 
 def reliability(found: Reliability) -> Html:
-    """Draw how probabilities compare to shares.
-
-    Args:
-        found: The comparison.
-
-    Returns:
-        The drawing.
-    """
+    """Draw how probabilities compare to shares."""
     return Html(reliability_plot(found).drawn())

@@ -28,80 +28,37 @@ _MINUTE = 60
 
 
 def title(run: EvaluationRun) -> str:
-    """Name a run: one over rows in memory that was given no name is told by its time.
-
-    Args:
-        run: The run.
-
-    Returns:
-        Its name.
-    """
+    """Name a run: one over rows in memory that was given no name is told by its time."""
     name = run.header.name
     unnamed = name == run.header.dataset and name.startswith("a ")
     return f"{name}, {run.header.made.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if unnamed else name
 
 
 def number(value: float) -> str:
-    """Write a score.
-
-    Args:
-        value: The score.
-
-    Returns:
-        Such as `0.833`, or `34.2` for scores from 10 on.
-    """
+    """Write a score."""
     return f"{value:.1f}" if abs(value) >= _TEN else f"{value:.3f}"
 
 
 def count(rows: int, what: str = "row") -> str:
-    """Write how many there are.
-
-    Args:
-        rows: The number.
-        what: Of what, in the singular.
-
-    Returns:
-        Such as `1 row` or `1,200 rows`.
-    """
+    """Write how many there are."""
     return f"{rows:,} {what}{'' if rows == 1 else 's'}"
 
 
 def interval(estimate: Estimate) -> str:
-    """Write an interval.
-
-    Args:
-        estimate: A mean.
-
-    Returns:
-        Such as `0.710 to 0.890`.
-    """
+    """Write an interval."""
     if estimate.low is None or estimate.high is None:
         return "interval not known"
     return f"{number(estimate.low)} to {number(estimate.high)}"
 
 
 def change(difference: float) -> str:
-    """Write a difference with its sign and direction.
-
-    Args:
-        difference: The difference.
-
-    Returns:
-        Such as `▲ +0.120`.
-    """
+    """Write a difference with its sign and direction."""
     arrow = "▲" if difference > 0 else "▼" if difference < 0 else "="
     return f"{arrow} {difference:+.3f}"
 
 
 def significance(found: PairedComparison) -> str:
-    """Say whether a change is more than chance.
-
-    Args:
-        found: A metric in two runs.
-
-    Returns:
-        A sentence without its full stop.
-    """
+    """Say whether a change is more than chance."""
     if found.p_value is None:
         return "no row has a score in both runs"
     if not found.better and not found.worse:
@@ -111,14 +68,7 @@ def significance(found: PairedComparison) -> str:
 
 
 def overlap(found: RunComparison) -> str:
-    """Say which rows two runs share.
-
-    Args:
-        found: The comparison.
-
-    Returns:
-        A sentence.
-    """
+    """Say which rows two runs share."""
     parts = (
         f"{count(found.both)} in both",
         f"{found.other_answer:,} of them with another answer or other documents"
@@ -132,14 +82,7 @@ def overlap(found: RunComparison) -> str:
 
 
 def cost(run: EvaluationRun) -> str:
-    """Say what a run took.
-
-    Args:
-        run: The run.
-
-    Returns:
-        Time, model calls and tokens, as far as they are known.
-    """
+    """Say what a run took."""
     usage, parts = run.usage, []
     if run.seconds is not None:
         whole = int(run.seconds)
@@ -152,27 +95,13 @@ def cost(run: EvaluationRun) -> str:
 
 
 def facts(run: EvaluationRun) -> str:
-    """Say what a run is of, and what it took.
-
-    Args:
-        run: The run.
-
-    Returns:
-        Data set, rows, cost and time, in one line.
-    """
+    """Say what a run is of, and what it took."""
     made = f"{run.header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     return " · ".join((run.header.dataset, count(len(run.rows)), cost(run), made))
 
 
 def warnings(run: EvaluationRun) -> dict[str, str]:
-    """Say what stands between the figures and the data set.
-
-    Args:
-        run: The run.
-
-    Returns:
-        A sentence each, by what it is about.
-    """
+    """Say what stands between the figures and the data set."""
     said = {}
     if not run.complete:
         said["interrupted"] = "The run was interrupted: rows of the data set are missing here."

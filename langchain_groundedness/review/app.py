@@ -43,19 +43,7 @@ def make_app(
     token: str | None,
     on_decided: Callable[[AuditRecord], object] | None,
 ) -> Starlette:
-    """Make the application, without its guard.
-
-    Args:
-        store: The audit log.
-        token: What reviewers sign in with.
-        on_decided: Called with each record that was decided.
-
-    Returns:
-        The application.
-
-    Raises:
-        ConfigurationError: The token is too short.
-    """
+    """Make the application, without its guard."""
     if token is not None and len(token) < SHORTEST_TOKEN:
         msg = f"token must have at least {SHORTEST_TOKEN} characters, got {len(token)}"
         raise ConfigurationError(msg)

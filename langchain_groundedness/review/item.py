@@ -80,12 +80,7 @@ class Item:
     """What the page of one record shows."""
 
     def __init__(self, record: AuditRecord, *, whole: int | None = None) -> None:
-        """Find the claims in the answer, and the citations in the documents.
-
-        Args:
-            record: The record.
-            whole: Index of a document that is shown whole, however long it is.
-        """
+        """Find the claims in the answer, and the citations in the documents."""
         self.record = record
         self._whole = whole
         self._exact = record.content == "full" and not record.redacted

@@ -47,12 +47,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Filters of the queue, each as it stands in the address; empty where nothing is asked.
-
-    Example:
-        >>> Filters.read({"decision": "block", "status": "?", "page": "2"}).address
-        'status=waiting&decision=block'
-    """
+    """Filters of the queue, each as it stands in the address; empty where nothing is asked."""
 
     status: str = "waiting"
     decision: str = ""
@@ -65,14 +60,7 @@ class Filters:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Self:
-        """Read filters; what cannot be read counts as not given.
-
-        Args:
-            given: Names and values, of any length and content.
-
-        Returns:
-            The filters.
-        """
+        """Read filters; what cannot be read counts as not given."""
         known = {field.name: given.get(field.name, "")[:_LONGEST].strip() for field in fields(cls)}
         for name, accepted in CHOICES.items():
             known[name] = known[name] if known[name] in accepted else accepted[0]
@@ -117,12 +105,7 @@ class Pages:
     def __init__(
         self, store: SQLAuditLog, on_decided: Callable[[AuditRecord], object] | None
     ) -> None:
-        """Say what is reviewed.
-
-        Args:
-            store: The audit log.
-            on_decided: Called with each record that was decided.
-        """
+        """Say what is reviewed."""
         self._store = store
         self._on_decided = on_decided
 

@@ -36,23 +36,10 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one server.
-
-    Example:
-        >>> sessions = Sessions()
-        >>> identity = sessions.begin()
-        >>> sessions.find(identity).name = "ada"
-        >>> sessions.end(identity)
-        >>> sessions.find(identity) is None
-        True
-    """
+    """The sessions of one server."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin without any.
-
-        Args:
-            clock: Gives seconds.
-        """
+        """Begin without any."""
         self._clock = clock
         self._key = secrets.token_bytes(32)
         self._lock = threading.Lock()
@@ -69,11 +56,7 @@ class Sessions:
         return _ID.fullmatch(identity) is not None
 
     def begin(self) -> str:
-        """Sign a browser in.
-
-        Returns:
-            Its new id, for the cookie.
-        """
+        """Sign a browser in."""
         identity, now = self.new_id(), self._clock()
         with self._lock:
             gone = [key for key, session in self._open.items() if not self._lives(session, now)]
@@ -85,14 +68,7 @@ class Sessions:
         return identity
 
     def find(self, identity: str) -> Session | None:
-        """Give the session of a browser.
-
-        Args:
-            identity: What its cookie holds.
-
-        Returns:
-            The session; `None` if it is not signed in, or no longer.
-        """
+        """Give the session of a browser."""
         now = self._clock()
         with self._lock:
             session = self._open.get(_digest(identity))
@@ -102,35 +78,16 @@ class Sessions:
             return session
 
     def end(self, identity: str) -> None:
-        """Sign a browser out.
-
-        Args:
-            identity: What its cookie holds.
-        """
+        """Sign a browser out."""
         with self._lock:
             self._open.pop(_digest(identity), None)
 
     def form_token(self, identity: str) -> str:
-        """Give what a form of this browser must hold, so that no other site can send it.
-
-        Args:
-            identity: What its cookie holds, signed in or not.
-
-        Returns:
-            The token.
-        """
+        """Give what a form of this browser must hold, so that no other site can send it."""
         return hmac.new(self._key, identity.encode(), hashlib.sha256).hexdigest()
 
     def sent_from_our_form(self, identity: str, token: str) -> bool:
-        """Tell whether a form comes from a page of ours.
-
-        Args:
-            identity: What the cookie holds.
-            token: What the form holds.
-
-        Returns:
-            Whether they belong together.
-        """
+        """Tell whether a form comes from a page of ours."""
         expected = self.form_token(identity).encode()
         return hmac.compare_digest(expected, token.encode(errors="replace"))
 
@@ -178,16 +135,7 @@ class Visit:
         return replace(self, identity=identity, session=self.sessions.find(identity))
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Answer with a page.
-
-        Args:
-            template: Its template.
-            status: HTTP's status.
-            **values: What the template shows.
-
-        Returns:
-            The response.
-        """
+        """Answer with a page."""
         shown = {
             "root": self.root,
             "form_token": self.sessions.form_token(self.identity),
@@ -200,14 +148,7 @@ class Visit:
         return self._with_cookie(HTMLResponse(text.encode("utf-8", "replace"), status))
 
     def redirect(self, path: str) -> Response:
-        """Answer with another address of ours.
-
-        Args:
-            path: The address, from the root of the application.
-
-        Returns:
-            The response.
-        """
+        """Answer with another address of ours."""
         return self._with_cookie(RedirectResponse(f"{self.root}{path}", 303))
 
     def _notice(self) -> str:
@@ -230,14 +171,7 @@ class Visit:
 
 
 def editable(text: str) -> str:
-    """Drop what a field of a form cannot hold.
-
-    Args:
-        text: A text.
-
-    Returns:
-        The text without the character 0 and halves of characters.
-    """
+    """Drop what a field of a form cannot hold."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
@@ -321,25 +255,13 @@ class Guard:
     """Lets requests through that name this server, and are not too large."""
 
     def __init__(self, app: App, *, hosts: Collection[str], any_address: bool) -> None:
-        """Say under which names the server is asked for.
-
-        Args:
-            app: What answers.
-            hosts: The names, without a port.
-            any_address: Whether any IP address will do; no other site can have one as its name.
-        """
+        """Say under which names the server is asked for."""
         self._app = app
         self._hosts = {host.casefold() for host in hosts}
         self._any_address = any_address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request.
-
-        Args:
-            scope: What is asked.
-            receive: Gives its body.
-            send: Takes the response.
-        """
+        """Answer one request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -397,18 +319,7 @@ class _Answer:
 
 
 def host_of(host: str) -> str | None:
-    """Read the name from a Host header.
-
-    Args:
-        host: The header.
-
-    Returns:
-        The name in lower case, without port and brackets; `None` if it cannot be one.
-
-    Example:
-        >>> host_of("LOCALHOST:8080"), host_of("[::1]:80"), host_of("a b")
-        ('localhost', '::1', None)
-    """
+    """Read the name from a Host header."""
     if host.startswith("["):
         name, bracket, port = host[1:].partition("]")
         if not bracket or (port and not port.startswith(":")):
@@ -421,14 +332,7 @@ def host_of(host: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine only.
-
-    Args:
-        host: A name or an IP address.
-
-    Returns:
-        Whether it is known to be so.
-    """
+    """Tell whether an address can be reached from this machine only."""
     address = _address(host)
     return host.casefold() == "localhost" if address is None else address.is_loopback
 

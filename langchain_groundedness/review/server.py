@@ -12,18 +12,7 @@ __all__ = ["address_of", "listen", "serve"]
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take a port.
-
-    Args:
-        host: Name or IP address.
-        port: The port; 0 for any that is free.
-
-    Returns:
-        The socket.
-
-    Raises:
-        ConfigurationError: It cannot be taken.
-    """
+    """Take a port."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -41,27 +30,14 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(host: str, taken: socket.socket) -> str:
-    """Give the address of the page for a browser on this machine.
-
-    Args:
-        host: As for `listen`.
-        taken: What `listen` gave.
-
-    Returns:
-        The address, without a path.
-    """
+    """Give the address of the page for a browser on this machine."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (not bound here)
     shown = f"[{name}]" if ":" in name else name
     return f"http://{shown}:{taken.getsockname()[1]}"
 
 
 def serve(app: Any, taken: socket.socket) -> None:
-    """Serve until a signal says stop. Requests are not logged: an address may hold the token.
-
-    Args:
-        app: The application.
-        taken: What to listen on.
-    """
+    """Serve until a signal says stop. Requests are not logged: an address may hold the token."""
     config = uvicorn.Config(
         app,
         log_config=None,

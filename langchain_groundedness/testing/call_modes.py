@@ -30,15 +30,7 @@ Call = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
 def called(
     make: Callable[[], Runnable[Any, Any]], inputs: Sequence[Any]
 ) -> Iterator[tuple[str, list[Any]]]:
-    """Call a runnable with all inputs, in every way there is.
-
-    Args:
-        make: Makes the runnable.
-        inputs: What it is called with.
-
-    Yields:
-        The name of the way, and the outputs in the order of the inputs.
-    """
+    """Call a runnable with all inputs, in every way there is."""
     for name, call in WAYS.items():
         yield name, [call(make(), each, None) for each in inputs]
     many = list(inputs)

@@ -58,17 +58,7 @@ class FaultyServer(ScriptedServer):
         rate: float = 1.0,
         seed: int = 0,
     ) -> None:
-        """Take the right answers, and what is to go wrong.
-
-        Args:
-            script: As for `ScriptedServer`; `HonestJudge` is one.
-            fault: A name in `FAULTS`, or a fault of yours; `None` for none.
-            rate: Share of the requests that it happens to, 0 to 1.
-            seed: Where the draws start from.
-
-        Raises:
-            ConfigurationError: There is no such fault, or no such rate.
-        """
+        """Take the right answers, and what is to go wrong."""
         _refuse_unknown(fault, rate)  # before there is a socket to close
         super().__init__(script)
         self._right, self._script = self._script, self._answer

@@ -112,12 +112,7 @@ class ScriptedClaimExtractor(Runnable[ExtractionTask | str, list[Claim]]):
     """
 
     def __init__(self, claims: Iterable[str] | Callable[[ExtractionTask], Iterable[str]]) -> None:
-        """Take the script.
-
-        Args:
-            claims: The texts of the claims of every answer, or a function that gives them. A
-                text that stands in the answer gets its span.
-        """
+        """Take the script."""
         self._claims = claims if callable(claims) else list(claims)
         self.tasks: list[ExtractionTask] = []
         """Every task seen, in order."""
@@ -157,16 +152,7 @@ class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):
     """
 
     def __init__(self, verdicts: Mapping[str, Scripted] | Callable[[Claim], Scripted]) -> None:
-        """Take the script.
-
-        Args:
-            verdicts: By the text of the claim, or from a function of the claim: a label, a whole
-                `ClaimVerdict`, an exception to raise, or `None` to leave the claim out. Claims
-                the script does not know are left out, and so `unchecked`.
-
-        Raises:
-            ConfigurationError: The script says something else.
-        """
+        """Take the script."""
         for said in () if callable(verdicts) else verdicts.values():
             _refuse_unknown(said)
         self._verdicts = verdicts

@@ -89,16 +89,7 @@ class ScriptedServer:
     """
 
     def __init__(self, script: Script | Iterable[str | ScriptedResponse]) -> None:
-        """Take the script; the server starts on entering the context.
-
-        Args:
-            script: What to answer, in order, or a function from the request to the answer.
-                A request after the last answer gets HTTP 410, one at which the function raises
-                HTTP 500.
-
-        Raises:
-            ConfigurationError: The script is a single text.
-        """
+        """Take the script; the server starts on entering the context."""
         if isinstance(script, str):
             msg = f"the script must be a list of answers, or a function: [{script!r}]"
             raise ConfigurationError(msg)
@@ -383,30 +374,14 @@ class HonestJudge:
     def __init__(
         self, claims: Mapping[str, KnownClaim], rewritten: Mapping[str, str] | None = None
     ) -> None:
-        """Say what is right.
-
-        Args:
-            claims: What is right about each claim, by its text.
-            rewritten: Sentences of answers that need their context, and the claim that each makes.
-
-        Raises:
-            ConfigurationError: What is right about a claim is no `KnownClaim` with a verdict that
-                a judge gives.
-        """
+        """Say what is right."""
         for text, known in claims.items():
             _refuse_unknown(text, known)
         self._claims = dict(claims)
         self._rewritten = dict(rewritten or {})
 
     def __call__(self, request: ScriptedRequest) -> str:
-        """Answer a request.
-
-        Args:
-            request: The request, with a prompt of this package.
-
-        Returns:
-            The reply, in the form that the request asks for.
-        """
+        """Answer a request."""
         shown = {kind: text for kind, _, text in _FENCED.findall(request.text)}
         if "statement" in shown:
             return _WORDS.get(self._known(shown["statement"]).verdict, "unknown")

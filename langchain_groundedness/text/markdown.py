@@ -67,15 +67,7 @@ class BlockScanner:
         self._quoted = False
 
     def feed(self, text: str, *, final: bool = False) -> Iterator[Block]:
-        """Read on.
-
-        Args:
-            text: What came.
-            final: Whether it is the last.
-
-        Yields:
-            The blocks whose ends are certain now.
-        """
+        """Read on."""
         self.text += text
         while self._line < len(self.text):
             newline = self.text.find("\n", self._line)
@@ -102,11 +94,7 @@ class BlockScanner:
         return self.open.start if self.open else self._line
 
     def forget(self, count: int) -> None:
-        """Drop the first characters of the kept text; all positions shift by as many.
-
-        Args:
-            count: How many; they must lie before what is still being read.
-        """
+        """Drop the first characters of the kept text; all positions shift by as many."""
         self.text = self.text[count:]
         self._line = max(0, self._line - count)
         if self.open:
@@ -172,12 +160,5 @@ class BlockScanner:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Find the blocks of a text.
-
-    Args:
-        text: Markdown or plain prose.
-
-    Returns:
-        The blocks in order; only white space lies between them. Ends may include white space.
-    """
+    """Find the blocks of a text."""
     return BlockScanner().feed(text, final=True)

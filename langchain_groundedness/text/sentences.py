@@ -32,47 +32,18 @@ def split_sentences(text: str) -> list[Sentence]:
 
     A heading, a list item's first line, a table row and a code block are never joined with what
     stands before or after them. A sentence without any mark of its end stays whole, however long.
-
-    Args:
-        text: Prose, markdown, or a mixture, in any script.
-
-    Returns:
-        The sentences in order; they do not overlap, and only white space lies between them.
-
-    Example:
-        >>> [s.text for s in split_sentences("Dr. Oak paid $2.1B. She left.")]
-        ['Dr. Oak paid $2.1B.', 'She left.']
     """
     return list(each_sentence(text))
 
 
 def each_sentence(text: str) -> Iterator[Sentence]:
-    """Split a long text into sentences one by one.
-
-    Args:
-        text: As for `split_sentences`.
-
-    Yields:
-        The same sentences.
-
-    Example:
-        >>> next(each_sentence("Dr. Oak paid $2.1B. She left.")).text
-        'Dr. Oak paid $2.1B.'
-    """
+    """Split a long text into sentences one by one."""
     for block in blocks(text):
         yield from split_block(text, block)
 
 
 def split_block(text: str, block: Block) -> Iterator[Sentence]:
-    """Split one block of a text into sentences.
-
-    Args:
-        text: The whole text.
-        block: The block, as `blocks` found it.
-
-    Yields:
-        Its sentences, with offsets in the whole text.
-    """
+    """Split one block of a text into sentences."""
     scan = BlockScan(block)
     yield from scan.advance(text, block)
     yield from scan.finish(text, block)
@@ -84,15 +55,6 @@ class SentenceSplitter:
     A sentence is given as soon as no further text can change it, which is mostly one word after
     its end. All that `feed` and `close` give, taken together, equals `split_sentences` of the
     whole text, however it was cut up.
-
-    Example:
-        >>> splitter = SentenceSplitter()
-        >>> [s.text for s in splitter.feed("It rose by 3.")]
-        []
-        >>> [s.text for s in splitter.feed("5%. Then it fell a")]
-        ['It rose by 3.5%.']
-        >>> splitter.close()
-        [Sentence(text='Then it fell a', start=17, end=31)]
     """
 
     def __init__(self) -> None:
@@ -102,14 +64,7 @@ class SentenceSplitter:
         self._dropped = 0
 
     def feed(self, text: str) -> list[Sentence]:
-        """Read on.
-
-        Args:
-            text: The next piece, of any length.
-
-        Returns:
-            The sentences that are certain now, with offsets in the whole text so far.
-        """
+        """Read on."""
         found = self._read(text, final=False)
         if (block := self._scanner.open) is not None:
             self._scan = self._scan or BlockScan(block)
@@ -119,11 +74,7 @@ class SentenceSplitter:
         return found
 
     def close(self) -> list[Sentence]:
-        """End the text.
-
-        Returns:
-            The sentences that were still open. The splitter is then at the start of a new text.
-        """
+        """End the text."""
         found = [self._placed(sentence) for sentence in self._read("", final=True)]
         self._scanner, self._scan, self._dropped = BlockScanner(), None, 0
         return found
@@ -271,16 +222,7 @@ _UNDERLINE = re.compile(r"[=-]{2,}$")
 
 
 def next_candidate(text: str, start: int, end: int) -> re.Match[str] | None:
-    """Find the next place where a sentence may end, or that has to be read as a whole.
-
-    Args:
-        text: The text.
-        start: Where to begin.
-        end: Where to stop.
-
-    Returns:
-        What `_CANDIDATE.search(text, start, end)` gives.
-    """
+    """Find the next place where a sentence may end, or that has to be read as a whole."""
     while end - start > _STRETCH:
         beginning = _BEGINNING.search(text, start, start + _STRETCH)
         if beginning is None:

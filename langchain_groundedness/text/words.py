@@ -45,62 +45,22 @@ class Word(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """Fold case and Unicode form, so that what reads the same compares equal.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The text in NFKC form, case folded; its length may differ.
-    """
+    """Fold case and Unicode form, so that what reads the same compares equal."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Give the words of a text that carry meaning.
-
-    Args:
-        text: Any text, in any script.
-
-    Returns:
-        The folded words, less the commonest English function words.
-
-    Example:
-        >>> sorted(content_words("The revenue was $2.1B."))
-        ['1b', '2', 'revenue']
-    """
+    """Give the words of a text that carry meaning."""
     return frozenset(_WORD.findall(fold(text))) - _STOP_WORDS
 
 
 def find_words(text: str) -> list[Word]:
-    """Find all words of a text, stop words included, with their offsets.
-
-    Args:
-        text: Any text, in any script.
-
-    Returns:
-        The words in order.
-
-    Example:
-        >>> [word.stem for word in find_words("She studied the cities.")]
-        ['she', 'study', 'the', 'city']
-    """
+    """Find all words of a text, stop words included, with their offsets."""
     return list(_recent_words(text) if len(text) <= _SENTENCE else each_word(text))
 
 
 def each_word(text: str) -> Iterator[Word]:
-    """Find the words of a long text one by one.
-
-    Args:
-        text: Any text, in any script.
-
-    Yields:
-        What `find_words` gives.
-
-    Example:
-        >>> next(each_word("She studied the cities."))
-        Word(stem='she', start=0, end=3)
-    """
+    """Find the words of a long text one by one."""
     for match in _WORD.finditer(text):
         word, end = match.group(), match.end()
         if text[end : end + 1] in _APOSTROPHES and _CONTRACTED.match(text, end - 1):
@@ -122,18 +82,7 @@ def _recent_words(text: str) -> tuple[Word, ...]:
 
 
 def word_stem(word: str) -> str:
-    """Give the stem of a word as it is written.
-
-    Args:
-        word: A single word.
-
-    Returns:
-        What `find_words` gives for it.
-
-    Example:
-        >>> word_stem("Cities")
-        'city'
-    """
+    """Give the stem of a word as it is written."""
     if word.isdecimal() and word.isascii():
         return word  # as it is; there are too many to remember
     return _known_stem(word) if len(word) <= _LONGEST_KEPT else _stem_as_written(word)
@@ -216,16 +165,6 @@ def stem(word: str) -> str:
 
     Plurals, past and -ing forms and adverbs fall together with their base; words that merely look
     alike mostly do not. Words of other scripts come back unchanged.
-
-    Args:
-        word: One folded word.
-
-    Returns:
-        Its stem, at least three characters long where the word is.
-
-    Example:
-        >>> stem("directed"), stem("directing"), stem("stopped"), stem("news")
-        ('direct', 'direct', 'stop', 'news')
     """
     if word in _IRREGULAR:
         return _IRREGULAR[word]

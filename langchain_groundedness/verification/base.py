@@ -263,26 +263,12 @@ class PooledVerifier(
 
 
 def total_size(tasks: Iterable[VerificationTask]) -> int:
-    """Count the characters of the documents of tasks.
-
-    Args:
-        tasks: The tasks.
-
-    Returns:
-        How many there are.
-    """
+    """Count the characters of the documents of tasks."""
     return sum(size_of(task.documents) for task in tasks)
 
 
 def lasting_raised(replies: list[Any]) -> list[Any]:
-    """Raise what asking another verifier, or asking again, does not mend.
-
-    Args:
-        replies: What a batch returned, errors in the places of replies that failed.
-
-    Returns:
-        The same, without cancellations, interrupts, and errors of the set-up.
-    """
+    """Raise what asking another verifier, or asking again, does not mend."""
     for reply in exceptions_at_most(replies):
         if isinstance(reply, ConfigurationError | MissingDependencyError):
             raise reply

@@ -47,16 +47,6 @@ def judge_together(
     """Judge the claims of a task against one evidence batch.
 
     What is missing in the reply is asked for again, then claim by claim.
-
-    Args:
-        task: The claims, and the documents that the batch was made from.
-        evidence: The batch, as the judge sees it.
-        ask: The model under the verification prompt.
-        verifier: Name for the verdicts.
-        budget: What there is for asking again.
-
-    Returns:
-        One verdict per claim; `unchecked` for those that no reply gave one for.
     """
     verdicts: dict[str, ClaimVerdict] = {}
     reasons = {claim.id: _LEFT_OUT for claim in task.claims}
@@ -128,14 +118,7 @@ def _numbered(claims: Iterable[Claim]) -> str:
 
 
 def why_unchecked(exc: Exception) -> str:
-    """Say why a claim could not be checked, without a word of what was sent or replied.
-
-    Args:
-        exc: What the call raised.
-
-    Returns:
-        The reason: our own message, or the name of somebody else's error and its codes.
-    """
+    """Say why a claim could not be checked, without a word of what was sent or replied."""
     if isinstance(exc, GroundednessError):
         return str(exc)
     unread = _UNREAD if isinstance(exc, _OF_READING) and _of_the_client(exc) else ""
@@ -189,14 +172,7 @@ class NumberedEvidence(NamedTuple):
 
     @classmethod
     def of(cls, batch: EvidenceBatch) -> "NumberedEvidence":
-        """Number the sentences of a batch.
-
-        Args:
-            batch: The evidence.
-
-        Returns:
-            Its sentences in order.
-        """
+        """Number the sentences of a batch."""
         sentences = tuple(
             _Sentence(place, sentence.document, sentence.start, sentence.end, sentence.text)
             for place, passage in enumerate(batch.passages)
@@ -207,18 +183,7 @@ class NumberedEvidence(NamedTuple):
     def verdict(
         self, claim: Claim, line: VerdictLine, documents: Sequence[Document], verifier: str
     ) -> ClaimVerdict:
-        """Turn a line of the judge's reply into a verdict, as far as the evidence bears it.
-
-        Args:
-            claim: The claim that the line is about.
-            line: The line.
-            documents: All documents of the task.
-            verifier: Name for the verdict.
-
-        Returns:
-            The verdict, with the quotes that the numbers stand for. `scoring.reconcile` makes
-            it `unverifiable` if it needs a quote and none is left.
-        """
+        """Turn a line of the judge's reply into a verdict, as far as the evidence bears it."""
         if line.label == "unverifiable":
             return ClaimVerdict(
                 claim=claim, verdict=line.label, explanation=line.reason, verifier=verifier
@@ -303,40 +268,18 @@ class ReadVerdicts(NamedTuple):
 
 
 def read_text(text: str) -> VerdictLines | None:
-    """Read a plain reply.
-
-    Args:
-        text: The reply.
-
-    Returns:
-        Its lines, or `None` if none of them is a verdict.
-    """
+    """Read a plain reply."""
     lines = [line for line in text.splitlines() if _read(line) is not None]
     return VerdictLines(lines=lines) if lines else None
 
 
 def read_lines(lines: Iterable[str]) -> dict[int, VerdictLine]:
-    """Read the lines of a reply.
-
-    Args:
-        lines: The lines; what is no verdict is passed over.
-
-    Returns:
-        The verdict lines by number of the claim. A claim that got two different labels is left
-        out: it was not decided.
-    """
+    """Read the lines of a reply."""
     return read_verdicts(lines).decided
 
 
 def read_verdicts(lines: Iterable[str]) -> ReadVerdicts:
-    """Read the lines of a reply, and find what they leave undecided.
-
-    Args:
-        lines: The lines; what is no verdict is passed over.
-
-    Returns:
-        The verdict lines, and the claims that got two different labels.
-    """
+    """Read the lines of a reply, and find what they leave undecided."""
     found: dict[int, VerdictLine] = {}
     undecided: set[int] = set()
     for line in lines:
@@ -350,14 +293,7 @@ def read_verdicts(lines: Iterable[str]) -> ReadVerdicts:
 
 
 def why_no_verdict(lines: Iterable[str]) -> str | None:
-    """Say why there is no verdict in a reply.
-
-    Args:
-        lines: The lines of the reply.
-
-    Returns:
-        A clause about the reply; `None` if there is a verdict.
-    """
+    """Say why there is no verdict in a reply."""
     decided, undecided = read_verdicts(lines)
     if decided:
         return None
@@ -365,14 +301,7 @@ def why_no_verdict(lines: Iterable[str]) -> str | None:
 
 
 def labels_in(text: str) -> set[Label]:
-    """Find the labels that a text names.
-
-    Args:
-        text: Part of a reply.
-
-    Returns:
-        The labels.
-    """
+    """Find the labels that a text names."""
     return {_LABELS[each.lower()] for each in _ANY_LABEL.findall(text)}
 
 

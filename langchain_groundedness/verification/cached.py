@@ -101,11 +101,7 @@ class Question:
     """Something that is being asked."""
 
     def __init__(self, loop: AbstractEventLoop | None) -> None:
-        """Begin.
-
-        Args:
-            loop: The event loop in which the leader works; `None` for a thread.
-        """
+        """Begin."""
         self.loop = loop
         self.outcome: Future[Outcome] = Future()
 
@@ -115,11 +111,7 @@ class Question:
         return self.loop is not None and self.loop.is_closed()
 
     def ping(self) -> threading.Event | None:
-        """Ask the event loop of the leader for a sign of life.
-
-        Returns:
-            What is set when it turns; `None` if it never will.
-        """
+        """Ask the event loop of the leader for a sign of life."""
         turned = threading.Event()
         try:
             if self.loop is not None:
@@ -133,13 +125,7 @@ class Leading:
     """The questions that one asker leads; those left over at the end are handed back."""
 
     def __init__(self, circle: object, loop: AbstractEventLoop | None = None) -> None:
-        """Lead nothing yet.
-
-        Args:
-            circle: Questions are shared among those who name the same object, which has to stay
-                alive meanwhile.
-            loop: The event loop in which this asker works; `None` for a thread.
-        """
+        """Lead nothing yet."""
         self._circle = id(circle)
         self._loop = loop
         self._led: dict[str, Question] = {}
@@ -163,17 +149,7 @@ class Leading:
         return _OPEN.settled
 
     def claim(self, keys: Iterable[str]) -> tuple[set[str], dict[str, Question]]:
-        """Lead each question that nobody leads.
-
-        Args:
-            keys: The questions.
-
-        Returns:
-            Those that are led here now, and those that others lead.
-
-        Raises:
-            RuntimeError: It has ended: who asked was cancelled while this was on its way.
-        """
+        """Lead each question that nobody leads."""
         led: set[str] = set()
         others: dict[str, Question] = {}
         with _OPEN.lock:
@@ -191,12 +167,7 @@ class Leading:
         return led, others
 
     def settle(self, key: str, outcome: Outcome) -> None:
-        """Tell everybody who waits.
-
-        Args:
-            key: A question; nothing happens if it is not led here.
-            outcome: What there is to tell.
-        """
+        """Tell everybody who waits."""
         with _OPEN.lock:
             question = self._led.pop(key, None)
             if question is None:
@@ -223,12 +194,7 @@ class VerdictStore:
     """Reads and writes entries; what fails, or takes too long, was not found and is not kept."""
 
     def __init__(self, store: BaseCache | BaseStore[str, Any], timeout: float) -> None:
-        """Name the store.
-
-        Args:
-            store: The store.
-            timeout: Seconds that one request may take.
-        """
+        """Name the store."""
         self._store = store
         self._timeout = timeout
         self._awaited = _can_be_awaited(store)
@@ -236,48 +202,26 @@ class VerdictStore:
         self._failing: set[str] = set()
 
     def read(self, keys: Sequence[str]) -> list[object]:
-        """Look entries up.
-
-        Args:
-            keys: Their keys.
-
-        Returns:
-            What was found under each, whatever it is; `None` for nothing.
-        """
+        """Look entries up."""
         found: list[object] = []
         for part in self._parts(keys):
             found += self._tried(_READ, self._get, part) or [None] * len(part)
         return found
 
     async def aread(self, keys: Sequence[str]) -> list[object]:
-        """Look entries up without blocking the event loop.
-
-        Args:
-            keys: Their keys.
-
-        Returns:
-            As `read`.
-        """
+        """Look entries up without blocking the event loop."""
         found: list[object] = []
         for part in self._parts(keys):
             found += await self._atried(_READ, self._aget, self._get, part) or [None] * len(part)
         return found
 
     def write(self, entries: Entries) -> None:
-        """Keep entries.
-
-        Args:
-            entries: Keys, and what to keep.
-        """
+        """Keep entries."""
         for part in self._parts(entries):
             self._tried(_WRITTEN, self._put, part)
 
     async def awrite(self, entries: Entries) -> None:
-        """Keep entries, without blocking the event loop.
-
-        Args:
-            entries: Keys, and what to keep.
-        """
+        """Keep entries, without blocking the event loop."""
         for part in self._parts(entries):
             await self._atried(_WRITTEN, self._aput, self._put, part)
 
@@ -583,16 +527,7 @@ class Evidence(NamedTuple):
 
     @classmethod
     def of(cls, task: VerificationTask, reads: AbstractSet[str], secret: bytes) -> "Evidence":
-        """Digest the documents.
-
-        Args:
-            task: The task.
-            reads: What the verifier reads.
-            secret: Key of the digests.
-
-        Returns:
-            The digest, equal for equal texts in any order, unless the verifier reads that too.
-        """
+        """Digest the documents."""
         digests = [
             _digest(
                 secret,
@@ -656,14 +591,7 @@ class Asking:
     def __init__(
         self, tasks: Sequence[VerificationTask], leading: Leading, sealed: Sealed, title: str
     ) -> None:
-        """Look at what is asked.
-
-        Args:
-            tasks: The tasks.
-            leading: What is led here, for all who ask the same.
-            sealed: What goes into keys.
-            title: What to call the verifier.
-        """
+        """Look at what is asked."""
         self._leading = leading
         self._title = title
         self._left = [
@@ -673,12 +601,7 @@ class Asking:
         """Keys that cannot be shared: each claim is asked by itself."""
 
     def run(self) -> Judging:
-        """Find the verdicts.
-
-        Yields:
-            Requests, and `Found`. While anything is led, there is no `Found`: whoever reads them
-            may take as long as he likes, and others wait for what is led.
-        """
+        """Find the verdicts."""
         settled = self._leading.settled
         yield from self._look_up(self._left)
         yield from self._given()
@@ -815,15 +738,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def follow(questions: Mapping[str, Question]) -> dict[str, Outcome]:
-    """Wait in a thread for what others lead.
-
-    Args:
-        questions: What they lead.
-
-    Returns:
-        The outcome of each; `STUCK` if the event loop of a leader does not turn, as it does where
-        this thread is what keeps it waiting.
-    """
+    """Wait in a thread for what others lead."""
     return {key: _follow(question) for key, question in questions.items()}
 
 
@@ -841,15 +756,7 @@ def _follow(question: Question) -> Outcome:
 
 
 async def afollow(questions: Mapping[str, Question]) -> dict[str, Outcome]:
-    """Wait in an event loop for what others lead.
-
-    Args:
-        questions: What they lead.
-
-    Returns:
-        The outcome of each; `STUCK` if a leader works in another event loop, and that does not turn
-        any more.
-    """
+    """Wait in an event loop for what others lead."""
     return {key: await _afollow(question) for key, question in questions.items()}
 
 
@@ -888,19 +795,7 @@ def key_of(  # noqa: PLR0913  (a key is made of all that counts)
     reads: AbstractSet[str],
     secret: bytes,
 ) -> str:
-    """Give the key of a verdict.
-
-    Args:
-        task: The task.
-        claim: One of its claims.
-        evidence: Its documents.
-        identity: What the verifier's verdicts depend on.
-        reads: What it reads of the task.
-        secret: Key of the digest.
-
-    Returns:
-        64 hexadecimal digits.
-    """
+    """Give the key of a verdict."""
     answer = [task.answer, str(claim.start), str(claim.end)] if "answer" in reads else []
     question = task.question if "question" in reads else None
     parts = (str(_FORMAT), identity, claim.text, question, *answer)
@@ -932,19 +827,7 @@ class _Entry(BaseModel):
 def entry_of(
     verdict: ClaimVerdict, task: VerificationTask, key: str, *, evidence: Evidence, secret: bytes
 ) -> str | None:
-    """Write a verdict down.
-
-    Args:
-        verdict: On a claim of the task.
-        task: The task.
-        key: The key of the verdict.
-        evidence: The documents of the task.
-        secret: Key of the checksum.
-
-    Returns:
-        The entry, in ASCII; `None` if the claim was not checked, or if reading the entry would not
-        give the same again.
-    """
+    """Write a verdict down."""
     if verdict.verdict == "unchecked":
         return None
     place_of = {index: place for place, index in enumerate(evidence.places)}
@@ -973,20 +856,7 @@ def verdict_of(  # noqa: PLR0913  (as above)
     evidence: Evidence,
     secret: bytes,
 ) -> ClaimVerdict | None:
-    """Read an entry.
-
-    Args:
-        entry: What a store gave, whatever it is.
-        task: The task.
-        claim: The claim of the task that is asked about.
-        key: The key of the verdict.
-        evidence: The documents of the task.
-        secret: Key of the checksum.
-
-    Returns:
-        The verdict, about this claim, citing the documents of this task; `None` if the entry is
-        not to be believed.
-    """
+    """Read an entry."""
     text = _text(entry)
     if text is None or not compare_digest(
         text[:_DIGITS].encode(), _sum(key, text[_DIGITS:], secret).encode()
@@ -1083,15 +953,7 @@ _IN_MEMORY = (InMemoryCache, InMemoryByteStore, InMemoryStore)
 
 
 def require_store(value: object, option: str) -> None:
-    """Refuse what verdicts cannot be kept in.
-
-    Args:
-        value: What was given.
-        option: The option that it was given for.
-
-    Raises:
-        ConfigurationError: It is neither a cache nor a store of LangChain.
-    """
+    """Refuse what verdicts cannot be kept in."""
     if not isinstance(value, BaseCache | BaseStore):
         msg = (
             f"{option} must be a cache or a store of LangChain, such as InMemoryCache() or "

@@ -129,15 +129,7 @@ class CascadeVerifier(PooledVerifier):
     """In the order they are asked; at least one. A bare verifier becomes a `Stage`."""
 
     def __init__(self, stages: Sequence[Any], **kwargs: Any) -> None:
-        """Line up the stages.
-
-        Args:
-            stages: `Stage` objects, verifiers, or functions from a task to verdicts.
-            **kwargs: Other fields.
-
-        Raises:
-            ConfigurationError: There is no stage.
-        """
+        """Line up the stages."""
         staged = [s if isinstance(s, Stage) else Stage(verifier=s) for s in stages]
         super().__init__(stages=tuple(staged), **kwargs)
 

@@ -238,19 +238,6 @@ def overlooked(claim: str, passage: str) -> tuple[str, ...]:
     Errs on the side of a difference: a claim is not to be taken for what a passage says because
     both read alike. A name is a word with a capital; in scripts without capitals, and in text
     written without any, every content word may be one.
-
-    Args:
-        claim: The claim.
-        passage: The passage.
-
-    Returns:
-        Any of `"numbers"`, if the claim has some and the passage not just the same ones;
-        `"names"`, if one of the claim's is not in the passage; `"negations"`, if only one of the
-        two is negated; `"words"`, if they share no content word at all.
-
-    Example:
-        >>> overlooked("Rome has 4 million inhabitants.", "Rome has 2.8 million inhabitants.")
-        ('numbers',)
     """
     kinds = []
     if _numbers_differ(claim, passage):

@@ -70,15 +70,7 @@ class Identity(NamedTuple):
 
 
 def identify(verifier: Runnable[Any, Any], *, given: str | None) -> Identity:
-    """Find out what the verdicts of a verifier depend on.
-
-    Args:
-        verifier: The verifier.
-        given: The version that the user gave it, which speaks for what is not told.
-
-    Returns:
-        What is known.
-    """
+    """Find out what the verdicts of a verifier depend on."""
     walk = _Walk()
     told = walk.of(verifier, "verifier")
     plain = json.dumps([PACKAGE_VERSION, given, told], sort_keys=True, default=repr)
@@ -87,14 +79,7 @@ def identify(verifier: Runnable[Any, Any], *, given: str | None) -> Identity:
 
 
 def reads_of(verifier: object) -> frozenset[Reads]:
-    """Tell what a verifier reads of a task beside claim and documents' texts.
-
-    Args:
-        verifier: The verifier.
-
-    Returns:
-        What is known of those of this package; everything of others.
-    """
+    """Tell what a verifier reads of a task beside claim and documents' texts."""
     if type(verifier) is CascadeVerifier:
         return _joined(stage.verifier for stage in verifier.stages)
     if _is_binding(verifier):

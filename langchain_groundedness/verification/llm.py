@@ -404,18 +404,7 @@ def judge_alone(
     verifier: str,
     budget: Budget,
 ) -> Flow[list[ClaimVerdict]]:
-    """Judge the claims of a task against one evidence batch, one call each.
-
-    Args:
-        task: The claims, and the documents that the batch was made from.
-        evidence: The batch, as the judge sees it.
-        ask: The model under the label prompt.
-        verifier: Name for the verdicts.
-        budget: What there is for asking again.
-
-    Returns:
-        One verdict per claim. Its citation is the evidence sentence that fits the claim best.
-    """
+    """Judge the claims of a task against one evidence batch, one call each."""
     verdicts = []
     for claim in task.claims:
         messages = ask.prompt.format_messages(
@@ -442,14 +431,7 @@ class PlainEvidence(NamedTuple):
 
     @classmethod
     def of(cls, batch: EvidenceBatch) -> "PlainEvidence":
-        """Read a batch.
-
-        Args:
-            batch: The evidence.
-
-        Returns:
-            Its text, fenced, and its sentences.
-        """
+        """Read a batch."""
         text = "\n\n".join(passage.text for passage in batch.passages)
         return cls(fence("evidence", text), SentenceIndex(batch.passages))
 
@@ -530,19 +512,7 @@ def _label(text: str) -> Label | None:
 
 
 def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]:
-    """Read the probabilities of the labels from the log-probabilities of a reply.
-
-    Args:
-        raw: A message; the log-probabilities are looked for in
-            `response_metadata["logprobs"]["content"]`, where OpenAI and the servers that speak
-            its protocol put them.
-        forced: Whether to read them also where the token that was chosen begins no label.
-
-    Returns:
-        The share of each label seen at the first token of the answer, out of all labels seen
-        there; empty if that token begins no label, or none is seen. Thoughts, white space and
-        markup may precede.
-    """
+    """Read the probabilities of the labels from the log-probabilities of a reply."""
     logprobs = getattr(raw, "response_metadata", {}).get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     first = _first_of_answer(content or ())

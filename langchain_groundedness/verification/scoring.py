@@ -29,14 +29,6 @@ def reconcile(
     merged with the first; a claim without any is `unchecked`. Citations that do not stand
     verbatim in the documents are dropped, and `supported` or `contradicted` without one becomes
     `unverifiable`.
-
-    Args:
-        task: The task that the verifier was given.
-        verdicts: What it answered, in any order.
-        verifier: Its name, for claims it left out.
-
-    Returns:
-        One verdict per claim, in the order of the claims, each about the claim of the task.
     """
     by_id: dict[str, list[ClaimVerdict]] = {}
     for verdict in verdicts:
@@ -82,17 +74,6 @@ def merge_verdicts(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     unverifiable; unchecked only if no batch answered. If some support and some contradict, the
     verdict is `supported` and `conflicting`, with the citations of both sides. Taking the worst
     batch instead would flag true claims the more, the more documents there are.
-
-    Args:
-        verdicts: At least one, all on the same claim.
-
-    Returns:
-        The merged verdict. Its probability is the highest that a batch of the winning verdict
-        gave, for `supported`, and the highest of all otherwise: the chance that anything in the
-        documents supports the claim is not less than the chance that one batch does.
-
-    Raises:
-        ValueError: `verdicts` is empty.
     """
     if not verdicts:
         msg = "merge_verdicts needs at least one verdict"
@@ -129,29 +110,13 @@ def _distinct(citations: Iterable[Citation]) -> tuple[Citation, ...]:
 
 
 def trust_score(verdicts: Iterable[ClaimVerdict]) -> float | None:
-    """Share of the checked claims that the documents support.
-
-    Args:
-        verdicts: One per claim.
-
-    Returns:
-        supported / (supported + contradicted + unverifiable), or `None` if nothing was checked.
-    """
+    """Share of the checked claims that the documents support."""
     checked = [v.verdict == "supported" for v in verdicts if v.verdict != "unchecked"]
     return sum(checked) / len(checked) if checked else None
 
 
 def answer_verdict(verdicts: Sequence[ClaimVerdict]) -> AnswerVerdict:
-    """Sum up the verdicts on the claims as one on the answer.
-
-    Args:
-        verdicts: One per claim.
-
-    Returns:
-        `no_claims` for none at all; `has_contradictions` if any claim is contradicted;
-        `unchecked` if any is unchecked and none contradicted; else `grounded`, `ungrounded` or
-        `partially_grounded` as all, none or some of the claims are supported.
-    """
+    """Sum up the verdicts on the claims as one on the answer."""
     labels = {v.verdict for v in verdicts}
     if not labels:
         return "no_claims"

@@ -59,14 +59,7 @@ class Judged(NamedTuple):
     """Whether the sentence, as it stands, got two different verdicts."""
 
     def about(self, sentence: str) -> "Judged":
-        """Take a statement that is the sentence itself for the sentence.
-
-        Args:
-            sentence: Its text.
-
-        Returns:
-            The same, with statements that are others only.
-        """
+        """Take a statement that is the sentence itself for the sentence."""
         parts = dict(self.parts)
         if sentence not in parts:
             return self
@@ -343,27 +336,13 @@ _SKIP = re.compile(r"skip\W*", re.IGNORECASE)
 
 
 def read_reply(text: str) -> VerdictLines | None:
-    """Read a plain reply.
-
-    Args:
-        text: The reply.
-
-    Returns:
-        Its lines, or `None` if none of them says anything about a sentence.
-    """
+    """Read a plain reply."""
     lines = text.splitlines()
     return VerdictLines(lines=lines) if read_judged(lines) else None
 
 
 def read_judged(lines: Iterable[str]) -> dict[int, Judged]:
-    """Read the lines of a reply.
-
-    Args:
-        lines: The lines; what has another form is passed over.
-
-    Returns:
-        What they say, by number of the sentence. A verdict that was given in two ways is left out.
-    """
+    """Read the lines of a reply."""
     whole: list[str] = []
     parts: dict[int, dict[str, list[str]]] = {}
     skipped: set[int] = set()

@@ -117,29 +117,14 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
 
 
 def require_share(name: str, value: float) -> None:
-    """Refuse a number that is not between 0 and 1.
-
-    Args:
-        name: The option.
-        value: What it has.
-
-    Raises:
-        ConfigurationError: It is not between 0 and 1.
-    """
+    """Refuse a number that is not between 0 and 1."""
     if isinstance(value, bool) or not 0 < value < 1:
         msg = f"{name} must be between 0 and 1, got {value!r}"
         raise ConfigurationError(msg)
 
 
 def require_resamples(number: int) -> None:
-    """Refuse too few draws.
-
-    Args:
-        number: How many.
-
-    Raises:
-        ConfigurationError: Fewer than 100.
-    """
+    """Refuse too few draws."""
     if isinstance(number, bool) or not isinstance(number, int) or number < _FEWEST_RESAMPLES:
         msg = f"resamples must be {_FEWEST_RESAMPLES} at least, got {number!r}"
         raise ConfigurationError(msg)
@@ -155,18 +140,7 @@ class Grouped(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float], groups: Sequence[str] | None) -> "Grouped | None":
-        """Sum up scores.
-
-        Args:
-            values: The scores.
-            groups: The group of each; `None` if all stand alone.
-
-        Returns:
-            The sums; `None` without scores.
-
-        Raises:
-            ConfigurationError: A score is not finite, or the groups are not as many.
-        """
+        """Sum up scores."""
         scores = np.array(values, dtype=np.float64)
         if scores.ndim != 1 or not np.isfinite(scores).all():
             msg = "values must be a list of finite numbers: leave out what has no score"
@@ -253,17 +227,7 @@ def _corrected(found: Grouped, drawn: Floats, tail: float) -> tuple[float, float
 
 
 def rows_of(given: EvaluationRun | Iterable[EvaluatedRow]) -> list[EvaluatedRow]:
-    """Take the rows of a run.
-
-    Args:
-        given: A run, or rows.
-
-    Returns:
-        The rows.
-
-    Raises:
-        ConfigurationError: It is neither.
-    """
+    """Take the rows of a run."""
     if isinstance(given, EvaluationRun):
         return list(given.rows)
     if isinstance(given, str) or not isinstance(given, Iterable):
@@ -295,16 +259,7 @@ def require_run(given: object, name: str) -> None:
 
 
 def require_metric(rows: Sequence[EvaluatedRow], key: str, which: str = "") -> None:
-    """Refuse a metric that no row has.
-
-    Args:
-        rows: The rows.
-        key: Name of the metric.
-        which: Which of several runs it is, in words.
-
-    Raises:
-        ConfigurationError: No row has it; the message names those that there are.
-    """
+    """Refuse a metric that no row has."""
     known = {score.key for row in rows for score in row.scores}
     if rows and key not in known:
         run = f"the {which} run" if which else "the run"
@@ -313,15 +268,7 @@ def require_metric(rows: Sequence[EvaluatedRow], key: str, which: str = "") -> N
 
 
 def require_column(rows: Sequence[EvaluatedRow], column: str) -> None:
-    """Refuse a column that no row has.
-
-    Args:
-        rows: The rows.
-        column: Name of a column of the metadata.
-
-    Raises:
-        ConfigurationError: No row has it; the message names those that there are.
-    """
+    """Refuse a column that no row has."""
     known = {name for row in rows for name in row.row.metadata}
     if rows and column not in known:
         msg = f"the rows have no column {column!r}; they have {listed(tuple(sorted(known)))}"

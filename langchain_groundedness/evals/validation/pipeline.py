@@ -152,33 +152,14 @@ class Paths(NamedTuple):
 
     @classmethod
     def of(cls, passed: str | Path, rejected: str | Path, summary: str | Path | None) -> "Paths":
-        """Take paths as they are given.
-
-        Args:
-            passed: For rows that passed.
-            rejected: For the others.
-            summary: For the summary; by default beside the first.
-
-        Returns:
-            The paths.
-
-        Raises:
-            ConfigurationError: Two of them are one file.
-        """
+        """Take paths as they are given."""
         given = Path(passed)
         found = cls(given, Path(rejected), Path(summary or given.with_suffix(".summary.json")))
         found.refuse_twice()
         return found
 
     def refuse_twice(self, *others: Path) -> None:
-        """Refuse paths that name one file.
-
-        Args:
-            *others: Files that are read.
-
-        Raises:
-            ConfigurationError: Two are one file.
-        """
+        """Refuse paths that name one file."""
         places = [path.resolve() for path in (*self, *others)]
         if len(set(places)) < len(places):
             msg = "passed, rejected, summary and the data set must be different files"
@@ -189,11 +170,7 @@ class OutcomeFiles:
     """Both files, opened to append; one run at a time."""
 
     def __init__(self, paths: Paths) -> None:
-        """Name the files.
-
-        Args:
-            paths: Where rows go.
-        """
+        """Name the files."""
         self._paths = paths
         self._open: dict[Path, int] = {}
         self.done: dict[str, str] = {}
@@ -220,16 +197,7 @@ class OutcomeFiles:
         self._close()
 
     def begin(self, options: Mapping[str, Any], *, fresh: bool, retry_unchecked: bool) -> None:
-        """Go on where an earlier run has stopped, or begin.
-
-        Args:
-            options: What the outcomes depend on.
-            fresh: Whether to empty the files.
-            retry_unchecked: Whether rows that could not be checked are to be validated again.
-
-        Raises:
-            ConfigurationError: The files are not of a run with these options.
-        """
+        """Go on where an earlier run has stopped, or begin."""
         if fresh:
             for path, descriptor in self._open.items():
                 with _named(path):
@@ -247,16 +215,7 @@ class OutcomeFiles:
             self.write_summary({"options": dict(options), "summary": None})
 
     def add(self, row: LocatedRow, cells: Mapping[str, Any], found: ValidatedRow) -> None:
-        """Write a row into the file where it belongs, as a whole; once only.
-
-        Args:
-            row: The row.
-            cells: The row as it came.
-            found: What was found.
-
-        Raises:
-            ConfigurationError: It cannot be written.
-        """
+        """Write a row into the file where it belongs, as a whole; once only."""
         if row.row.id in self.done:
             return
         is_passed = found.outcome == "passed"
@@ -266,14 +225,7 @@ class OutcomeFiles:
         self.done[row.row.id] = found.digest
 
     def write_summary(self, told: Mapping[str, Any]) -> None:
-        """Put a summary in the place of the last one.
-
-        Args:
-            told: What it says.
-
-        Raises:
-            ConfigurationError: It cannot be written.
-        """
+        """Put a summary in the place of the last one."""
         path = self._paths.summary
         with _named(path):
             replace_file(path, [f"{json.dumps(told, indent=2)}\n".encode()])
@@ -453,14 +405,7 @@ class Window:
         size: int,
         stop: Event,
     ) -> None:
-        """Start with nothing under way.
-
-        Args:
-            validator: Validates a row.
-            config: Config for its calls.
-            size: Most rows at a time.
-            stop: Once it is set, no further row is begun.
-        """
+        """Start with nothing under way."""
         self._validator = validator
         self._config = config
         self._size = size
@@ -482,14 +427,7 @@ class Window:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def run(self, rows: Iterable[LocatedRow]) -> Iterator[Finished]:
-        """Validate rows.
-
-        Args:
-            rows: The rows; one is read when there is room for it.
-
-        Yields:
-            Each with what was found, as soon as that is known.
-        """
+        """Validate rows."""
         for row in rows:
             if self._stop.is_set():
                 break
@@ -501,14 +439,7 @@ class Window:
             yield from self._finished()
 
     def rest(self, seconds: float | None = None) -> Iterator[Finished]:
-        """Wait for the rows that have begun, when no more are to begin.
-
-        Args:
-            seconds: How long; what takes longer is left out. `None` for as long as it takes.
-
-        Yields:
-            As `run`; a row that fails is left out too.
-        """
+        """Wait for the rows that have begun, when no more are to begin."""
         for future in [each for each in self._under_way if each.cancel()]:
             del self._under_way[future]
         done, _ = wait(self._under_way, seconds)
@@ -535,17 +466,7 @@ _FRESH = "give other paths, or --fresh (fresh=True) to begin anew, which empties
 
 
 def read_outcomes(paths: Paths) -> Iterator[ValidatedRow]:
-    """Read what was found, never all at once.
-
-    Args:
-        paths: Where the rows are.
-
-    Yields:
-        What was found in each row, each row once, those that passed first.
-
-    Raises:
-        ConfigurationError: A file cannot be read, or a line of it is no validated row.
-    """
+    """Read what was found, never all at once."""
     seen: set[str] = set()
     for path in (paths.passed, paths.rejected):
         with _named(path), path.open("rb") as file:

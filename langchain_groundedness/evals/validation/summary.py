@@ -111,13 +111,6 @@ class Setting(NamedTuple):
         """Tell what would have become of a row.
 
         A claim that loses its support counts as unverifiable, though it may be contradicted.
-
-        Args:
-            found: What was found in the row.
-            then: The thresholds that were in force.
-
-        Returns:
-            The outcome with the thresholds of this setting.
         """
         if self == then:
             return found.outcome
@@ -182,16 +175,7 @@ class Setting(NamedTuple):
 def summed_up(
     rows: Iterable[ValidatedRow], setting: Setting, *, notes: Sequence[str]
 ) -> ValidationSummary:
-    """Sum up what was found.
-
-    Args:
-        rows: What was found, each row once.
-        setting: The thresholds in force.
-        notes: What else to know.
-
-    Returns:
-        The summary, as far as it can be told from the rows.
-    """
+    """Sum up what was found."""
     sweeping = Sweeping(setting)
     outcomes: Counter[str] = Counter()
     reasons: Counter[ReasonCode] = Counter()
@@ -257,11 +241,7 @@ class Sweeping:
     """Counts, row by row, what every threshold would have made of it."""
 
     def __init__(self, setting: Setting) -> None:
-        """Line up the thresholds to try.
-
-        Args:
-            setting: The thresholds in force.
-        """
+        """Line up the thresholds to try."""
         self._now = setting
         self._tried = list(_tried(setting))
         self._counts: list[Counter[Replayed]] = [Counter() for _ in self._tried]
@@ -269,11 +249,7 @@ class Sweeping:
         self._labelled: list[Counter[Replayed]] = [Counter() for _ in self._tried]
 
     def add(self, row: ValidatedRow) -> None:
-        """Count a row.
-
-        Args:
-            row: What was found in it.
-        """
+        """Count a row."""
         is_right = _is_right(row.label)
         for place, (_, _, setting) in enumerate(self._tried):
             outcome = setting.replay(row, self._now)
@@ -283,11 +259,7 @@ class Sweeping:
                 self._right[place][outcome] += is_right
 
     def lines(self) -> tuple[SweepLine, ...]:
-        """Give the table.
-
-        Returns:
-            A line for each threshold that was tried, by option and value.
-        """
+        """Give the table."""
         return tuple(self._line(place) for place in range(len(self._tried)))
 
     def _line(self, place: int) -> SweepLine:

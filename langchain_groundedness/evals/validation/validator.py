@@ -88,25 +88,11 @@ class Criteria(NamedTuple):
     composite: CompositeScore
 
     def source_score(self, labels: Sequence[VerdictLabel]) -> float | None:
-        """Give the share of claims that is supported.
-
-        Args:
-            labels: The verdicts on the claims, all of them checked.
-
-        Returns:
-            The share; `None` without claims.
-        """
+        """Give the share of claims that is supported."""
         return labels.count("supported") / len(labels) if labels else None
 
     def against_source(self, labels: Sequence[VerdictLabel]) -> ValidationReason | None:
-        """Tell what in the verdicts rejects a row, if anything does.
-
-        Args:
-            labels: The verdicts on the claims.
-
-        Returns:
-            The reason.
-        """
+        """Tell what in the verdicts rejects a row, if anything does."""
         contradicted, total = labels.count("contradicted"), len(labels)
         if contradicted and self.on_contradicted == "reject":
             text = f"the documents contradict {contradicted} of {total} claims"
@@ -122,14 +108,7 @@ class Criteria(NamedTuple):
         return ValidationReason(code="source", text=text)
 
     def of_scores(self, scores: Mapping[str, float]) -> RowScore:
-        """Combine the scores there are.
-
-        Args:
-            scores: By their names, at least one of which has a weight.
-
-        Returns:
-            The composite; the weights of scores that are missing go to the others in proportion.
-        """
+        """Combine the scores there are."""
         known = {n: w for n, w in self.composite.weights.items() if n in scores}
         minimums = {n: least for n, least in self.composite.minimums.items() if n in known}
         narrowed = {"weights": known, "minimums": minimums}
@@ -138,15 +117,7 @@ class Criteria(NamedTuple):
     def against_scores(
         self, scores: Mapping[str, float], composite: float
     ) -> Iterator[ValidationReason]:
-        """Tell what in the scores rejects a row.
-
-        Args:
-            scores: As for `of_scores`.
-            composite: What they combine to.
-
-        Yields:
-            The reasons.
-        """
+        """Tell what in the scores rejects a row."""
         for name, least in self.composite.minimums.items():
             if name in scores and scores[name] < least:
                 text = f"{name}: {scores[name]:.2f} is less than its minimum {least:.2f}"
@@ -178,15 +149,7 @@ class GateListener(BaseCallbackHandler):
                     self._heard.setdefault(verdict.claim.id, verdict)
 
     def claims(self, verdicts: Sequence[ClaimVerdict], bands: Bands) -> tuple[SourceClaim, ...]:
-        """Put what was heard beside the last word.
-
-        Args:
-            verdicts: The last word on each claim.
-            bands: Where similarity settles a claim.
-
-        Returns:
-            The claims, in order.
-        """
+        """Put what was heard beside the last word."""
         return tuple(
             SourceClaim(
                 verdict=verdict,
@@ -539,19 +502,7 @@ def source_verifier(
     verifier: Runnable[Any, Any] | None,
     timeout: float | None,
 ) -> CascadeVerifier:
-    """Make the verifier of the first stage.
-
-    Args:
-        bands: Where similarity settles a claim.
-        embeddings: Give the similarity; without them, the embedded verifier's probability does.
-        model: Chat model that judges what lies between.
-        verifier: Judges it instead of the model.
-        timeout: Seconds to wait for one reply of the model.
-
-    Returns:
-        A cascade: similarity first, then the judge. Without a judge, that is the embedded verifier;
-        where it has given the similarity, it stands alone.
-    """
+    """Make the verifier of the first stage."""
     judge = verifier
     if judge is None and model is not None:
         judge = LLMVerifier(model=model, timeout=timeout)
@@ -574,15 +525,7 @@ def _is_clear(accept: float, reject: float, verdict: ClaimVerdict) -> bool:
 
 
 def listening(config: RunnableConfig, listener: BaseCallbackHandler) -> RunnableConfig:
-    """Attach a listener to the runs below a config.
-
-    Args:
-        config: The config of child runs.
-        listener: The listener.
-
-    Returns:
-        A config with the listener among its callbacks.
-    """
+    """Attach a listener to the runs below a config."""
     callbacks = config.get("callbacks")
     if isinstance(callbacks, BaseCallbackManager):
         manager = callbacks.copy()
@@ -637,15 +580,7 @@ class Cited(NamedTuple):
 
 
 def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | ValidationReason:
-    """Find the evidence for an answer.
-
-    Args:
-        row: The row; it has an answer.
-        only_cited: Whether only what the answer cites counts.
-
-    Returns:
-        The evidence, or why there is none.
-    """
+    """Find the evidence for an answer."""
     documents = row.documents or ()
     if not has_text(documents):
         return ValidationReason(
@@ -673,19 +608,7 @@ _EMBEDDED = "embedded"
 
 
 def calibrated(given: Any, bands: Bands, *, with_embeddings: bool) -> Bands:
-    """Take thresholds from a calibration.
-
-    Args:
-        given: A `Calibration`, the path of its file, or `None`.
-        bands: What holds for thresholds that it does not have.
-        with_embeddings: Whether embeddings give the similarity.
-
-    Returns:
-        The thresholds.
-
-    Raises:
-        ConfigurationError: It was made for something else, or the thresholds do not go together.
-    """
+    """Take thresholds from a calibration."""
     if given is not None:
         calibration = given if isinstance(given, Calibration) else _loaded(given)
         _require_fit(calibration, with_embeddings=with_embeddings)

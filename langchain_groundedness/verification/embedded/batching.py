@@ -37,11 +37,7 @@ class SharedRuns:
     """
 
     def __init__(self, threads: int) -> None:
-        """Prepare; the encoder is loaded at the first request.
-
-        Args:
-            threads: Processor threads of one run.
-        """
+        """Prepare; the encoder is loaded at the first request."""
         self._threads = threads
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="groundedness-encoder")
         self._lock = threading.Lock()
@@ -49,15 +45,7 @@ class SharedRuns:
         self._known: dict[bytes, bytes] = {}  # from the least to the most recently asked for
 
     def submit(self, pairs: Sequence[Pair]) -> "Future[Floats]":
-        """Ask for scores.
-
-        Args:
-            pairs: Any number of pairs.
-
-        Returns:
-            Will hold a row of logits per pair, or the error that came up. Cancelling it saves
-            the runs that did not begin.
-        """
+        """Ask for scores."""
         request = _Request(pairs)
         if not pairs:
             request.future.set_result(np.zeros((0, len(CLASSES)), dtype=np.float32))
@@ -186,13 +174,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def shared_runs(threads: int | None = None) -> SharedRuns:
-    """Give the worker of this process.
-
-    Args:
-        threads: Processor threads of one run; each number has a worker of its own. `None` for the
-            usual one.
-
-    Returns:
-        The worker.
-    """
+    """Give the worker of this process."""
     return _WORKERS.get(threads or usual_threads())

@@ -132,22 +132,7 @@ class _Pair(NamedTuple):
 
 
 def differing_value(claim_text: str, quote: str, *, before: str = "") -> Difference | None:
-    """Find the value, date, name, extent or polarity in which a claim differs from a quote.
-
-    Args:
-        claim_text: The claim.
-        quote: Evidence, best a single sentence.
-        before: What stands before it and may name what a pronoun of it stands for.
-
-    Returns:
-        The difference that is clearest, or `None` if the quote speaks of something else or says
-        nothing different.
-
-    Example:
-        >>> found = differing_value("Revenue was $2.4B in Q3.", "Q3 revenue came in at $2.1B.")
-        >>> found.claim_value, found.evidence_value
-        ('$2.4B', '$2.1B')
-    """
+    """Find the value, date, name, extent or polarity in which a claim differs from a quote."""
     claim = blank_references(claim_text)
     pair = _Pair(claim, find_words(claim), quote, find_words(quote))
     options = [*_quantities(pair), *_names(pair)]
@@ -307,14 +292,7 @@ def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]
 
 
 def name_spans(text: str) -> Iterator[Part]:
-    """Give what may be the names of a text: words with a capital, and what joins them.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        Spans in order.
-    """
+    """Give what may be the names of a text: words with a capital, and what joins them."""
     for match in _NAME.finditer(text):
         yield Part(match.start(), match.start() + len(match.group().rstrip("_")))
 
@@ -427,18 +405,6 @@ def exchanged_values(claim: str, quotes: Sequence[str]) -> tuple[int, Difference
 
     Nothing is found if any quote says the claim as it is, or where the order says nothing:
     "Anna and Peter", "Anna married Peter".
-
-    Args:
-        claim: The claim.
-        quotes: Evidence, best single sentences.
-
-    Returns:
-        Index of the quote and the difference: from the first to the second value; or `None`.
-
-    Example:
-        >>> _, found = exchanged_values("Anna hired Peter.", ["In May Peter hired Anna."])
-        >>> found.claim_value, found.evidence_value
-        ('Anna hired Peter', 'Peter hired Anna')
     """
     said = [_stems(quote) for quote in quotes]
     mine = _stems(claim)
@@ -556,15 +522,7 @@ _LONGEST = 80
 
 
 def restricts(text: str, quantity: Quantity) -> bool:
-    """Tell whether a bound says whom a statement is about, and measures nothing.
-
-    Args:
-        text: The statement.
-        quantity: One of its quantities.
-
-    Returns:
-        True for "orders over 50 pounds ship free", not for "it weighs over 50 pounds".
-    """
+    """Tell whether a bound says whom a statement is about, and measures nothing."""
     if quantity.bound in ("", "about"):
         return False
     before = text[max(0, quantity.start - _LONGEST) : quantity.start]
@@ -582,17 +540,7 @@ def restricts(text: str, quantity: Quantity) -> bool:
 
 
 def gives(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
-    """Tell whether a quote gives what a claim says, bounds on who is meant only word for word.
-
-    Args:
-        claim: The claim.
-        claimed: A quantity of it.
-        quote: The quote.
-        given: A quantity of it.
-
-    Returns:
-        True if they mean the same, or the claim follows from the quote.
-    """
+    """Tell whether a quote gives what a claim says, bounds on who is meant only word for word."""
     return same_quantity(claimed, given) and not other_bound(claim, claimed, quote, given)
 
 
@@ -602,15 +550,6 @@ def other_bound(claim: str, claimed: Quantity, quote: str, given: Quantity) -> b
     Of two limits ("at most", "up to"), one follows from the other, and still both are not true of
     one thing: who reads "at most 1,000" does not expect 200. "Under 9,000" and "more than 100" only
     tell what is known, and may be told less precisely.
-
-    Args:
-        claim: The claim.
-        claimed: A quantity of it.
-        quote: The quote.
-        given: A quantity of it.
-
-    Returns:
-        True for "children under 9" and "children under 8", and for "at most 9" and "at most 8".
     """
     if claimed.bound != given.bound or claimed.value == given.value:
         return False

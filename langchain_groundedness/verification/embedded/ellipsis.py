@@ -87,20 +87,7 @@ class _Part(NamedTuple):
 
 
 def clause_about(claim: str, sentence: str) -> str | None:
-    """Give the clause of a sentence that is about the same thing as a claim.
-
-    Args:
-        claim: The claim.
-        sentence: A sentence.
-
-    Returns:
-        The clause, with all that the sentence leaves out; `None` if it leaves out nothing, or if
-        none or several of its clauses are about what the claim is about.
-
-    Example:
-        >>> clause_about("A lid costs 6 pounds.", "A filter costs 6 pounds, a lid 12.")
-        'a lid costs 12 pounds'
-    """
+    """Give the clause of a sentence that is about the same thing as a claim."""
     clauses = full_clauses(sentence) if len(sentence) <= _LONGEST else ()
     if not clauses:
         return None
@@ -121,15 +108,7 @@ def _content(text: str) -> set[str]:
 
 @lru_cache(maxsize=2048)
 def full_clauses(sentence: str) -> tuple[Clause, ...]:
-    """Fill in what the clauses of a sentence leave out.
-
-    Args:
-        sentence: A sentence.
-
-    Returns:
-        The clauses that leave something out and those that they lean on, filled in; nothing if
-        there are none.
-    """
+    """Fill in what the clauses of a sentence leave out."""
     found: list[Clause] = []
     before: _Full | None = None
     unlike = ""

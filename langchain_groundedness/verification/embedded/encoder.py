@@ -72,12 +72,7 @@ class Encoder:
     """Scores pairs; may be called from one thread at a time."""
 
     def __init__(self, session: "InferenceSession", tokenizer: "Tokenizer") -> None:
-        """Put network and tokenizer together.
-
-        Args:
-            session: The network; takes token ids, mask and types, gives a row of logits per pair.
-            tokenizer: Its tokenizer.
-        """
+        """Put network and tokenizer together."""
         self._session = session
         self._tokenizer = tokenizer
         self._tokenizer.no_padding()
@@ -89,12 +84,6 @@ class Encoder:
 
         A pair's score does not depend on what else is scored. Beyond 512 tokens the longer half
         of a pair is cut: whoever calls chooses evidence and claims that fit.
-
-        Args:
-            pairs: The pairs.
-
-        Returns:
-            One row per pair, a column for each of `CLASSES`.
         """
         encoded = self._tokenizer.encode_batch([tuple(map(_writable, pair)) for pair in pairs])
         rows = [_fitting(each) for each in encoded]
@@ -159,27 +148,12 @@ def _writable(text: str) -> str:
 
 
 def encoder(threads: int | None = None) -> Encoder:
-    """Load the encoder that is shipped with the package, once for each number of threads.
-
-    Args:
-        threads: Processor threads of one run; by default one per core, four at most.
-
-    Returns:
-        The encoder.
-
-    Raises:
-        ModelFileError: A file of the model is missing, or not the one that was shipped.
-    """
+    """Load the encoder that is shipped with the package, once for each number of threads."""
     return _ENCODERS.get(threads or usual_threads())
 
 
 def usual_threads() -> int:
-    """Give the number of threads that is used unless another is asked for.
-
-    Returns:
-        One per core this process may use, four at most, and no more than `OMP_NUM_THREADS` says,
-        which those set who start several processes on one machine.
-    """
+    """Give the number of threads that is used unless another is asked for."""
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     most = int(given) if given.isdecimal() and int(given) else _MOST_THREADS
     return min(_cores(), _MOST_THREADS, most)
@@ -216,28 +190,12 @@ class _Encoders:
 
 
 def model_folder() -> Traversable:
-    """Give the folder of the model that is shipped.
-
-    Returns:
-        The folder.
-    """
+    """Give the folder of the model that is shipped."""
     return files("langchain_groundedness") / "model"
 
 
 def load_encoder(folder: Traversable, threads: int) -> Encoder:
-    """Load an encoder.
-
-    Args:
-        folder: Where `encoder.onnx`, `tokenizer.json` and `encoder.json`, their checksums, are.
-        threads: Processor threads of one run.
-
-    Returns:
-        The encoder.
-
-    Raises:
-        ModelFileError: A file is missing, its checksum is another, or what is installed to read
-            it cannot.
-    """
+    """Load an encoder."""
     network, words = _checked(folder)
     try:
         return Encoder(_session(network, threads), _tokenizer(words))
@@ -312,18 +270,7 @@ def _checked(folder: Traversable) -> tuple[bytes, bytes]:
 
 
 def read_model_json(folder: Traversable, name: str) -> Mapping[str, Any]:
-    """Read a JSON file of a model.
-
-    Args:
-        folder: Where it is.
-        name: Its name.
-
-    Returns:
-        The object it holds.
-
-    Raises:
-        ModelFileError: It cannot be read, or is no JSON object.
-    """
+    """Read a JSON file of a model."""
     content = read_model_file(folder, name)
     try:
         return dict(json.loads(content))
@@ -332,14 +279,7 @@ def read_model_json(folder: Traversable, name: str) -> Mapping[str, Any]:
 
 
 def damaged(name: str) -> str:
-    """Word the error for a file that is not the one that was shipped.
-
-    Args:
-        name: Its name.
-
-    Returns:
-        The message.
-    """
+    """Word the error for a file that is not the one that was shipped."""
     return (
         f"{name} of the embedded verifier is damaged: it is not the file that was shipped. "
         "Install langchain-groundedness again."
@@ -347,18 +287,7 @@ def damaged(name: str) -> str:
 
 
 def read_model_file(folder: Traversable, name: str) -> bytes:
-    """Read a file of a model.
-
-    Args:
-        folder: Where it is.
-        name: Its name.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        ModelFileError: It cannot be read.
-    """
+    """Read a file of a model."""
     try:
         return (folder / name).read_bytes()
     except OSError as exc:

@@ -58,13 +58,7 @@ class IndexQuantities:
     """
 
     def __init__(self, texts: Sequence[str], documents: Ints, starts: Ints) -> None:
-        """Read all quantities of all documents.
-
-        Args:
-            texts: The documents.
-            documents: For each sentence, which of them it is in; in order.
-            starts: For each sentence, where in it it begins.
-        """
+        """Read all quantities of all documents."""
         codes: dict[Quantity, int] = {}
         places, values, counts = array("q"), array("q"), array("q")
         for text in texts:
@@ -96,15 +90,7 @@ class IndexQuantities:
         )
 
     def sentences_giving(self, claimed: Quantity, beside: Collection[Quantity]) -> Ints:
-        """Give the sentences that state a quantity.
-
-        Args:
-            claimed: The quantity, however it is written.
-            beside: All quantities of the claim.
-
-        Returns:
-            Their indices, in order, without repetition.
-        """
+        """Give the sentences that state a quantity."""
         in_claim = {quantity.unit for quantity in beside}
         giving = np.zeros(self._sentence_count, dtype=bool)
         # Where the unit is named, no number without one stands for it.
@@ -146,11 +132,7 @@ class EvidenceIndex:
     """Finds where in the documents a word or a quantity stands; built once, then only read."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        """Read all documents.
-
-        Args:
-            documents: Any number, of any length; every word of each is indexed.
-        """
+        """Read all documents."""
         self.texts = [document.page_content for document in documents]
         self.vocabulary: dict[str, int] = {}
 
@@ -178,11 +160,7 @@ class EvidenceIndex:
         return len(self.document_of)
 
     def unit(self, place: int) -> Unit:
-        """Give the place of a sentence, or of a piece of an overlong one.
-
-        Args:
-            place: Its index; they are counted through all documents.
-        """
+        """Give the place of a sentence, or of a piece of an overlong one."""
         return Unit(int(self.document_of[place]), int(self._starts[place]), int(self._ends[place]))
 
     def _index_words(self, sizes: Ints) -> None:
@@ -200,39 +178,15 @@ class EvidenceIndex:
         return len(self.stems)
 
     def units_with(self, word: int) -> Ints:
-        """Give the units that hold a word of the vocabulary, in order.
-
-        Args:
-            word: Its number in `vocabulary`.
-
-        Returns:
-            Their indices.
-        """
+        """Give the units that hold a word of the vocabulary, in order."""
         return self._posting_units[self._posting_bounds[word] : self._posting_bounds[word + 1]]
 
     def stems_in(self, first: int, last: int) -> Ints:
-        """Give the words of neighbouring units, in order.
-
-        Args:
-            first: Index of the first unit.
-            last: Index of the last one, included.
-
-        Returns:
-            Numbers in `vocabulary`.
-        """
+        """Give the words of neighbouring units, in order."""
         return self.stems[self.first[first] : self.first[last + 1]]
 
     def like(self, stem: str) -> list[tuple[int, float]]:
-        """Find the words of the vocabulary that are written like a stem: its derivations.
-
-        Args:
-            stem: A stem.
-
-        Returns:
-            Numbers in `vocabulary` with the share, in 0.6 .. 1, of the longer one's letters that
-            both begin with; the stem itself, if it is there, has 1. Of very many, those nearest
-            in the alphabet.
-        """
+        """Find the words of the vocabulary that are written like a stem: its derivations."""
         exact = self.vocabulary.get(stem)
         found = [] if exact is None else [(exact, 1.0)]
         if len(stem) <= _PREFIX or stem.isdigit():
@@ -256,27 +210,11 @@ class EvidenceIndex:
         return IndexQuantities(self.texts, self.document_of, self._starts)
 
     def units_giving(self, claimed: Quantity, beside: Collection[Quantity] = ()) -> Ints:
-        """Give the units that state a quantity.
-
-        Args:
-            claimed: The quantity, however it is written.
-            beside: All quantities of the claim.
-
-        Returns:
-            Indices, in order, without repetition.
-        """
+        """Give the units that state a quantity."""
         return self._quantities.sentences_giving(claimed, beside)
 
     def text(self, first: int, last: int) -> str:
-        """Give the text of neighbouring units of one document.
-
-        Args:
-            first: Index of the first unit.
-            last: Index of the last one, included.
-
-        Returns:
-            What stands in the document from the first one's start to the last one's end.
-        """
+        """Give the text of neighbouring units of one document."""
         document, start, _ = self.unit(first)
         return self.texts[document][start : self.unit(last).end]
 

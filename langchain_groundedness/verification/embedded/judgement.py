@@ -97,16 +97,7 @@ class Case(NamedTuple):
 
 
 def examine(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case | ClaimVerdict:
-    """Find out what the documents say of a claim.
-
-    Args:
-        claim: The claim.
-        task: The task it is from: documents, and the question that a short answer is read with.
-        index: The documents, indexed.
-
-    Returns:
-        The case, or the verdict where nothing is left to decide.
-    """
+    """Find out what the documents say of a claim."""
     statement = read_statement(claim.text, task.question)
     if len(statement.words) > _LONGEST_CLAIM:
         reason = f"the claim has more than {_LONGEST_CLAIM:,} words, too many to be judged as one"
@@ -135,15 +126,7 @@ def examine(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case 
 
 
 def own_words_found(statement: Statement, match: Match) -> bool:
-    """Tell whether the documents say anything of the claim itself, not just of its question.
-
-    Args:
-        statement: The claim, perhaps read with its question.
-        match: What the documents say of it.
-
-    Returns:
-        True if any word or quantity of the claim is in the documents.
-    """
+    """Tell whether the documents say anything of the claim itself, not just of its question."""
     return any(
         found > 0 for item, found in zip(statement.items, match.anywhere, strict=True) if item.own
     )
@@ -152,17 +135,7 @@ def own_words_found(statement: Statement, match: Match) -> bool:
 def conclude(
     case: Case, logits: Logits, model: SupportModel, *, threshold: float | None
 ) -> ClaimVerdict:
-    """Judge a claim.
-
-    Args:
-        case: What is known of it.
-        logits: What the encoder says, a row for each of `case.pairs`.
-        model: The model that weighs signals and encoder.
-        threshold: The probability from which it counts as supported; `None` for the model's own.
-
-    Returns:
-        The verdict.
-    """
+    """Judge a claim."""
     if not case.in_english and not _is_quoted(case):
         return ClaimVerdict.unchecked(case.claim, OTHER_LANGUAGE, verifier=VERIFIER)
     reading = read_logits(logits)
@@ -368,16 +341,7 @@ _MARGIN = 0.05
 
 
 def find_difference(statement: Statement, match: Match, index: EvidenceIndex) -> Finding | None:
-    """Find the sentence that differs from the statement most clearly.
-
-    Args:
-        statement: The statement.
-        match: Its windows.
-        index: The documents.
-
-    Returns:
-        The clearest difference in the claim's own words, or `None`.
-    """
+    """Find the sentence that differs from the statement most clearly."""
     texts = [index.text(window.first, window.last) for window in match.sentences]
     exchange = exchanged_values(statement.text, texts)
     if exchange is not None and exchange[1].claim_start >= statement.own_start:
@@ -437,19 +401,7 @@ def _says_extent(statement: Statement, difference: Difference, texts: Sequence[s
 
 
 def decides(finding: Finding, statement: Statement, match: Match) -> bool:
-    """Tell whether a difference outweighs the model.
-
-    Args:
-        finding: The difference.
-        statement: The statement.
-        match: Its windows.
-
-    Returns:
-        True if the best sentence of all says the opposite, if one says the claim with two values
-        exchanged, or if the sentence says nearly all the
-        rest of the claim, with another value, and the claim's own value is nowhere, or, where the
-        sentence makes the same statement and no other, in no sentence that says the rest as well.
-    """
+    """Tell whether a difference outweighs the model."""
     difference = finding.difference
     if difference.kind == "exchange":
         return True

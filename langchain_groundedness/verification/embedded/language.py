@@ -216,18 +216,6 @@ def reads_as_english(text: str) -> bool:
     Latin script where nothing speaks for another language counts as English: "Paris", "42 km".
     Latin-script languages beside the 24 in the lists above are told only by their accents and by
     words that they share with one of them.
-
-    Args:
-        text: A few words up to a few pages.
-
-    Returns:
-        True if it reads as English, or says too little to tell.
-
-    Example:
-        >>> reads_as_english("Revenue rose by 4% in Rio de Janeiro.")
-        True
-        >>> reads_as_english("Der Umsatz stieg um 4 %.")
-        False
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)

@@ -211,14 +211,7 @@ class Extent(NamedTuple):
 
 
 def says_no(text: str) -> bool:
-    """Tell whether a text negates anything, in English.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        True if a word of negation stands in it, that of "not only" aside.
-    """
+    """Tell whether a text negates anything, in English."""
     return _NEGATION.search(text) is not None
 
 
@@ -230,14 +223,7 @@ class Part(NamedTuple):
 
 
 def negations(text: str) -> list[Part]:
-    """Find what negates in a text.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        Where the negations stand: "not", "no evidence that", "n't".
-    """
+    """Find what negates in a text."""
     return [Part(*match.span()) for match in _NEGATION.finditer(text)]
 
 
@@ -245,14 +231,6 @@ def turned_round(claim: Sequence[Word], evidence: Sequence[Word], opposite: Oppo
     """Tell whether opposites mean the same, seen from either side.
 
     "A is older than B", "B is younger than A"; "A sold it to B", "B bought it from A".
-
-    Args:
-        claim: Words of the claim.
-        evidence: Words of the evidence.
-        opposite: The opposites.
-
-    Returns:
-        True if what stands before and behind them has changed places.
     """
     compares = "than" in {w.stem for w in claim} & {w.stem for w in evidence}
     if not compares and {opposite.claim, opposite.evidence} not in _CONVERSES:
@@ -272,32 +250,14 @@ def _sides(words: Sequence[Word], middle: str) -> tuple[set[str], set[str]]:
 
 
 def negation_differs(claim: str, evidence: str) -> bool:
-    """Tell whether one of two texts negates what the other one says.
-
-    Args:
-        claim: Text of the claim.
-        evidence: Text of the evidence.
-
-    Returns:
-        True if what follows a negation in one is said without one in the other.
-    """
+    """Tell whether one of two texts negates what the other one says."""
     return denied_by_one(_negated(claim), claim, _negated(evidence), evidence)
 
 
 def denied_by_one(
     mine: AbstractSet[str], claim: str, theirs: AbstractSet[str], evidence: str
 ) -> bool:
-    """Tell whether one of two texts says what only the other one denies.
-
-    Args:
-        mine: Stems that the claim denies.
-        claim: Its text.
-        theirs: Stems that the evidence denies.
-        evidence: Its text.
-
-    Returns:
-        False also if both deny something: what each denies is beyond counting words.
-    """
+    """Tell whether one of two texts says what only the other one denies."""
     if not (mine or theirs) or (mine and theirs):
         return False
     all_mine = {word.stem for word in find_words(claim)}
@@ -322,15 +282,7 @@ def _negated(text: str) -> set[str]:
 
 
 def opposite_words(claim: Sequence[Word], evidence: Sequence[Word]) -> Opposites | None:
-    """Find a word of the claim in whose place the evidence has its opposite.
-
-    Args:
-        claim: Words of the claim.
-        evidence: Words of the evidence.
-
-    Returns:
-        The stems of both, or `None`.
-    """
+    """Find a word of the claim in whose place the evidence has its opposite."""
     mine = [word.stem for word in claim if word.stem not in STOP_WORDS]
     theirs = [word.stem for word in evidence if word.stem not in STOP_WORDS]
     for place, word in enumerate(mine):
@@ -343,14 +295,7 @@ def opposite_words(claim: Sequence[Word], evidence: Sequence[Word]) -> Opposites
 
 
 def find_extents(words: Sequence[Word]) -> list[Extent]:
-    """Find the quantifiers of a text, each with the next content word.
-
-    Args:
-        words: Words of the text.
-
-    Returns:
-        Extents in order of position.
-    """
+    """Find the quantifiers of a text, each with the next content word."""
     found = []
     for place, word in enumerate(words):
         if (degree := _QUANTIFIERS.get(word.stem)) is None:
@@ -364,15 +309,7 @@ def find_extents(words: Sequence[Word]) -> list[Extent]:
 def differing_extent(
     claim: Sequence[Word], evidence: Sequence[Word]
 ) -> tuple[Extent, Extent] | None:
-    """Find where a claim says "all" of what the evidence says only "some", and the like.
-
-    Args:
-        claim: Words of the claim.
-        evidence: Words of the evidence.
-
-    Returns:
-        The extents in the claim and in the evidence, or `None`.
-    """
+    """Find where a claim says "all" of what the evidence says only "some", and the like."""
     given = find_extents(evidence)
     for mine in find_extents(claim):
         theirs = [each for each in given if each.of == mine.of]
@@ -389,15 +326,7 @@ def _neighbours(words: list[str], place: int) -> set[str]:
 
 
 def polarity_signals(statement: Statement, evidence: str) -> dict[str, float]:
-    """Measure where a statement and its evidence differ in polarity or extent.
-
-    Args:
-        statement: The statement.
-        evidence: Text of the window that covers it best.
-
-    Returns:
-        The signals by name.
-    """
+    """Measure where a statement and its evidence differ in polarity or extent."""
     claim = statement.text[statement.own_start :]
     mine = {word.stem for word in statement.words}
     evidence_words = find_words(evidence)
@@ -439,28 +368,13 @@ _BACK = re.compile(r"\b(?:it|them|they|this|these)\b", re.IGNORECASE)
 
 @lru_cache(maxsize=256)
 def denials(text: str) -> tuple[Part, ...]:
-    """Find what denies or forbids in a text.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        Where "not", "never", "no longer", "avoid", "instead of" and the like stand.
-    """
+    """Find what denies or forbids in a text."""
     found = (match for pattern in (_AVOID, _INSTEAD) for match in pattern.finditer(text))
     return (*negations(text), *(Part(*match.span()) for match in found))
 
 
 def denial_differs(claim: str, evidence: str) -> bool:
-    """Tell whether one of two texts denies what the other one says.
-
-    Args:
-        claim: Text of the claim.
-        evidence: Text of the evidence.
-
-    Returns:
-        True if what a negation reaches in one is said without one in the other.
-    """
+    """Tell whether one of two texts denies what the other one says."""
     mine, theirs = _denied(claim), _denied(evidence)
     if theirs and {word.stem for word in find_words(claim)} & _affirmed(evidence):
         return False
@@ -468,14 +382,7 @@ def denial_differs(claim: str, evidence: str) -> bool:
 
 
 def refers_back(text: str) -> bool:
-    """Tell whether a pronoun of a text may stand for what the sentence before names.
-
-    Args:
-        text: A sentence.
-
-    Returns:
-        True if there is one in the clause that denies something, or, where none does, anywhere.
-    """
+    """Tell whether a pronoun of a text may stand for what the sentence before names."""
     pronoun = _BACK.search(text)
     if pronoun is None:
         return False
@@ -566,14 +473,7 @@ _PAST = re.compile(r"[a-z]{3,}ed")
 
 @lru_cache(maxsize=4096)
 def is_verb(word: str) -> bool:
-    """Tell whether a word may be the verb of a clause.
-
-    Args:
-        word: Any word, as it was written.
-
-    Returns:
-        True for auxiliaries, for some common verbs, and for what looks like a past tense.
-    """
+    """Tell whether a word may be the verb of a clause."""
     folded = word.casefold()
     return (
         folded in AUXILIARIES
@@ -611,18 +511,7 @@ def is_parallel(
     quote_words: Sequence[Word],
     quote_parts: Sequence[Span],
 ) -> bool:
-    """Tell whether a quote, or a clause of it, makes the claim's statement, but for some parts.
-
-    Args:
-        claim_words: Words of the claim.
-        claim_parts: What of the claim is not compared.
-        quote: The evidence.
-        quote_words: Its words.
-        quote_parts: What of it is not compared; the clause is the one that holds the first.
-
-    Returns:
-        True if each says nearly all that the other one says, apart from these parts.
-    """
+    """Tell whether a quote, or a clause of it, makes the claim's statement, but for some parts."""
     mine = _content(claim_words, claim_parts)
     for clause in _clauses(quote, quote_parts):
         inside = [w for w in quote_words if clause.start <= w.start < clause.end]

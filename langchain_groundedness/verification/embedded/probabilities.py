@@ -39,17 +39,7 @@ class Weigher(EmbeddedVerifier):
     """The embedded verifier, for those who want numbers and no runs of a `Runnable`."""
 
     def weigh(self, tasks: Sequence[VerificationTask]) -> list[list[WeighedVerdict]]:
-        """Judge claims, all that the encoder reads for them together. Blocks until it has.
-
-        Args:
-            tasks: The claims, and the documents of each task.
-
-        Returns:
-            For each task a verdict per claim, in order.
-
-        Raises:
-            ModelFileError: A file of the model is missing or damaged.
-        """
+        """Judge claims, all that the encoder reads for them together. Blocks until it has."""
         verdicts = {
             (found.task, verdict.claim.id): verdict
             for found in self._found(tasks, ())

@@ -79,16 +79,7 @@ _FAR = 10.0
 
 
 def comparable(one: Quantity, other: Quantity) -> bool:
-    """Tell whether two quantities are of one kind, so that a difference between them means one.
-
-    Args:
-        one: A quantity.
-        other: Another.
-
-    Returns:
-        True for two dates that share a known part, two amounts of money, two numbers of the
-        same or no unit, or a number without a unit and a year that may be one.
-    """
+    """Tell whether two quantities are of one kind, so that a difference between them means one."""
     if one.kind != other.kind:
         year, number = (one, other) if one.kind == "date" else (other, one)
         return year.may_count and number.kind == "number" and not number.unit
@@ -100,15 +91,7 @@ def comparable(one: Quantity, other: Quantity) -> bool:
 
 
 def compatible(claimed: Quantity, given: Quantity) -> bool:
-    """Tell whether two numbers, one of them a bound, can both be true of one thing.
-
-    Args:
-        claimed: The quantity of the claim.
-        given: The quantity of the evidence.
-
-    Returns:
-        True for "more than 100" and "130", whichever of them is claimed.
-    """
+    """Tell whether two numbers, one of them a bound, can both be true of one thing."""
     if not (claimed.bound or given.bound) or claimed.unit != given.unit:
         return False
     (low, high), (least, greatest) = claimed.range, given.range
@@ -122,13 +105,6 @@ def same_quantity(claimed: Quantity, given: Quantity) -> bool:
     number that was written in rounded form (2.1B for 2,134 million). A number without a unit, as
     in a table, is compared with the number that the other side writes before its unit; with a
     place in an order only if both are of the same: "round 2" and "the second round".
-
-    Args:
-        claimed: The quantity of the claim.
-        given: The quantity of the evidence.
-
-    Returns:
-        True if they mean the same.
     """
     kinds = {claimed.kind, given.kind}
     if kinds == {"date"}:
@@ -173,15 +149,6 @@ def units_fit(
 
     It may where its side names no such unit, as in a table: "section 3 lasts 5 years" does not
     give three years.
-
-    Args:
-        claimed: The quantity of the claim.
-        given: The quantity of the evidence.
-        in_claim: The units that the claim names.
-        beside: The units that the sentence of the evidence names.
-
-    Returns:
-        True if it may, or if both have the same unit.
     """
     if claimed.unit == given.unit:
         return True
@@ -368,32 +335,12 @@ _QUANTITY = rf"""(?<![\w.,])(?:
 
 
 def find_quantities(text: str) -> list[Quantity]:
-    """Find the numbers and dates of a text.
-
-    Args:
-        text: Any text. Words of number and month are read in English.
-
-    Returns:
-        The quantities in order, without overlap.
-
-    Example:
-        >>> [(q.value, q.unit) for q in find_quantities("from $2.1B to 12 percent")]
-        [(2100000000.0, '$'), (12.0, '%')]
-        >>> find_quantities("March 3rd, 2021")[0].date
-        (2021, 3, 3)
-    """
+    """Find the numbers and dates of a text."""
     return list(_recent_quantities(text) if len(text) <= _SENTENCE else each_quantity(text))
 
 
 def each_quantity(text: str) -> Iterator[Quantity]:
-    """Find the numbers and dates of a long text one by one.
-
-    Args:
-        text: As for `find_quantities`.
-
-    Yields:
-        The same quantities.
-    """
+    """Find the numbers and dates of a long text one by one."""
     plain = text if text.isascii() else text.translate(_LOOKALIKES)
     for match in _matches(plain):
         if (quantity := _read(match)) is not None:

@@ -62,16 +62,7 @@ class Statement(NamedTuple):
 
 
 def read_statement(claim: str, question: str | None = None) -> Statement:
-    """Read a claim; a very short one is read together with the question it answers.
-
-    Args:
-        claim: The claim.
-        question: The question the answer was given to.
-
-    Returns:
-        The statement. Where the question is not needed, its text is as long as the claim, with
-        blanks for what is not to be checked, so that offsets hold for both.
-    """
+    """Read a claim; a very short one is read together with the question it answers."""
     text = blank_references(claim)
     own_start = 0
     denies = False
@@ -96,14 +87,7 @@ def read_statement(claim: str, question: str | None = None) -> Statement:
 
 
 def is_short_answer(claim: str) -> bool:
-    """Tell whether a claim says so little that it can only be read with the question it answers.
-
-    Args:
-        claim: The claim.
-
-    Returns:
-        True for "Paris", "Yes.", "In May 2019".
-    """
+    """Tell whether a claim says so little that it can only be read with the question it answers."""
     words = find_words(claim)
     content = sum(word.stem not in STOP_WORDS for word in words)
     return content <= _SHORT_ANSWER and len(words) <= _SHORT_SENTENCE
@@ -182,18 +166,7 @@ _PATTERN = re.compile(
 
 
 def blank_references(claim: str) -> str:
-    """Blank out list markers, citations such as `[1]` and "based on the given passages".
-
-    Args:
-        claim: A claim, as it stands in the answer.
-
-    Returns:
-        A text of the same length, so that offsets hold; the claim itself if nothing else is in it.
-
-    Example:
-        >>> blank_references("2. Rome is old [1].")
-        '   Rome is old    .'
-    """
+    """Blank out list markers, citations such as `[1]` and "based on the given passages"."""
     blanked = _PATTERN.sub(lambda match: " " * len(match.group()), claim)
     return blanked if any(character.isalnum() for character in blanked) else claim
 
@@ -206,27 +179,13 @@ class Rarity(NamedTuple):
     rarest: float
 
     def weight(self, stem: str) -> float:
-        """Weigh a stem.
-
-        Args:
-            stem: A stem, as `words.stem` gives it.
-
-        Returns:
-            Its inverse paragraph frequency, the highest there is for a word never counted.
-        """
+        """Weigh a stem."""
         return self.idf.get(stem, self.rarest)
 
 
 @cache
 def rarity() -> Rarity:
-    """Load the table that is shipped beside the model, once.
-
-    Returns:
-        The table.
-
-    Raises:
-        ModelFileError: Its file is missing or damaged.
-    """
+    """Load the table that is shipped beside the model, once."""
     table = read_model_json(model_folder(), "words.json")
     try:
         return Rarity(table["idf"], frozenset(table["names"]), table["rarest"])

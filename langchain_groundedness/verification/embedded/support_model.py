@@ -65,15 +65,7 @@ class SupportModel(BaseModel):
     combined: Combination
 
     def probability(self, signals: Mapping[str, float], reading: Reading | None) -> float:
-        """Estimate how likely the evidence supports the claim.
-
-        Args:
-            signals: The signals of the claim; those the model does not use are ignored.
-            reading: What the encoder says; `None` where it was not asked.
-
-        Returns:
-            A probability in 0 .. 1.
-        """
+        """Estimate how likely the evidence supports the claim."""
         score = self.bias + sum(w * signals[name] for name, w in self.weights.items())
         if reading is not None:
             mix = self.combined
@@ -81,25 +73,11 @@ class SupportModel(BaseModel):
         return 1 / (1 + math.exp(-max(min(score, _STEEPEST), -_STEEPEST)))
 
     def threshold_for(self, reading: Reading | None) -> float:
-        """Give the probability from which a claim counts as supported.
-
-        Args:
-            reading: What the encoder says; `None` where it was not asked.
-
-        Returns:
-            The threshold.
-        """
+        """Give the probability from which a claim counts as supported."""
         return self.threshold if reading is None else self.combined.threshold
 
     def contradicts(self, reading: Reading | None) -> bool:
-        """Tell whether the encoder says that the evidence speaks against an unsupported claim.
-
-        Args:
-            reading: What it says.
-
-        Returns:
-            True if it is sure enough.
-        """
+        """Tell whether the encoder says that the evidence speaks against an unsupported claim."""
         return (
             reading is not None
             and reading.support < 0
@@ -108,14 +86,7 @@ class SupportModel(BaseModel):
 
 
 def read_logits(logits: Floats) -> Reading | None:
-    """Make one reading of the logits of a claim.
-
-    Args:
-        logits: A row for each piece of the claim, a column for each class.
-
-    Returns:
-        The reading of the piece that is supported least; `None` without any.
-    """
+    """Make one reading of the logits of a claim."""
     if not len(logits):
         return None
     support = support_odds(logits)
@@ -125,14 +96,7 @@ def read_logits(logits: Floats) -> Reading | None:
 
 
 def support_odds(logits: Floats) -> NDArray[np.float64]:
-    """Give the log odds of supported against the rest.
-
-    Args:
-        logits: A row for each pair, a column for each class.
-
-    Returns:
-        A number for each pair.
-    """
+    """Give the log odds of supported against the rest."""
     rows = logits.astype(np.float64)
     odds: NDArray[np.float64] = rows[:, _SUPPORTED] - np.logaddexp(
         rows[:, _CONTRADICTED], rows[:, _UNVERIFIABLE]
@@ -142,14 +106,7 @@ def support_odds(logits: Floats) -> NDArray[np.float64]:
 
 @cache
 def support_model() -> SupportModel:
-    """Load the model that is shipped with the package, once.
-
-    Returns:
-        The model.
-
-    Raises:
-        ModelFileError: Its file is missing or damaged.
-    """
+    """Load the model that is shipped with the package, once."""
     try:
         return SupportModel(**read_model_json(model_folder(), "signals.json"))
     except ValidationError as exc:

@@ -69,15 +69,7 @@ class Match(NamedTuple):
 
 
 def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
-    """Search all documents for what they say of a statement.
-
-    Args:
-        statement: The statement.
-        index: The documents.
-
-    Returns:
-        The match, or `None` if no sentence says anything of it.
-    """
+    """Search all documents for what they say of a statement."""
     places = [_places(item, index, statement) for item in statement.items]
     weights = np.array([item.weight for item in statement.items], dtype=np.float64)
     scores = np.zeros(len(index))
@@ -203,15 +195,6 @@ def read_for(
 
     The question of the answer is not among it, unless the claim is too short without: what only
     the question says, the evidence need not support.
-
-    Args:
-        statement: The claim.
-        match: What the documents say of it.
-        index: The documents.
-        words: About how many words of them to read.
-
-    Returns:
-        The sentences chosen, and the pairs made of them.
     """
     units = chosen_units(match, index, words=words)
     evidence = joined(units, match, index)[:_LONGEST_READING]
@@ -244,17 +227,7 @@ def _tokens(text: str) -> int:
 
 
 def joined(units: Sequence[int], match: Match, index: EvidenceIndex) -> str:
-    """Put together what a claim is to be compared with.
-
-    Args:
-        units: The sentences to read, by their indices, in order.
-        match: What the documents say of the claim.
-        index: The documents.
-
-    Returns:
-        The text, led by the first words of the best sentence's document; places that are not
-        neighbours are parted by an ellipsis.
-    """
+    """Put together what a claim is to be compared with."""
     return _GAP.join([*_head(units, match, index), *_runs(units, index)])
 
 
@@ -263,14 +236,6 @@ def chosen_units(match: Match, index: EvidenceIndex, *, words: int) -> list[int]
 
     Evidence may lie in several places and documents: the best sentence, those that say what is
     missing there, then the neighbours and the runners-up.
-
-    Args:
-        match: What the documents say of the claim.
-        index: The documents.
-        words: About how many words they may have together.
-
-    Returns:
-        Their indices, in order; at least one.
     """
     chosen: list[int] = []
     left = words
@@ -332,16 +297,7 @@ _CONTEXT_SHARE = 0.8
 
 
 def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[str, float]:
-    """Measure how well the evidence covers a statement.
-
-    Args:
-        statement: The statement.
-        match: Its best windows.
-        index: The documents they are from.
-
-    Returns:
-        The signals by name, in an order that never changes.
-    """
+    """Measure how well the evidence covers a statement."""
     one, two, three = match.best
     weights = match.weights
     own = np.array([item.own for item in statement.items])
