@@ -58,8 +58,8 @@ SECTIONS = (
     Section(
         "peers",
         "A chat model as judge, compared with other libraries",
-        "Calls, tokens and time per answer and for twenty answers, with an honest and with a faulty "
-        "judge. The judge is a server that answers from gold labels (`benchmarks/peers/README.md`).",
+        "Calls, tokens and time per answer and for twenty answers, with an honest and a faulty "
+        "judge: a server that answers from gold labels (`benchmarks/peers/README.md`).",
         "benchmarks/peers/bench.py --table",
         is_markdown=True,
     ),
@@ -142,7 +142,7 @@ SECTIONS = (
     Section(
         "load",
         "Load",
-        "Event-loop stalls and memory under many checks, long answers, large documents, many streams.",
+        "Event-loop stalls and memory: many checks, long answers, large documents, streams.",
         "benchmarks/load.py",
     ),
     Section(
