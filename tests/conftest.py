@@ -2,14 +2,39 @@
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 
 # A property holds or not however busy the machine is; how long a whole test may take is bounded.
-settings.register_profile("shared", deadline=None)
-settings.load_profile("shared")
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("thorough", deadline=None, max_examples=100)
+settings.load_profile("quick")
+
+MARKERS = {
+    "browser": ("report/test_report_browser.py", "review/test_review_browser.py"),
+    "kill": ("audit/test_audit_processes.py", "evals/test_killed.py", "faults/test_kills.py"),
+    "notebook": ("test_cookbook.py",),
+    "ray": ("evals/test_ray_engine.py",),
+    "server": (),
+    "slow": (),
+}
+"""Files, and tests in files, that only `make test-all` runs."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests the markers of the table above."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            file = item.path.relative_to(here).as_posix()
+            names = {file, f"{file}::{item.name.partition('[')[0]}", f"{file}::{item.name}"}
+            for marker, marked in MARKERS.items():
+                if not names.isdisjoint(marked):
+                    item.add_marker(marker)
 
 
 @pytest.fixture(autouse=True, scope="session")

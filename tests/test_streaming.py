@@ -470,7 +470,7 @@ def test_immediate_does_not_wait_for_verdicts() -> None:
     verdicts = threading.Event()
 
     def waiting(task: VerificationTask) -> list[ClaimVerdict]:
-        assert verdicts.wait(timeout=30)
+        assert verdicts.wait(timeout=300)
         return judge_all(task)
 
     answer = "Costs fell by 4%. The CEO resigned. Nobody knows."

@@ -328,7 +328,7 @@ async def test_several_sentences_are_checked_at_once_but_no_more_than_the_limit(
 
 
 def test_sync_checks_run_at_once_but_no_more_than_the_limit() -> None:
-    barrier = threading.Barrier(2, timeout=30)
+    barrier = threading.Barrier(2, timeout=300)
     lock = threading.Lock()
     running, peak, started = 0, 0, 0
 
@@ -434,7 +434,7 @@ async def settle() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
         if others := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(others, timeout=10)
+            await asyncio.wait(others, timeout=300)
 
 
 async def test_closing_early_ends_all_tasks() -> None:

@@ -67,5 +67,5 @@ class Cluster:
             user=self._account,
             cwd=self.folder,
             env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8"},
-            timeout=50,
+            timeout=300,
         )

@@ -101,7 +101,7 @@ def test_in_a_thread_record_waits_for_room() -> None:
         thread.start()
         assert log.pending == 1
         log.gate.set()
-        thread.join(10)
+        thread.join(300)
         assert log.flush()
         assert log.kept == ["a", "b"]
 
@@ -386,7 +386,7 @@ def test_the_child_of_a_fork_writes_its_own_records_only(tmp_path: Path) -> None
     process = context.Process(target=in_child, args=(log, there))
     process.start()
     kept, pending, spilled = here.recv()
-    process.join(20)
+    process.join(300)
     assert "child" in kept
     assert (pending, spilled) == (0, 0)
     assert log.flush()
@@ -400,7 +400,6 @@ def ends_without_flush(path: str) -> None:
     JsonlAuditLog(path).record(record("child"))
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_of_multiprocessing_that_ends_writes_what_it_has_not_flushed(
@@ -412,7 +411,7 @@ def test_a_child_of_multiprocessing_that_ends_writes_what_it_has_not_flushed(
     context = multiprocessing.get_context(method)
     process = context.Process(target=ends_without_flush, args=(str(path),))  # type: ignore[attr-defined]  # every context has it
     process.start()
-    process.join(150)
+    process.join(300)
     assert process.exitcode == 0
     assert [kept.id for kept in JsonlAuditLog(path).records()] == ["child"]
 

@@ -252,7 +252,7 @@ def leaving(
         nonlocal read
         for piece in pieces:
             if read + 1 == first_before:
-                left.wait(timeout=20)
+                left.wait(timeout=300)
             read += 1
             yield piece
 

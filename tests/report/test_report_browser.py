@@ -16,8 +16,6 @@ from review.records import HOSTILE
 from langchain_groundedness import EvaluationRun, to_html
 from report.runs import hostile, large, small
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -40,7 +38,7 @@ class Reader:
         path.write_text(html, encoding="utf-8")
         context = self._browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **view})
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(300_000)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", lambda line: self.problems.append(line.text))
