@@ -17,7 +17,7 @@ PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest fault-test kill-test format lint type audit docs test-llm bench bench-page load soak bench-llm train wheel dist-test clean
+.PHONY: help demo test test-all test-newest fault-test kill-test format lint type audit docs test-llm bench bench-page load soak bench-llm train wheel dist-test clean installed
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -128,6 +128,8 @@ $(VENV)/.pip:
 	@$(PYTHON) -m venv $(VENV)
 	@$(INSTALL) --upgrade 'pip>=25.1' # the first that reads dependency groups
 	@touch $@
+
+installed: $(VENV)/.lint $(VENV)/.typing $(VENV)/.docs $(VENV)/.dist $(NEWEST)/.langchain $(VENV)/.llm
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package"
