@@ -1,8 +1,10 @@
 """Fixtures shared by all tests."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -52,3 +54,16 @@ def blockbuster() -> Iterator[BlockBuster]:
         for name in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
             blockbuster.functions[name].can_block_in("coverage/collector.py", "lock_data")
         yield blockbuster
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """Run a PostgreSQL server: one for each process that runs tests."""
+    from audit.postgres_cluster import Cluster, programs  # noqa: PLC0415  (needs psycopg)
+
+    if programs() is None:
+        assert "GROUNDEDNESS_NEEDS_POSTGRES" not in os.environ, "CI must not skip these tests"
+        pytest.skip("PostgreSQL's server programs are not here (Debian: apt install postgresql)")
+    cluster = Cluster()
+    yield cluster
+    cluster.remove()

@@ -417,7 +417,7 @@ def test_a_child_of_multiprocessing_that_ends_writes_what_it_has_not_flushed(
 
 
 @given(st.lists(st.sampled_from(["record", "down", "up", "flush", "next"]), max_size=25))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=settings().max_examples * 2 // 5)
 def test_whatever_happens_every_record_is_kept_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
