@@ -9,6 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from conftest import MARKERS
 from snippets import ROOT
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -59,6 +60,13 @@ def test_ci_runs_what_the_makefile_offers_for_the_repository(target: str) -> Non
     targets = " ".join(re.findall(r"^step (.*)$", text, re.MULTILINE))
     assert target in targets.split()
     assert re.search(rf"^{target}:.* ## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_each_test_that_is_left_out_by_default_is_there() -> None:
+    for place in (place for marked in MARKERS.values() for place in marked):
+        file, _, name = place.partition("::")
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert f"def {name}(" in text or not name, place
 
 
 @pytest.mark.parametrize(
