@@ -192,7 +192,7 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[tuple[str, ...], str, int
         raise InputFormatError(msg)
     columns = tuple(name or f"column {place}" for place, name in enumerate(names, 1))
     if len(columns) > _TEXT_RECORDS_MOST_COLUMNS:
-        msg = f"{path}: {len(columns)} columns, more than {_MOST_COLUMNS}: is line 1 its header?"
+        msg = f"{path}: {len(columns)} columns, more than {_TEXT_RECORDS_MOST_COLUMNS}: is line 1 its header?"
         raise InputFormatError(msg)
     if twice := [name for name, times in Counter(columns).items() if times > 1]:
         named = ", ".join(map(repr, sorted(twice)))
