@@ -16,8 +16,7 @@ from langchain_groundedness import ConfigurationError, DecisionPolicy, Groundedn
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.labelled_data import read_labelled
 from langchain_groundedness.cli.check import read_answer, read_documents
-from langchain_groundedness.evals import load_run
-from langchain_groundedness.evals import readers
+from langchain_groundedness.evals import load_run, readers
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.query import EmbeddingQueryClassifier, HashedNgramEmbeddings
 
@@ -139,7 +138,7 @@ def test_packed_data_that_is_damaged_is_named(tmp_path: Path) -> None:
 def test_json_that_exhausts_readers_is_a_bad_row(tmp_path: Path, text: str) -> None:
     (tmp_path / "data.jsonl").write_text(f'{text}\n{{"answer": "x"}}\n', encoding="ascii")
     bad, good = rows(tmp_path / "data.jsonl")
-    assert bad.reason.startswith("no JSON")
+    assert bad.reason.startswith("not JSON")
     assert good.row.answer == "x"
 
 
