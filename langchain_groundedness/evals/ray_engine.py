@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 import threading
-from collections import Counter
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from io import BytesIO
+from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NamedTuple, Self
@@ -25,7 +26,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import SecretBytes, SecretStr
 
 from langchain_groundedness.evals.evaluation import Done, Evaluation, Job
-from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.values import EvaluatedRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -43,8 +44,6 @@ _ROWS_PER_THREAD = 2
 _RETRIES = 1
 """How often Ray evaluates a row again whose worker died; after that, it is evaluated alone."""
 
-_MAX_LISTED = 10
-
 
 class RayEngine:
     """Evaluates rows on the workers of a Ray cluster.
@@ -59,19 +58,14 @@ class RayEngine:
         workers: int = 1,
         address: str | None = None,
         max_concurrency: int = 16,
-        cpus_per_worker: float = 1.0,
     ) -> None:
         """Check the options; nothing is started yet."""
-        if workers < 1 or max_concurrency < 1 or cpus_per_worker < 0:
-            msg = (
-                "workers and max_concurrency must be 1 or more, cpus_per_worker 0 or more; got "
-                f"{workers}, {max_concurrency} and {cpus_per_worker}"
-            )
+        if workers < 1 or max_concurrency < 1:
+            msg = f"workers and max_concurrency must be 1 or more, got {workers}, {max_concurrency}"
             raise ConfigurationError(msg)
         self._workers = workers
         self._address = address
         self._max_concurrency = max_concurrency
-        self._cpus = cpus_per_worker
 
     @property
     def max_rows_in_flight(self) -> int:
@@ -81,13 +75,13 @@ class RayEngine:
     def run(self, evaluation: Evaluation) -> None:
         """Carry an evaluation out; nothing is started if all its rows are done."""
         evaluators = [SerializedEvaluator.of(each) for each in evaluation.evaluators]
-        config = _plain_config(evaluation.config)
+        config = _plain_config(evaluation.config or {})
         jobs = evaluation.advance([], self.max_rows_in_flight)
         if not jobs:
             return
         with cluster(self._workers, self._address) as ray, ExitStack() as stack:
             worker_class = ray.remote(RowWorker).options(
-                num_cpus=self._cpus,
+                num_cpus=1,
                 max_concurrency=self._max_concurrency,
                 max_restarts=-1,
                 max_task_retries=_RETRIES,
@@ -123,11 +117,9 @@ class _Dispatch:
         self, ray: Any, workers: Sequence[Any], evaluation: Evaluation, limit: int
     ) -> None:
         self._ray = ray
-        self._workers = workers
         self._evaluation = evaluation
-        self._limit = limit
-        self._in_flight: dict[Any, tuple[Job, int]] = {}
-        self._load = Counter(dict.fromkeys(range(len(workers)), 0))
+        self._free = deque(islice(cycle(workers), limit))
+        self._in_flight: dict[Any, tuple[Job, Any]] = {}
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Evaluate these rows and all that follow."""
@@ -135,46 +127,44 @@ class _Dispatch:
         while jobs or self._in_flight:
             for job in jobs:
                 self._send(job)
-            received = list(self._receive())
+            received = self._receive()
             lost += [job for job, outcome in received if outcome is None]
             outcomes = [outcome for _, outcome in received if outcome is not None]
-            jobs = self._evaluation.advance(outcomes, self._limit - len(self._in_flight))
+            jobs = self._evaluation.advance(outcomes, len(self._free))
         for job in lost:
             self._send(job)
             [(_, outcome)] = self._receive()
             self._evaluation.advance([outcome or self._failed(job)], 0)
 
     def _send(self, job: Job) -> None:
-        [(worker, _)] = self._load.most_common()[-1:]
-        self._load[worker] += 1
+        worker = self._free.popleft()
         sent = job._replace(located=job.located._replace(cells=None), before=None)
-        self._in_flight[self._workers[worker].evaluate.remote(sent)] = job, worker
+        self._in_flight[worker.evaluate.remote(sent)] = job, worker
 
-    def _receive(self) -> Iterator[tuple[Job, Done | Exception | None]]:
+    def _receive(self) -> list[tuple[Job, Done | Exception | None]]:
         """Wait for rows; the outcome of one is `None` if its worker has died too often."""
-        died: Any = require("ray.exceptions", extra="ray").RayActorError
         waiting = list(self._in_flight)
+        self._ray.wait(waiting, num_returns=1)
+        ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
+        return [self._outcome(answer) for answer in ready]
+
+    def _outcome(self, answer: Any) -> tuple[Job, Done | Exception | None]:
+        job, worker = self._in_flight.pop(answer)
+        self._free.append(worker)
         try:
-            self._ray.wait(waiting, num_returns=1)
-            ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
-            for answer in ready:
-                try:
-                    row, fault = self._ray.get(answer)
-                except died:
-                    row, fault = None, None
-                job, worker = self._in_flight.pop(answer)
-                self._load[worker] -= 1
-                error = None if fault is None else ConfigurationError(fault)
-                yield job, error if row is None else Done(job, row)
+            row, fault = self._ray.get(answer)
+        except self._ray.exceptions.RayActorError:
+            return job, None
         except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
-            ids = tuple(job.located.row.id for job, _ in self._in_flight.values())
-            listed = ", ".join(ids[:_MAX_LISTED]) + (" …" if len(ids) > _MAX_LISTED else "")
+            jobs = (job, *(job for job, _ in self._in_flight.values()))
+            ids = tuple(each.located.row.id for each in jobs)
             msg = (
                 f"Ray gave up ({type(exc).__name__}) while {len(ids)} rows were in flight "
-                f"({listed}). What is done is in the journal, if there is one: the run can be "
-                "resumed"
+                f"({listed_ids(ids)}). What is done is in the journal, if there is one: the run "
+                "can be resumed"
             )
-            raise EvaluationError(msg, row_ids=ids, result=None) from None
+            return job, EvaluationError(msg, row_ids=ids, result=None)
+        return job, ConfigurationError(str(fault)) if row is None else Done(job, row)
 
     def _failed(self, job: Job) -> Done:
         reason = (
