@@ -1,15 +1,13 @@
 """The command `langchain-groundedness review`. Needs the extra `review`."""
 
 import secrets
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from langchain_groundedness.audit import SQLAuditLog
 from langchain_groundedness.cli.records import open_log
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
-from langchain_groundedness.review import create_review_app
-from langchain_groundedness.review.requests import is_loopback
 
 __all__ = ["HELP", "review"]
 
@@ -74,8 +72,11 @@ def review(  # noqa: PLR0913  (each is an option of the command)
 def _serve(  # noqa: PLR0913  (as the command)
     db: str, host: str, port: int, *, token: str | None, names: list[str], login: bool
 ) -> None:
-    require("uvicorn", extra="review")
-    server: Any = require("langchain_groundedness.review.server", extra="review")
+    for module in ("jinja2", "starlette", "uvicorn"):
+        require(module, extra="review")
+    from langchain_groundedness.review import create_review_app, server  # noqa: PLC0415
+    from langchain_groundedness.review.requests import is_loopback  # noqa: PLC0415
+
     local = is_loopback(host)
     if not login and not local:
         msg = f"--no-login would let everybody in who can reach {host}; it needs a loopback address"

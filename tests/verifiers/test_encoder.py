@@ -28,7 +28,7 @@ from langchain_groundedness import (
 from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification.embedded import encoder as _encoder
-from langchain_groundedness.verification.embedded import encoder as _model_files
+from langchain_groundedness.verification.embedded import model_files as _model_files
 from langchain_groundedness.verification.embedded.encoder import (
     CLASSES,
     LONGEST_PAIR,
@@ -39,11 +39,11 @@ from langchain_groundedness.verification.embedded.encoder import (
     encoder,
     load_encoder,
 )
-from langchain_groundedness.verification.embedded.statement import rarity
+from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.support_model import support_model
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
-MODEL = Path(_encoder.__file__).parent.parent / "model"
+MODEL = Path(str(_model_files.model_folder()))
 FILES = ("encoder.onnx", "tokenizer.json", "encoder.json")
 LONG = "the treaty was signed in 1848 and the archive keeps a copy of it "
 ODD = {

@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.text.words import STOP_WORDS, Word, find_words, stem
+from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.polarity import (
     Part,
     Span,
@@ -26,7 +27,7 @@ from langchain_groundedness.verification.embedded.quantities import (
     same_quantity,
     units_fit,
 )
-from langchain_groundedness.verification.embedded.statement import blank_references, rarity
+from langchain_groundedness.verification.embedded.statement import blank_references
 
 __all__ = ["Difference", "DifferenceKind", "differing_value", "exchanged_values", "restricts"]
 

@@ -2,22 +2,26 @@
 
 import ctypes
 import hashlib
-import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langchain_groundedness.exceptions import ModelFileError
+from langchain_groundedness.verification.embedded.model_files import (
+    damaged,
+    model_folder,
+    read_model_file,
+    read_model_json,
+)
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -28,12 +32,8 @@ __all__ = [
     "LONGEST_PAIR",
     "Encoder",
     "Pair",
-    "damaged",
     "encoder",
     "load_encoder",
-    "model_folder",
-    "read_model_file",
-    "read_model_json",
     "usual_threads",
 ]
 
@@ -189,11 +189,6 @@ class _Encoders:
         self._lock, self._loaded = threading.Lock(), {}
 
 
-def model_folder() -> Traversable:
-    """Give the folder of the model that is shipped."""
-    return files("langchain_groundedness") / "model"
-
-
 def load_encoder(folder: Traversable, threads: int) -> Encoder:
     """Load an encoder."""
     network, words = _checked(folder)
@@ -267,35 +262,6 @@ def _checked(folder: Traversable) -> tuple[bytes, bytes]:
         if hashlib.sha256(content).hexdigest() != sums.get(name):
             raise ModelFileError(damaged(name))
     return network, words
-
-
-def read_model_json(folder: Traversable, name: str) -> Mapping[str, Any]:
-    """Read a JSON file of a model."""
-    content = read_model_file(folder, name)
-    try:
-        return dict(json.loads(content))
-    except (ValueError, TypeError) as exc:
-        raise ModelFileError(damaged(name)) from exc
-
-
-def damaged(name: str) -> str:
-    """Word the error for a file that is not the one that was shipped."""
-    return (
-        f"{name} of the embedded verifier is damaged: it is not the file that was shipped. "
-        "Install langchain-groundedness again."
-    )
-
-
-def read_model_file(folder: Traversable, name: str) -> bytes:
-    """Read a file of a model."""
-    try:
-        return (folder / name).read_bytes()
-    except OSError as exc:
-        msg = (
-            f"{name} of the embedded verifier cannot be read ({type(exc).__name__}). "
-            "Install langchain-groundedness again."
-        )
-        raise ModelFileError(msg) from exc
 
 
 _ENCODERS = _Encoders()

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from langchain_groundedness.text.words import STOP_WORDS, Word, find_words, stem
-from langchain_groundedness.verification.embedded.statement import Statement, rarity
+from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.statement import Statement
 
 __all__ = [
     "AUXILIARIES",

@@ -2,19 +2,13 @@
 
 import re
 from bisect import bisect_left
-from functools import cache
 from typing import NamedTuple
 
-from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.text.words import STOP_WORDS, Word, find_words
-from langchain_groundedness.verification.embedded.encoder import (
-    damaged,
-    model_folder,
-    read_model_json,
-)
+from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.quantities import Quantity, find_quantities
 
-__all__ = ["Item", "Statement", "blank_references", "is_short_answer", "rarity", "read_statement"]
+__all__ = ["Item", "Statement", "blank_references", "is_short_answer", "read_statement"]
 
 _QUANTITY_WEIGHT = 7.0
 
@@ -169,25 +163,3 @@ def blank_references(claim: str) -> str:
     """Blank out list markers, citations such as `[1]` and "based on the given passages"."""
     blanked = _PATTERN.sub(lambda match: " " * len(match.group()), claim)
     return blanked if any(character.isalnum() for character in blanked) else claim
-
-
-class Rarity(NamedTuple):
-    """Inverse paragraph frequencies of stems, counted over encyclopedia articles."""
-
-    idf: dict[str, float]
-    names: frozenset[str]
-    rarest: float
-
-    def weight(self, stem: str) -> float:
-        """Weigh a stem."""
-        return self.idf.get(stem, self.rarest)
-
-
-@cache
-def rarity() -> Rarity:
-    """Load the table that is shipped beside the model, once."""
-    table = read_model_json(model_folder(), "words.json")
-    try:
-        return Rarity(table["idf"], frozenset(table["names"]), table["rarest"])
-    except KeyError as exc:
-        raise ModelFileError(damaged("words.json")) from exc

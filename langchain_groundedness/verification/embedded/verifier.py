@@ -21,7 +21,7 @@ from langchain_groundedness.verification.embedded.batching import shared_runs
 from langchain_groundedness.verification.embedded.encoder import CLASSES, Floats, Pair, encoder
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.judgement import VERIFIER, Case, conclude, examine
-from langchain_groundedness.verification.embedded.statement import rarity
+from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.support_model import SupportModel, support_model
 
 __all__ = ["EmbeddedVerifier", "room"]
