@@ -64,10 +64,6 @@ OPEN_SINGLES = {
     "review.item",
     "review.pages",
     "review.server",
-    "verification.embedded.batching",
-    "verification.embedded.ellipsis",
-    "verification.embedded.language",
-    "verification.embedded.windows",
     "verification.identity",
 }
 """Modules with one importer that do not say yet why they are modules; this becomes empty."""

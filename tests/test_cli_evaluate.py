@@ -144,7 +144,10 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
         ((*USUAL, "--column", "answer"), "--column takes a pair"),
         ((*USUAL, "--column", "answer=gone"), "there is no column 'gone' for answer"),
         ((*USUAL, "--fail-under", "bleu=1"), "--fail-under bleu: that metric is not measured"),
-        ((*USUAL, "--fail-under", "faithfulness=x"), "--fail-under faithfulness takes a finite number"),
+        (
+            (*USUAL, "--fail-under", "faithfulness=x"),
+            "--fail-under faithfulness takes a finite number",
+        ),
         (
             (*USUAL, "--fail-under", "faithfulness=nan"),
             "--fail-under faithfulness takes a finite number",

@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+_LABELS: tuple[str, ...] = get_args(VerdictLabel)
+Scripted = VerdictLabel | ClaimVerdict | Exception | None
+
+
 class ScriptedChatModel(BaseChatModel):
     """A chat model without tools or JSON mode that answers from a script.
 
@@ -133,10 +137,6 @@ class ScriptedClaimExtractor(Runnable[ExtractionTask | str, list[Claim]]):
 def _located(identity: str, text: str, answer: str) -> Claim:
     start, end = locate_quote(text, answer) or (None, None)
     return Claim(id=identity, text=text, start=start, end=end)
-
-
-_LABELS: tuple[str, ...] = get_args(VerdictLabel)
-Scripted = VerdictLabel | ClaimVerdict | Exception | None
 
 
 class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):

@@ -361,8 +361,8 @@ print([each - usual for each in nice if each != usual], usual)
 def test_what_was_asked_before_the_main_thread_ended_is_answered() -> None:
     code = """
 from langchain_groundedness.verification.embedded.encoder import Pair
-from langchain_groundedness.verification.embedded.batching import shared_runs
-asked = shared_runs(1).submit([Pair("Rome is in Italy.", "Rome is in Italy.")])
+from langchain_groundedness.verification.embedded.batching import pair_scorer
+asked = pair_scorer(1).submit([Pair("Rome is in Italy.", "Rome is in Italy.")])
 asked.add_done_callback(lambda done: print(done.exception() or done.result().shape))
 """
     assert python(code) == "(1, 3)\n"

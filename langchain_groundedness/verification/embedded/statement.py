@@ -26,6 +26,25 @@ _YES_OR_NO = re.compile(
 )
 
 
+_THING = (
+    r"(?:passages?|contexts?|documents?|information|sources?|texts?|articles?|excerpts?|snippets?)"
+)
+_NUMBERS = r"\d+(?:\s*(?:,|&|and|-|to)\s*\d+)*"
+_PATTERN = re.compile(
+    rf"""
+      ^\s*(?:\#{{1,6}}\s+|>\s+|(?:\d{{1,3}}[.)]|[-*+\u2022])\s+)+                     # list markers
+    | \[\^?\d+(?:\s*[,;-]\s*\d+)*\]                                                  # [1], [2, 3]
+    | [(\[]\s*(?:(?:see|from|in)\s+)?{_THING}\s*\#?{_NUMBERS}\s*[)\]]                # (Passage 1)
+    | [(\[]\s*(?:sources?:\s*)?[\w./-]+\.(?:md|txt|pdf|html?|docx?|csv|json)(?:\#[\w./-]+)?\s*[)\]]
+    | \b(?:(?:based\ on|according\ to|as\ \w+\ (?:in|by)|from|in|per)\s+
+        (?:(?:the|these|those|this|your)\s+)?
+        (?:(?:given|provided|above|retrieved|following|available)\s+)*
+        {_THING}(?:\s+(?:provided|given|above))?(?:\s+{_NUMBERS})?)\b\s*[,:]?
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
 class Item(NamedTuple):
     """One thing the evidence must say: a word or a quantity."""
 
@@ -136,27 +155,6 @@ def _inside_sentence(text: str, start: int) -> bool:
     while start and text[start - 1] in _BEFORE_WORDS:
         start -= 1
     return start > 0 and text[start - 1] not in ".!?:\n"
-
-
-_THING = (
-    r"(?:passages?|contexts?|documents?|information|sources?|texts?|articles?|excerpts?|snippets?)"
-)
-
-_NUMBERS = r"\d+(?:\s*(?:,|&|and|-|to)\s*\d+)*"
-
-_PATTERN = re.compile(
-    rf"""
-      ^\s*(?:\#{{1,6}}\s+|>\s+|(?:\d{{1,3}}[.)]|[-*+\u2022])\s+)+                     # list markers
-    | \[\^?\d+(?:\s*[,;-]\s*\d+)*\]                                                  # [1], [2, 3]
-    | [(\[]\s*(?:(?:see|from|in)\s+)?{_THING}\s*\#?{_NUMBERS}\s*[)\]]                # (Passage 1)
-    | [(\[]\s*(?:sources?:\s*)?[\w./-]+\.(?:md|txt|pdf|html?|docx?|csv|json)(?:\#[\w./-]+)?\s*[)\]]
-    | \b(?:(?:based\ on|according\ to|as\ \w+\ (?:in|by)|from|in|per)\s+
-        (?:(?:the|these|those|this|your)\s+)?
-        (?:(?:given|provided|above|retrieved|following|available)\s+)*
-        {_THING}(?:\s+(?:provided|given|above))?(?:\s+{_NUMBERS})?)\b\s*[,:]?
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
 
 
 def blank_references(claim: str) -> str:
