@@ -122,7 +122,7 @@ def _per_claim(asked: Asked) -> Seen:
 
 
 def _cross_checked(asked: Asked) -> GroundednessRunnable:
-    """Make what SECURITY.md shows: `supported` is what the judge and the embedded verifier say."""
+    """Make the judge of docs/security.md, whose `supported` the embedded verifier confirms."""
     model, seconds = asked
     judge = Stage(
         verifier=LLMVerifier(model=model, claims_per_call=2, timeout=seconds),
