@@ -18,7 +18,6 @@ from typing_extensions import override
 
 from langchain_groundedness.evidence.packing import locate_quote
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.testing.server import ScriptedRequest, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -32,9 +31,6 @@ from langchain_groundedness.verification.scoring import reconcile
 __all__ = [
     "ScriptedChatModel",
     "ScriptedClaimExtractor",
-    "ScriptedRequest",
-    "ScriptedResponse",
-    "ScriptedServer",
     "ScriptedVerifier",
 ]
 
