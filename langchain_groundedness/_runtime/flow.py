@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_groundedness._runtime.executors import computed
-from langchain_groundedness.llm.timeouts import awithin, within
+from langchain_groundedness.llm.timeouts import acall_with_timeout, call_with_timeout
 
 __all__ = ["Flow", "ModelCall", "adrive", "drive", "exceptions_at_most", "quiet"]
 
@@ -42,7 +42,7 @@ def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
     step = _advanced(flow, None, None)
     while isinstance(step, ModelCall):
         try:
-            reply = within(step.seconds, step.bound("invoke", config))
+            reply = call_with_timeout(step.seconds, step.bound("invoke", config))
         except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
             step = _advanced(flow, None, exc)
         else:
@@ -62,7 +62,7 @@ async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) 
             return step.result  # type: ignore[no-any-return]  # untyped
         reply = error = None
         try:
-            reply = await awithin(step.seconds, step.bound("ainvoke", config))
+            reply = await acall_with_timeout(step.seconds, step.bound("ainvoke", config))
         except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
             error = exc
 

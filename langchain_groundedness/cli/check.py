@@ -28,7 +28,7 @@ from langchain_groundedness.cli.options import (
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.display.terminal import printable, render
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.llm.timeouts import PATIENCE
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
 
@@ -72,7 +72,7 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     question: Annotated[str | None, typer.Option(help="What was asked.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = PATIENCE,
+    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
     on_contradicted: Annotated[
         Literal["annotate", "correct", "strip"],
         typer.Option(help="What to do to a claim that the documents contradict."),

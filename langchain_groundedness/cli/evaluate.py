@@ -49,7 +49,7 @@ from langchain_groundedness.evals.parquet import save_parquet
 from langchain_groundedness.evals.progress import Price, spending
 from langchain_groundedness.evals.ray_engine import RayEngine, make_engine
 from langchain_groundedness.evals.runner import drive_to_the_end, prepare
-from langchain_groundedness.llm.timeouts import PATIENCE
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT
 
 __all__ = ["HELP", "evaluate_command"]
 
@@ -88,7 +88,7 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
     ],
     model: Model = None,
     base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = PATIENCE,
+    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
     calibration: CalibrationFile = None,
     column: Annotated[
         list[str] | None,

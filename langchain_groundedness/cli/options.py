@@ -16,7 +16,7 @@ from langchain_core.language_models import BaseChatModel
 
 from langchain_groundedness.cli.errors import CannotCheckError, one_line
 from langchain_groundedness.exceptions import GroundednessError, require
-from langchain_groundedness.llm.timeouts import calls_going_on
+from langchain_groundedness.llm.timeouts import timed_out_calls
 
 __all__ = [
     "AsJson",
@@ -197,7 +197,7 @@ def awaited(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
 
 def is_waiting() -> bool:
     """Tell whether a thread still waits for a model: Python would wait for it at its end."""
-    return calls_going_on() > 0 or any(not each.done() for each in _begun)
+    return timed_out_calls() > 0 or any(not each.done() for each in _begun)
 
 
 class _LeftBehind(ThreadPoolExecutor):

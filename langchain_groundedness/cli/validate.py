@@ -52,7 +52,7 @@ from langchain_groundedness.evals.validation import (
     validate,
 )
 from langchain_groundedness.exceptions import GroundednessError, require
-from langchain_groundedness.llm.timeouts import PATIENCE
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT
 
 __all__ = ["HELP", "validate_command"]
 
@@ -113,7 +113,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = PATIENCE,
+    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
     embeddings: Annotated[
         str | None,
         typer.Option(

@@ -33,7 +33,7 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.types import (
     ClaimVerdict,
     CorrectedAnswer,
@@ -94,7 +94,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.CORRECTION_PROMPT`; it must have the same variables and ask for the
     same form of reply."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @field_validator("marker")

@@ -35,7 +35,12 @@ from langchain_groundedness.exceptions import (
     MissingDependencyError,
     cause,
 )
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds, awithin, within
+from langchain_groundedness.llm.timeouts import (
+    DEFAULT_TIMEOUT,
+    Seconds,
+    acall_with_timeout,
+    call_with_timeout,
+)
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.types import GroundednessResult, Usage
 
@@ -169,7 +174,7 @@ class RowEvaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
     """Show how far `run` is: on stderr, if that is a terminal and rich is installed."""
     max_concurrency: int = Field(default=32, ge=1)
     """Most rows at a time, if the config of the run does not say."""
-    model_timeout: Seconds = PATIENCE
+    model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of a model, where the evaluator asks one; a row that waits in
     vain fails. `None` leaves it to the model's client."""
 
@@ -599,9 +604,11 @@ class _Guarded(Runnable[Any, Any]):
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         with self._gate._threads:  # noqa: SLF001  (both are one thing)
-            return within(self._call.seconds, self._call.bound("invoke", config or {}))
+            return call_with_timeout(self._call.seconds, self._call.bound("invoke", config or {}))
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         async with self._gate._tasks:  # noqa: SLF001  (as above)
-            return await awithin(self._call.seconds, self._call.bound("ainvoke", config or {}))
+            return await acall_with_timeout(
+                self._call.seconds, self._call.bound("ainvoke", config or {})
+            )

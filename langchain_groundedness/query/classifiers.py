@@ -40,7 +40,7 @@ from langchain_groundedness._runtime.options import AnyRunnable, CheckedOptions
 from langchain_groundedness.exceptions import GroundednessError, VerificationError, cause
 from langchain_groundedness.llm.prompts import QUERY_PROMPT, check_prompt, fence, fold_space
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.query.values import (
     EMPTY_QUERY,
     QUERY_CLASSES,
@@ -153,7 +153,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
     shipped ones cannot say what your assistant is there for: name your subject in them."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.QUERY_PROMPT`; it must have the same variables and ask for a name."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @model_validator(mode="after")

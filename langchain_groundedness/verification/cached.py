@@ -47,7 +47,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError, cause
-from langchain_groundedness.llm.timeouts import Abandoned
+from langchain_groundedness.llm.timeouts import TimedCalls
 from langchain_groundedness.llm.usage import count_cached
 from langchain_groundedness.types import (
     Citation,
@@ -946,7 +946,7 @@ _WAYS = _READ, _WRITTEN = "read", "written to"
 
 _THREAD = "groundedness-cache"
 
-_abandoned = Abandoned(8)
+_abandoned = TimedCalls(8)
 """Requests to stores that go on though their time is up; with more, no store is asked."""
 
 _IN_MEMORY = (InMemoryCache, InMemoryByteStore, InMemoryStore)

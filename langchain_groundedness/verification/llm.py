@@ -23,15 +23,15 @@ from langchain_groundedness.llm.prompts import (
     VERIFICATION_PROMPT,
     VerdictLines,
     check_prompt,
-    defused,
     fence,
     fold_space,
     question_part,
+    sanitized,
 )
 from langchain_groundedness.llm.replies import refused, reply_text
-from langchain_groundedness.llm.structured import StructuredModel, learn, recall, unsupported
-from langchain_groundedness.llm.timeouts import PATIENCE, Budget, Seconds
-from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.llm.structured import StructuredModel, unsupported
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
+from langchain_groundedness.llm.weak_cache import memoized, recall, remember
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -95,7 +95,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     models are shy: one of 1.5 billion parameters told claims apart best at 0.2 to 0.3."""
     max_concurrency: int = Field(default=16, ge=1)
     """Most calls at a time, if the config of the run does not say."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
     `None` leaves it to the model's client."""
     retry_budget: int | None = Field(default=None, ge=0)
@@ -230,15 +230,15 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         evidence = [read(batch) for batch in packer.pack(task.documents)]
         calls = [_Call(group, batch) for batch in evidence for group in groups]
         more = len(task.claims) * len(evidence) + _TO_FIND_THE_FORM
-        budget = Budget(more if self.retry_budget is None else self.retry_budget)
+        budget = RetryBudget(more if self.retry_budget is None else self.retry_budget)
         return _Plan(task, groups, calls, _Judge(flow=self._flow(budget)), self.get_name())
 
-    def _flow(self, budget: Budget) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
+    def _flow(self, budget: RetryBudget) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
         name = self.get_name()
         if self.strategy == "per_claim":
             ask = LabelModel(self.model, self._prompt, self.support_threshold, self.timeout)
             return lambda call: judge_alone(call.task, call.evidence, ask, name, budget)
-        judge = kept(self, self._asking)
+        judge = memoized(self, self._asking)
         return lambda call: judge_together(call.task, call.evidence, judge, name, budget)
 
     def _asking(self) -> StructuredModel[VerdictLines]:
@@ -402,7 +402,7 @@ def judge_alone(
     evidence: "PlainEvidence",
     ask: LabelModel,
     verifier: str,
-    budget: Budget,
+    budget: RetryBudget,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch, one call each."""
     verdicts = []
@@ -443,11 +443,11 @@ class _Answer(NamedTuple):
     refused: bool = False
 
 
-def _ask(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[_Answer]:
+def _ask(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> Flow[_Answer]:
     raw = yield from _call(ask, messages, budget)
     answer = _read(raw, ask.threshold)
     if answer.label is None and not answer.refused and budget.take():
-        again = [*messages, AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
+        again = [*messages, AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
         raw = yield from _call(ask, again, budget)
         answer = _read(raw, ask.threshold)
         if answer.label is None and not answer.refused:
@@ -455,7 +455,7 @@ def _ask(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[_
     return answer
 
 
-def _call(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[Any]:
+def _call(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> Flow[Any]:
     """Call the model, asking for log-probabilities unless it is known to refuse the option."""
     model = ask.model
     if recall(model, _SUBJECT) != 0:
@@ -468,10 +468,10 @@ def _call(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[
             if recall(model, _SUBJECT) == 1 or not unsupported(exc) or not budget.take():
                 raise
         else:
-            learn(model, _SUBJECT, 1)
+            remember(model, _SUBJECT, 1)
             return raw
     raw = yield ModelCall(model, messages, ask.timeout)
-    learn(model, _SUBJECT, 0)
+    remember(model, _SUBJECT, 0)
     return raw
 
 

@@ -30,8 +30,8 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
-from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
+from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier
 from langchain_groundedness.verification.batched import (
@@ -109,7 +109,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
     max_sentences: int = Field(default=24, ge=1)
     """Most sentences of an answer that is judged in one call: models lose the thread in long
     lists."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model, as for `LLMVerifier`."""
     retry_budget: int | None = Field(default=None, ge=0)
     """As for `LLMVerifier`, which is asked about what the first call left open."""
@@ -132,7 +132,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
         What a single pass left open, answers that take two steps, and the sentences of an answer
         that is still being written.
         """
-        return kept(self, self._stages).verifier
+        return memoized(self, self._stages).verifier
 
     @override
     def invoke(
@@ -202,7 +202,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
             return (yield from self._two_steps(task)) if sentences else []
         name = self.get_name()
         try:
-            reply = yield ModelCall(kept(self, self._stages).ask, layout.values(evidence))
+            reply = yield ModelCall(memoized(self, self._stages).ask, layout.values(evidence))
         except OutputParsingError as exc:
             if isinstance(exc, ModelRefusedError):
                 return layout.unchecked(exc, name)
@@ -215,7 +215,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
 
     def _two_steps(self, task: VerificationTask) -> Flow[list[ClaimVerdict]]:
         request = ExtractionTask(answer=task.answer or "", question=task.question)
-        claims = yield ModelCall(kept(self, self._stages).extractor, request)
+        claims = yield ModelCall(memoized(self, self._stages).extractor, request)
         return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
 
     def _settle(

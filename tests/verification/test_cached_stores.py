@@ -25,7 +25,7 @@ from typing_extensions import override
 from verdict_caching import BARI, ROME, SOON, Reader, cached, task
 
 from langchain_groundedness import Citation, ClaimVerdict, ConfigurationError, VerificationTask
-from langchain_groundedness.llm.timeouts import Abandoned
+from langchain_groundedness.llm.timeouts import TimedCalls
 from langchain_groundedness.verification import cached as _verdict_store
 from langchain_groundedness.verification.cached import (
     Evidence,
@@ -271,7 +271,7 @@ async def test_a_store_that_never_answers_is_waited_for_only_so_long() -> None:
 
 def test_a_store_that_answers_none_of_many_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_verdict_store, "_REST", 0.0)
-    monkeypatch.setattr(_verdict_store, "_abandoned", Abandoned(2))
+    monkeypatch.setattr(_verdict_store, "_abandoned", TimedCalls(2))
     store = Endless()
     verifier = cached(Reader(), store, store_timeout=0.01)
     try:
@@ -354,7 +354,7 @@ async def test_a_store_that_never_answers_takes_no_thread_of_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_verdict_store, "_REST", 0.0)
-    monkeypatch.setattr(_verdict_store, "_abandoned", Abandoned(2))
+    monkeypatch.setattr(_verdict_store, "_abandoned", TimedCalls(2))
     store = Held()
     verifier = cached(Reader(), store, store_timeout=0.01)
     try:
