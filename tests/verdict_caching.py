@@ -17,7 +17,7 @@ from langchain_groundedness import (
 )
 
 SOON = 30
-"""Seconds after which a test fails that waits for something; nothing takes as long."""
+"""Seconds after which a test that waits for something fails; nothing takes as long."""
 ROME = "Rome is the capital of Italy. It has 2.8 million inhabitants."
 BARI = "Bari lies at the sea. Its port is old."
 
@@ -88,5 +88,5 @@ class Reader(Runnable[VerificationTask, list[ClaimVerdict]]):
 def cached(judge: Runnable[Any, Any], store: Any, **options: Any) -> CachedVerifier:
     """Cache a judge that reads no more than claims and texts."""
     return CachedVerifier(
-        verifier=judge, store=store, **{"version": "1", "reads": frozenset(), **options}
+        verifier=judge, store=store, **{"key": "1", "reads": frozenset(), **options}
     )

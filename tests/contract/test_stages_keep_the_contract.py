@@ -147,7 +147,7 @@ class TestCachedVerifier(VerifierContract):
             return judge.invoke(given, config)
 
         return CachedVerifier(
-            verifier=RunnableLambda(verify), store=InMemoryByteStore(), version="1"
+            verifier=RunnableLambda(verify), store=InMemoryByteStore(), key="1"
         )
 
     def failure(self) -> None:
