@@ -19,7 +19,7 @@ from langchain_groundedness.calibration.values import (
     main_verifier,
 )
 from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
-from langchain_groundedness.decision.policy_files import parsed, text_of
+from langchain_groundedness.decision.policy_files import made_from_text, read_text
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -92,7 +92,8 @@ class Calibration(CheckedOptions):
             ConfigurationError: There is no such file, or no calibration in it; the message names
                 the file, and where in it what is wrong.
         """
-        return parsed(cls._of_this_version, text_of(Path(path)), form="json", name=str(path))
+        text = read_text(Path(path))
+        return made_from_text(cls._of_this_version, text, form="json", name=str(path))
 
     def save(self, path: str | Path) -> None:
         """Write the calibration into a file that `load` reads.

@@ -436,7 +436,7 @@ def test_case_and_spaces_make_no_difference(text: str) -> None:
 
 def test_vectors_are_the_same_in_every_process() -> None:
     code = (
-        "from langchain_groundedness import HashedNgramEmbeddings as H; import json;"
+        "from langchain_groundedness.query import HashedNgramEmbeddings as H; import json;"
         "print(json.dumps(H(size=64).embed_query('Stra\\u00dfe \\u6c34 42')))"
     )
     root = str(Path(__file__).parents[2])
