@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, ConfigDict, Field
 
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.calibration.choice import Calibrating, reliability
-from langchain_groundedness.calibration.threshold_choice import Target
+from langchain_groundedness.calibration.threshold_choice import target_of
 from langchain_groundedness.calibration.values import (
     CalibrationSample,
     CalibrationTarget,
@@ -230,7 +230,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         ConfigurationError: An option has a value that cannot work, or no threshold can be chosen;
             the message says how many more samples are needed.
     """
-    target = _target(precision, recall)
+    target = target_of(precision, recall)
     listed = list(samples)
     wrong = next((each for each in listed if not isinstance(each, CalibrationSample)), None)
     if wrong is not None:
@@ -258,14 +258,3 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         not_chosen=refused,
         reliability=reliability(listed, verifier),
     )
-
-
-def _target(precision: float | None, recall: float | None) -> Target:
-    if (precision is None) == (recall is None):
-        msg = "give either precision= or recall="
-        raise ConfigurationError(msg)
-    target = Target("recall", recall) if recall is not None else Target("precision", precision or 0)
-    if isinstance(target.value, bool) or not 0 < target.value <= 1:
-        msg = f"{target.kind} must be above 0 and at most 1, got {target.value!r}"
-        raise ConfigurationError(msg)
-    return target

@@ -14,23 +14,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForChainRun,
-    CallbackManagerForChainRun,
-)
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import (
-    Runnable,
-    RunnableConfig,
-    RunnableSerializable,
-    patch_config,
-)
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.llm.prompts import sanitized
 from langchain_groundedness.llm.replies import (
@@ -66,7 +57,7 @@ class ModelRefusedError(OutputParsingError):
     """The model declined to answer; asking again in another form would not be right."""
 
 
-class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[ReplyT]):
+class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     """A prompt, a model and a schema: from the prompt's variables to a validated reply.
 
     Works with every chat model: with structured output, with tools, with JSON mode or with
@@ -99,40 +90,9 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     """By place on the ladder: what asks the model there, which takes longer to make than to use."""
 
     @override
-    def invoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> ReplyT:
-        return self._call_with_config(self._ask, input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> ReplyT:
-        return await self._acall_with_config(self._aask, input, config, **kwargs)
-
-    def _ask(
-        self,
-        values: dict[str, Any],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        *,
-        budget: RetryBudget | None = None,
-    ) -> ReplyT:
-        config = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self._flow(values, budget), config)
-
-    async def _aask(
-        self,
-        values: dict[str, Any],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        *,
-        budget: RetryBudget | None = None,
-    ) -> ReplyT:
-        config = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self._flow(values, budget), config)
-
-    def _flow(self, values: dict[str, Any], budget: RetryBudget | None) -> Flow[ReplyT]:
+    def _flow(
+        self, values: dict[str, Any], /, *, budget: RetryBudget | None = None, **_: Any
+    ) -> Flow[ReplyT]:
         messages = self.prompt.format_messages(**values)
         raw = yield from self._first_reply(messages, budget)
         reply, why = self._read(raw)

@@ -4,9 +4,8 @@ import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
@@ -14,7 +13,7 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
@@ -114,102 +113,71 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     def is_lc_serializable(cls) -> bool:
         return True
 
+    # Casts to Any: LangChain passes the config by name, which its types do not say.
+
     @override
     def invoke(
-        self,
-        input: VerificationTask,
-        config: RunnableConfig | None = None,
-        **_: Any,
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
     ) -> list[ClaimVerdict]:
-        return self._call_with_config(self._judge, input, config)
+        return self._call_with_config(cast("Any", self._judge), input, config)
 
     @override
     async def ainvoke(
-        self,
-        input: VerificationTask,
-        config: RunnableConfig | None = None,
-        **_: Any,
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
     ) -> list[ClaimVerdict]:
-        return await self._acall_with_config(self._ajudge, input, config)
+        return await self._acall_with_config(cast("Any", self._ajudge), input, config)
 
     @override
     def stream(
-        self,
-        input: VerificationTask,
-        config: RunnableConfig | None = None,
-        **_: Any,
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
     ) -> Iterator[list[ClaimVerdict]]:
-        yield from self._transform_stream_with_config(iter([input]), self._stream, config)
+        run = cast("Any", self._stream)
+        yield from self._transform_stream_with_config(iter([input]), run, config)
 
     @override
     async def astream(
-        self,
-        input: VerificationTask,
-        config: RunnableConfig | None = None,
-        **_: Any,
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
     ) -> AsyncIterator[list[ClaimVerdict]]:
 
         async def once() -> AsyncIterator[VerificationTask]:
             yield input
 
-        async for verdicts in self._atransform_stream_with_config(once(), self._astream, config):
+        run = cast("Any", self._astream)
+        async for verdicts in self._atransform_stream_with_config(once(), run, config):
             yield verdicts
 
-    def _judge(
-        self,
-        task: VerificationTask,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[ClaimVerdict]:
+    def _judge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
         plan = self._plan(task)
-        outputs = plan.judge.batch(plan.calls, self._child_config(config, run_manager))
-        return plan.merged(outputs)
+        return plan.merged(plan.judge.batch(plan.calls, self._limited(config)))
 
-    async def _ajudge(
-        self,
-        task: VerificationTask,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[ClaimVerdict]:
+    async def _ajudge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
         plan = await computed(size_of(task.documents), self._plan, task)
-        outputs = await plan.judge.abatch(plan.calls, self._child_config(config, run_manager))
-        return plan.merged(outputs)
+        return plan.merged(await plan.judge.abatch(plan.calls, self._limited(config)))
 
     def _stream(
-        self,
-        tasks: Iterator[VerificationTask],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
+        self, tasks: Iterator[VerificationTask], config: RunnableConfig
     ) -> Iterator[list[ClaimVerdict]]:
         for task in tasks:
             plan = self._plan(task)
             yield from plan.settled()
-            child = self._child_config(config, run_manager)
-            for place, output in plan.judge.batch_as_completed(plan.calls, child):
+            for place, output in plan.judge.batch_as_completed(plan.calls, self._limited(config)):
                 yield from plan.settled(place, output)
 
     async def _astream(
-        self,
-        tasks: AsyncIterator[VerificationTask],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
+        self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
             plan = await computed(size_of(task.documents), self._plan, task)
             for verdicts in plan.settled():
                 yield verdicts
-            child = self._child_config(config, run_manager)
-            async for place, output in plan.judge.abatch_as_completed(plan.calls, child):
+            outputs = plan.judge.abatch_as_completed(plan.calls, self._limited(config))
+            async for place, output in outputs:
                 for verdicts in plan.settled(place, output):
                     yield verdicts
 
-    def _child_config(
-        self,
-        config: RunnableConfig,
-        run_manager: CallbackManagerForChainRun | AsyncCallbackManagerForChainRun,
-    ) -> RunnableConfig:
+    def _limited(self, config: RunnableConfig) -> RunnableConfig:
         limit = config.get("max_concurrency") or self.max_concurrency
-        return patch_config(config, callbacks=run_manager.get_child(), max_concurrency=limit)
+        return patch_config(config, max_concurrency=limit)
 
     @property
     def _prompt(self) -> BaseChatPromptTemplate:
@@ -316,7 +284,7 @@ class _Plan:
         return reconcile(task, verdicts, verifier=self._verifier)
 
 
-class _Judge(RunnableSerializable[_Call, list[ClaimVerdict]]):
+class _Judge(FlowRunnable[_Call, list[ClaimVerdict]]):
     """Carries out one call with all that it takes: repair, asking again."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -325,34 +293,8 @@ class _Judge(RunnableSerializable[_Call, list[ClaimVerdict]]):
     flow: Callable[[_Call], Flow[list[ClaimVerdict]]]
 
     @override
-    def invoke(
-        self,
-        input: _Call,
-        config: RunnableConfig | None = None,
-        **_: Any,
-    ) -> list[ClaimVerdict]:
-        return self._call_with_config(self._drive, input, config)
-
-    @override
-    async def ainvoke(
-        self,
-        input: _Call,
-        config: RunnableConfig | None = None,
-        **_: Any,
-    ) -> list[ClaimVerdict]:
-        return await self._acall_with_config(self._adrive, input, config)
-
-    def _drive(
-        self, call: _Call, run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> list[ClaimVerdict]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self.flow(call), child)
-
-    async def _adrive(
-        self, call: _Call, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> list[ClaimVerdict]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self.flow(call), child)
+    def _flow(self, call: _Call, /, **_: Any) -> Flow[list[ClaimVerdict]]:
+        return self.flow(call)
 
 
 _LABELS: dict[str, Label] = {
