@@ -81,6 +81,6 @@ def count_cached(config: RunnableConfig, verdicts: int) -> None:
     """Tell the counters of a run of verdicts that cost nothing."""
     callbacks = config.get("callbacks")
     handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
-    for handler in (handlers or ()) if verdicts else ():
+    for handler in handlers or ():
         if isinstance(handler, UsageCounter):
             handler.add_cached(verdicts)

@@ -182,7 +182,8 @@ class PooledVerifier(
     def stream(
         self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[list[ClaimVerdict]]:
-        yield from self.transform(iter([input]), config, **kwargs)
+        run = cast("Any", self._stream)
+        yield from self._transform_stream_with_config(iter([input]), run, config, **kwargs)
 
     @override
     async def astream(
@@ -191,30 +192,8 @@ class PooledVerifier(
         async def inputs() -> AsyncIterator[VerificationTask]:
             yield input
 
-        async for verdicts in self.atransform(inputs(), config, **kwargs):
-            yield verdicts
-
-    @override
-    def transform(
-        self,
-        input: Iterator[VerificationTask],
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> Iterator[list[ClaimVerdict]]:
-        yield from self._transform_stream_with_config(
-            input, cast("Any", self._stream), config, **kwargs
-        )
-
-    @override
-    async def atransform(
-        self,
-        input: AsyncIterator[VerificationTask],
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> AsyncIterator[list[ClaimVerdict]]:
-        async for verdicts in self._atransform_stream_with_config(
-            input, cast("Any", self._astream), config, **kwargs
-        ):
+        run = cast("Any", self._astream)
+        async for verdicts in self._atransform_stream_with_config(inputs(), run, config, **kwargs):
             yield verdicts
 
     def _judge_all(
@@ -280,7 +259,8 @@ class PooledVerifier(
         while (item := _step(judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, Found):
-                count_cached(configs[item.task], item.cached)
+                if item.cached:
+                    count_cached(configs[item.task], item.cached)
                 yield item
                 continue
             try:
@@ -299,7 +279,8 @@ class PooledVerifier(
         while (item := await computed(size, _step, judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, Found):
-                count_cached(configs[item.task], item.cached)
+                if item.cached:
+                    count_cached(configs[item.task], item.cached)
                 yield item
                 continue
             try:

@@ -1,4 +1,4 @@
-"""What the embedded verifier says of claims, in numbers: one chance for each verdict."""
+"""How likely the embedded verifier finds each verdict on a claim."""
 
 import math
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from langchain_groundedness.verification.embedded.support_model import (
 )
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
-__all__ = ["Chances", "WeighedVerdict", "Weigher"]
+__all__ = ["ClassProbabilities", "ProbabilisticVerifier", "VerdictWithProbabilities"]
 
 
-class Chances(NamedTuple):
+class ClassProbabilities(NamedTuple):
     """How likely each verdict is; adds up to 1."""
 
     supported: float
@@ -28,23 +28,23 @@ class Chances(NamedTuple):
     unverifiable: float
 
 
-class WeighedVerdict(ClaimVerdict):
-    """A verdict, and the chances that it was made of."""
+class VerdictWithProbabilities(ClaimVerdict):
+    """A verdict, and how likely each of the three is."""
 
-    chances: Chances | None
+    probabilities: ClassProbabilities | None
     """`None` where the claim was not checked, or says nothing that could be."""
 
 
-class Weigher(EmbeddedVerifier):
-    """The embedded verifier, for those who want numbers and no runs of a `Runnable`."""
+class ProbabilisticVerifier(EmbeddedVerifier):
+    """The embedded verifier with class probabilities, called without runs of a `Runnable`."""
 
-    def weigh(self, tasks: Sequence[VerificationTask]) -> list[list[WeighedVerdict]]:
+    def judge(self, tasks: Sequence[VerificationTask]) -> list[list[VerdictWithProbabilities]]:
         """Judge claims, all that the encoder reads for them together. Blocks until it has."""
         verdicts = {
             (found.task, verdict.claim.id): verdict
             for found in self._found(tasks, ())
             for verdict in found.verdicts
-            if isinstance(verdict, WeighedVerdict)
+            if isinstance(verdict, VerdictWithProbabilities)
         }
         return [
             [verdicts[place, claim.id] for claim in task.claims] for place, task in enumerate(tasks)
@@ -53,26 +53,26 @@ class Weigher(EmbeddedVerifier):
     @override
     def _verdict(
         self, case: Case | ClaimVerdict, logits: Floats, model: SupportModel
-    ) -> WeighedVerdict:
+    ) -> VerdictWithProbabilities:
         verdict = super()._verdict(case, logits, model)
-        chances = _chances(verdict, case, read_logits(logits), model)
-        return WeighedVerdict(**dict(verdict), chances=chances)
+        probabilities = _probabilities(verdict, case, read_logits(logits), model)
+        return VerdictWithProbabilities(**dict(verdict), probabilities=probabilities)
 
 
-def _chances(
+def _probabilities(
     verdict: ClaimVerdict, case: Case | ClaimVerdict, reading: Reading | None, model: SupportModel
-) -> Chances | None:
+) -> ClassProbabilities | None:
     if verdict.verdict == "unchecked":
         return None
     support = verdict.support_probability
     if isinstance(case, ClaimVerdict):  # decided before anything was weighed
-        return None if support is None else Chances(support, 0.0, 1 - support)
+        return None if support is None else ClassProbabilities(support, 0.0, 1 - support)
     if support is None:
         # A bare "no" that nothing bears out: all there is to weigh is what speaks for the "yes".
         affirmed = 0.0 if case.signals is None else model.probability(case.signals, reading)
-        return Chances(0.0, affirmed, 1 - affirmed)
+        return ClassProbabilities(0.0, affirmed, 1 - affirmed)
     share = _opposed_share(case, reading)
-    return Chances(support, (1 - support) * share, (1 - support) * (1 - share))
+    return ClassProbabilities(support, (1 - support) * share, (1 - support) * (1 - share))
 
 
 def _opposed_share(case: Case, reading: Reading | None) -> float:
