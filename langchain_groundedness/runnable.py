@@ -2,21 +2,23 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
-from langchain_core.runnables import RunnableConfig, RunnableSerializable
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import turn
 from langchain_groundedness._runtime.flow import exceptions_at_most
-from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.schema import GroundednessInput, InputReader, reader
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
 from langchain_groundedness.pipeline.build import assembled, import_verifier, refuse_clashes
 from langchain_groundedness.pipeline.live import LiveCheck
@@ -33,7 +35,44 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verification.cached import VerdictCache
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
-__all__ = ["GroundednessRunnable"]
+__all__ = [
+    "CheckerOptions",
+    "GroundednessRunnable",
+    "acheck",
+    "check",
+    "checker_from",
+    "show_checker_options",
+]
+
+_Runnable: TypeAlias = Runnable[Any, Any] | Callable[..., Any]
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
+
+
+class CheckerOptions(TypedDict, total=False):
+    """Options of `GroundednessRunnable` that everything which checks answers takes, too."""
+
+    model: _Runnable | str | None
+    model_timeout: float | None
+    extractor: _Runnable | None
+    verifier: _Runnable | None
+    corrector: _Runnable | None
+    max_claims: int | None
+    on_contradicted: OnContradicted
+    on_unverifiable: OnUnverifiable
+    trust_threshold: float
+    policy: DecisionPolicy
+    raise_on_failure: bool
+    examples: Sequence[Any] | None
+    single_pass: bool | SinglePassJudge
+    verdict_cache: VerdictCache | None
+
+
+class RunnableOptions(CheckerOptions, total=False):
+    """All options of `GroundednessRunnable`."""
+
+    context_extractor: Callable[[Any], Any] | None
+    audit_log: AuditLog | None
+    name: str | None
 
 
 class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
@@ -63,43 +102,62 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: AnyRunnable | None = None
-    """Chat model that extracts and judges claims; `None` for the embedded verifier."""
+    model: ChatModel | None = None
     model_timeout: Seconds = PATIENCE
-    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
-    `None` leaves it to the model's client. Stages of your own have options of their own."""
     extractor: AnyRunnable | None = None
-    """Finds the claims; by default the model, or sentences where there is no model."""
     verifier: AnyRunnable | None = None
-    """Judges the claims; by default the model, or the embedded verifier."""
     corrector: AnyRunnable | None = None
-    """Edits the answer; by default a `Corrector`, with the model if there is one."""
     max_claims: int | None = Field(default=None, ge=1)
-    """Most claims to verify; those beyond stay in the result as `unchecked`."""
     on_contradicted: OnContradicted = "annotate"
-    """What happens to the text of contradicted claims. Edits are checked again, and undone if
-    the documents do not support them."""
     on_unverifiable: OnUnverifiable = "keep"
-    """What happens to the text of unverifiable claims."""
     trust_threshold: float = Field(default=1.0, ge=0.0, le=1.0)
-    """Least share of supported claims for an answer to be trusted."""
     policy: DecisionPolicy = DecisionPolicy()
-    """Turns verdicts, and what is known about the question, into a decision."""
     raise_on_failure: bool = False
-    """Raise `VerificationError` when a claim cannot be checked because something failed."""
     context_extractor: Callable[[Any], Any] | None = None
-    """Turns an input of any shape into one that is accepted."""
     examples: Sequence[Any] | None = None
-    """Few-shot examples for the extraction by the model."""
     single_pass: bool | SinglePassJudge = False
-    """Whether the model finds and judges the claims in one call, not in two; or the judge that
-    does. `stream` and `transform` then wait for the whole answer; a guard asks per sentence."""
     audit_log: AuditLog | None = Field(default=None, exclude=True)
-    """Gets a record of each decision. It is not saved with the checker."""
     verdict_cache: VerdictCache | None = Field(default=None, exclude=True)
-    """Keeps verdicts, as a `CachedVerifier` does. It is not saved with the checker."""
 
     _check: Check | None = PrivateAttr(default=None)
+
+    def __init__(self, **options: Unpack[RunnableOptions]) -> None:
+        """Choose how answers are checked; every option has a default.
+
+        Args:
+            model: Chat model that extracts and judges the claims: the model, a function, or
+                `provider:name` for LangChain's `init_chat_model` (extra `agents`). `None` for the
+                embedded verifier, which works offline.
+            model_timeout: Seconds to wait for one reply of the model; a claim whose call times out
+                is `unchecked`. `None` leaves it to the model's client. Stages that you pass have
+                timeouts of their own.
+            extractor: Finds the claims; by default the model, or sentences without a model.
+            verifier: Judges the claims; by default the model, or the embedded verifier.
+            corrector: Edits the answer; by default a `Corrector`, with the model if there is one.
+            max_claims: Most claims to verify; those beyond it are `unchecked` in the result.
+            on_contradicted: What happens to the text of contradicted claims: `annotate` leaves it,
+                `correct` replaces what is wrong, `strip` removes it, `block` withholds the answer.
+                Edits are checked again, and undone if the documents do not support them.
+            on_unverifiable: What happens to the text of unverifiable claims: `keep` or `strip`.
+            trust_threshold: Least share of supported claims for an answer to be trusted, 0 to 1.
+            policy: Turns verdicts, and what is known about the question, into a decision.
+            raise_on_failure: Raise `VerificationError` when a claim cannot be checked because
+                something failed.
+            examples: Few-shot examples for the extraction by the model.
+            single_pass: Whether the model finds and judges the claims in one call instead of two;
+                or the judge that does. `stream` and `transform` then wait for the whole answer; a
+                guard asks once per sentence.
+            verdict_cache: Keeps verdicts, as a `CachedVerifier` does. It is not saved with the
+                checker.
+            context_extractor: Turns an input of any shape into one that is accepted.
+            audit_log: Gets a record of each decision. It is not saved with the checker.
+            name: Name of the runnable in traces.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work, or two exclude each other.
+            MissingDependencyError: `model` is a name, and the extra `agents` is not installed.
+        """
+        super().__init__(**options)
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
@@ -360,3 +418,89 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         async with aclosing(arun_pieces(live, pieces, config, pending)) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+
+expand_options(GroundednessRunnable.__init__, GroundednessRunnable)
+
+
+def show_checker_options(function: _FunctionT) -> _FunctionT:
+    """Show `**options: Unpack[CheckerOptions]` by name in the signature of a function."""
+    return expand_options(function, GroundednessRunnable)
+
+
+def checker_from(
+    checker: Runnable[Any, GroundednessResult] | None, options: CheckerOptions
+) -> Runnable[Any, GroundednessResult]:
+    """Give the checker that came, or make one of its options.
+
+    Raises:
+        ConfigurationError: Both came, the checker is none, or an option cannot work.
+    """
+    if checker is None:
+        return GroundednessRunnable(**options)
+    if options:
+        msg = (
+            f"got checker= and options of a checker ({', '.join(options)}): give the options to "
+            "the checker, or leave checker= out"
+        )
+        raise ConfigurationError(msg)
+    if not isinstance(checker, Runnable):
+        msg = (
+            "checker must be a GroundednessRunnable, or a runnable that returns a "
+            f"GroundednessResult, got a value of type {type(checker).__name__}"
+        )
+        raise ConfigurationError(msg)
+    return checker
+
+
+@show_checker_options
+def check(
+    answer: Any,
+    documents: Any,
+    question: str | None = None,
+    **options: Unpack[CheckerOptions],
+) -> GroundednessResult:
+    """Check one answer against the documents it was made from.
+
+    Args:
+        answer: The answer: a text or a message.
+        documents: What it must be supported by: texts or `Document`s.
+        question: The question, if known.
+        **options: As for `GroundednessRunnable`, such as `model="openai:gpt-4o-mini"`.
+
+    Returns:
+        The verdicts on its claims, and what follows from them.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work.
+        InputFormatError: The answer or the documents cannot be read.
+
+    Example:
+        >>> result = check("Revenue was $2.4B in Q3.", ["Revenue was $2.1B in Q3."])
+        >>> result.verdict
+        'has_contradictions'
+    """
+    given = {"answer": answer, "documents": documents, "question": question}
+    return GroundednessRunnable(**options).invoke(given)
+
+
+@show_checker_options
+async def acheck(
+    answer: Any,
+    documents: Any,
+    question: str | None = None,
+    **options: Unpack[CheckerOptions],
+) -> GroundednessResult:
+    """Check one answer as `check` does, without blocking the event loop.
+
+    Args:
+        answer: As for `check`.
+        documents: As for `check`.
+        question: As for `check`.
+        **options: As for `check`.
+
+    Returns:
+        As `check`.
+    """
+    given = {"answer": answer, "documents": documents, "question": question}
+    return await GroundednessRunnable(**options).ainvoke(given)

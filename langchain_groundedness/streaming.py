@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import aclosing, closing
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import turn
-from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.options import CheckedOptions, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog, Review
 from langchain_groundedness.llm.usage import counted
@@ -18,12 +18,23 @@ from langchain_groundedness.pipeline.events import EventStream
 from langchain_groundedness.pipeline.live_drivers import arun_live, run_live
 from langchain_groundedness.pipeline.recording import Recorder, unaudited
 from langchain_groundedness.pipeline.release import OnUnchecked, Release, ReleaseRules, guarded_text
-from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.runnable import CheckerOptions, GroundednessRunnable, checker_from
 
 if TYPE_CHECKING:
     from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["GroundednessGuard"]
+
+
+class GuardOptions(CheckerOptions, total=False):
+    """Options of `GroundednessGuard`: its own, and those of its checker."""
+
+    release: Literal["verified", "immediate"]
+    on_unchecked: OnUnchecked
+    unchecked_marker: str
+    blocked_message: str
+    audit_log: AuditLog | None
+    name: str | None
 
 
 class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
@@ -51,8 +62,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     One that needs the whole answer gets it, and all text leaves then.
 
     Example:
-        >>> checker = GroundednessRunnable(on_contradicted="correct")
-        >>> guard = GroundednessGuard(checker).bind(documents=["Revenue was $2.1B in Q3."])
+        >>> guard = GroundednessGuard(on_contradicted="correct")
+        >>> guard = guard.bind(documents=["Revenue was $2.1B in Q3."])
         >>> tokens = ["Revenue ", "was $2.4B", " in Q3. ", "Bye!"]
         >>> "".join(guard.transform(iter(tokens)))
         'Revenue was [CORRECTED: $2.1B] in Q3. Bye!'
@@ -61,25 +72,40 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     checker: GroundednessRunnable
-    """Checks the sentences, and says what happens to those that fail."""
     release: Literal["verified", "immediate"] = "verified"
-    """`verified`: a sentence leaves only after its verdict. `immediate`: text leaves as it comes,
-    and a `groundedness.retract` event tells what to put in the place of which characters."""
     on_unchecked: OnUnchecked = "mark"
-    """What happens to a sentence that could not be checked: it is left out, leaves with
-    `unchecked_marker` behind it, or leaves as it is."""
     unchecked_marker: str = " [UNCHECKED]"
-    """Stands behind sentences that could not be checked."""
     blocked_message: str = "The rest of this answer was withheld: it did not pass the check."
-    """Stands in the place of what is blocked: with `on_contradicted="block"`, of the first
-    contradicted sentence and all that follows it."""
     audit_log: AuditLog | None = Field(default=None, exclude=True)
-    """Gets a record of each decision, with the text that was let through; by default that of the
-    checker, which records nothing by itself here. It is not saved with the guard."""
 
-    def __init__(self, checker: GroundednessRunnable, **options: Any) -> None:
-        """Guard with a checker."""
-        super().__init__(checker=checker, **options)
+    def __init__(
+        self, checker: GroundednessRunnable | None = None, **options: Unpack[GuardOptions]
+    ) -> None:
+        """Guard with a checker, or with the options of one.
+
+        Args:
+            checker: Checks the sentences, and says what happens to those that fail; by default a
+                `GroundednessRunnable` with the options given here.
+            release: `verified`: a sentence leaves only after its verdict. `immediate`: text leaves
+                as it comes, and a `groundedness.retract` event tells which characters to replace.
+            on_unchecked: What happens to a sentence that could not be checked: `hold_back` leaves
+                it out, `mark` puts `unchecked_marker` behind it, `release` lets it through.
+            unchecked_marker: Stands behind sentences that could not be checked.
+            blocked_message: Replaces what is blocked: with `on_contradicted="block"`, the first
+                contradicted sentence and all that follows it.
+            audit_log: Gets a record of each decision, with the text that was let through; by
+                default that of the checker, which records nothing by itself here. It is not saved
+                with the guard.
+            name: Name of the guard in traces.
+            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work, or a checker came together
+                with options of one.
+        """
+        own: dict[str, Any] = {n: v for n, v in options.items() if n in type(self).model_fields}
+        rest: Any = {name: value for name, value in options.items() if name not in own}
+        super().__init__(checker=checker_from(checker, rest), **own)
 
     @override
     @classmethod
@@ -270,6 +296,9 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         await guarded.apublish()
         if text:
             yield text
+
+
+expand_options(GroundednessGuard.__init__, GroundednessGuard, GroundednessRunnable)
 
 
 class _Guarded:

@@ -8,7 +8,8 @@ checks, and hands out verdicts one by one.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
@@ -24,7 +25,7 @@ from langchain_groundedness.callbacks.channel import Channel, GroundednessEvent,
 from langchain_groundedness.callbacks.run_tracker import Checks, Watch
 from langchain_groundedness.callbacks.work_queue import Backlog, collecting
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.runnable import CheckerOptions, checker_from, show_checker_options
 from langchain_groundedness.text.sentences import is_loaded, load
 from langchain_groundedness.types import GroundednessResult
 
@@ -45,6 +46,7 @@ class Handler:
 
     ignore_custom_event = True
 
+    @show_checker_options
     def __init__(  # noqa: PLR0913  (each option is given by keyword)
         self,
         checker: Runnable[Any, GroundednessResult] | None = None,
@@ -59,8 +61,30 @@ class Handler:
         max_events: int = 1000,
         langsmith_client: Any = None,
         audit_log: AuditLog | None = None,
+        **options: Unpack[CheckerOptions],
     ) -> None:
-        """Say how answers are checked, and where verdicts go."""
+        """Say how answers are checked, and where verdicts go.
+
+        Args:
+            checker: Checks the answers; by default a `GroundednessRunnable` with the options given
+                here.
+            on_verdict: Called with the event of each verdict, as soon as it is final.
+            on_event: Called with every event.
+            background: Whether answers are checked in threads while the chain goes on.
+            max_workers: Most threads for checks in the background, and for sentences of answers
+                that are still being written.
+            max_pending: Most answers that may wait for a check in the background.
+            max_runs: Most unfinished runs that are followed; the oldest are forgotten first.
+            max_results: Most results that are kept; the oldest are forgotten first.
+            max_events: Most events that are kept for iterators that come late.
+            langsmith_client: LangSmith client to which verdicts go as feedback on the root run.
+            audit_log: Gets a record of each decision; by default the checker's.
+            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work, or a checker came together
+                with options of one.
+        """
         super().__init__()
         _require_positive(
             max_workers=max_workers,
@@ -70,12 +94,6 @@ class Handler:
             max_events=max_events,
         )
         _require_callable(on_verdict=on_verdict, on_event=on_event)
-        if checker is not None and not isinstance(checker, Runnable):
-            msg = (
-                f"checker must be a Runnable that gives a GroundednessResult, such as "
-                f"GroundednessRunnable(), got a value of type {type(checker).__name__}"
-            )
-            raise ConfigurationError(msg)
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got a {type(audit_log).__name__}"
             raise ConfigurationError(msg)
@@ -84,7 +102,7 @@ class Handler:
         self._sentences = Backlog(workers=max_workers)
         self._answers = Backlog(workers=max_workers, most=max_pending) if background else None
         self._checks = Checks(
-            checker or GroundednessRunnable(),
+            checker_from(checker, options),
             channel=self._channel,
             results=self._results,
             sentences=self._sentences,
@@ -126,6 +144,21 @@ class Handler:
 
 
 _H = TypeVar("_H", bound=Handler)
+
+
+class HandlerOptions(CheckerOptions, total=False):
+    """Options of the handlers: their own, and those of their checker."""
+
+    on_verdict: Listener | None
+    on_event: Listener | None
+    background: bool
+    max_workers: int
+    max_pending: int
+    max_runs: int
+    max_results: int
+    max_events: int
+    langsmith_client: Any
+    audit_log: AuditLog | None
 
 
 class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
@@ -371,7 +404,7 @@ class _Collection:
 
 
 def collect_groundedness(
-    checker: Runnable[Any, GroundednessResult] | None = None, **options: Any
+    checker: Runnable[Any, GroundednessResult] | None = None, **options: Unpack[HandlerOptions]
 ) -> _Collection:
     """Check the answers of all chains and agents that run in a block of code.
 
@@ -396,6 +429,10 @@ def collect_groundedness(
         [0.4, 0.4]
     """
     return _Collection(checker, options)
+
+
+_given = signature(Handler).replace(return_annotation=_Collection)
+collect_groundedness.__signature__ = _given  # type: ignore[attr-defined]  # as help() reads it
 
 
 def _text(token: object, chunk: _Chunk | None) -> str:

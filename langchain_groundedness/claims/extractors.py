@@ -18,6 +18,7 @@ from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import locate_quote
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     EXTRACTION_PROMPT,
     ClaimLines,
@@ -139,7 +140,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     examples: tuple[ExtractionExample, ...] | None = None
     """Worked examples, also as mappings with `answer` and `claims`; shown before the answer."""

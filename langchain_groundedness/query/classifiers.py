@@ -23,13 +23,12 @@ from typing import Annotated, Any, Literal, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
+from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    SkipValidation,
     create_model,
     model_validator,
 )
@@ -38,6 +37,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness._runtime.options import AnyRunnable, CheckedOptions
 from langchain_groundedness.exceptions import GroundednessError, VerificationError, cause
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import QUERY_PROMPT, check_prompt, fence, fold_space
 from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
@@ -146,7 +146,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     classes: Mapping[str, str] = Field(default_factory=lambda: dict(QUERY_CLASSES))
     """Descriptions by name; both stand in the prompt as they are, so they must be yours. The

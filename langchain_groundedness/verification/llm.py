@@ -10,7 +10,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackMa
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
@@ -18,6 +18,7 @@ from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive,
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     LABEL_PROMPT,
     VERIFICATION_PROMPT,
@@ -76,7 +77,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The judge: a chat model, plain or bound."""
     strategy: Literal["batched", "per_claim"] = "batched"
     """`batched`: many claims per call, with explanations and corrections. `per_claim`: one call

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
@@ -20,6 +20,7 @@ from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.inputs.formats import has_text
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     SINGLE_PASS_PROMPT,
     VerdictLines,
@@ -96,7 +97,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the
