@@ -10,29 +10,37 @@ from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import turn
+from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.flow import exceptions_at_most
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog
+from langchain_groundedness.claims.extractors import (
+    ClaimExtractor,
+    LLMClaimExtractor,
+    SentenceClaimExtractor,
+)
+from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.inputs.schema import GroundednessInput, InputReader, reader
+from langchain_groundedness.inputs.formats import GroundednessInput, InputReader, reader
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
-from langchain_groundedness.pipeline.build import assembled, import_verifier, refuse_clashes
+from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
 from langchain_groundedness.pipeline.recording import Recorder
-from langchain_groundedness.pipeline.runs import Runs, arun_pieces, run_pieces
-from langchain_groundedness.pipeline.steps import Check
+from langchain_groundedness.pipeline.runs import BatchRun, arun_pieces, run_pieces
 from langchain_groundedness.text.sentences import load
 from langchain_groundedness.types import (
+    HTML_FORMATTERS,
     GroundednessResult,
     GroundednessResultChunk,
     OnContradicted,
     OnUnverifiable,
 )
-from langchain_groundedness.verification.cached import VerdictCache
+from langchain_groundedness.verification import CachedVerifier, LLMVerifier, Verifier
+from langchain_groundedness.verification.cached import VerdictCache, require_store
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 __all__ = [
@@ -161,14 +169,14 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
-        refuse_clashes(self)
-        import_verifier(self)
+        _refuse_conflicts(self)
+        self._import_verifier()
         return self
 
     @override
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
-        import_verifier(self)
+        self._import_verifier()
 
     @override
     @classmethod
@@ -179,14 +187,14 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def invoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
-        return self._call_with_config(self._run, input, config, **kwargs)
+        return self.batch([input], config, **kwargs)[0]
 
     @override
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
-        await turn()
-        return await self._acall_with_config(self._arun, input, config, **kwargs)
+        await admitted()
+        return (await self.abatch([input], config, **kwargs))[0]
 
     @override
     def batch(
@@ -199,7 +207,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     ) -> list[GroundednessResult]:
         return exceptions_at_most(
             self._batch_with_config(
-                self._run_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+                self._run, inputs, config, return_exceptions=return_exceptions, **kwargs
             )
         )
 
@@ -214,7 +222,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     ) -> list[GroundednessResult]:
         return exceptions_at_most(
             await self._abatch_with_config(
-                self._arun_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+                self._arun, inputs, config, return_exceptions=return_exceptions, **kwargs
             )
         )
 
@@ -277,7 +285,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
             Chunks that add up with `+` to what `invoke` returns for the sum of the pieces, but
             for the usage: a model that judges sentence by sentence is called more often.
         """
-        yield from transformed(self, self._grow, input, config, **kwargs)
+        yield from transformed(self, self._stream, input, config, **kwargs)
 
     @override
     async def atransform(
@@ -293,8 +301,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         Yields:
             As `transform`.
         """
-        await turn()
-        async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as chunks:
+        await admitted()
+        async with aclosing(atransformed(self, self._astream, input, config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -329,8 +337,58 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def check(self) -> Check:
         """The steps and options in force, with the defaults filled in."""
         if self._check is None:
-            self._check = assembled(self)
+            judge = self._judge()
+            model = self.model or (judge.model if judge else None)
+            self._check = Check(
+                extractor=self._extractor(judge),
+                verifier=self._verifier(judge),
+                corrector=self.corrector or Corrector(model=model, timeout=self.model_timeout),
+                max_claims=self.max_claims,
+                on_contradicted=self.on_contradicted,
+                on_unverifiable=self.on_unverifiable,
+                trust_threshold=self.trust_threshold,
+                policy=self._policy(),
+                raise_on_failure=self.raise_on_failure,
+                single_pass=judge,
+            )
         return self._check
+
+    def _judge(self) -> SinglePassJudge | None:
+        if isinstance(self.single_pass, SinglePassJudge):
+            return self.single_pass
+        if not self.single_pass or self.model is None:
+            return None
+        return SinglePassJudge(model=self.model, timeout=self.model_timeout)
+
+    def _extractor(self, judge: SinglePassJudge | None) -> ClaimExtractor:
+        if self.extractor is not None:
+            return self.extractor
+        if self.model is None or judge is not None:
+            return SentenceClaimExtractor()
+        return LLMClaimExtractor(
+            model=self.model, examples=self.examples, timeout=self.model_timeout
+        )
+
+    def _verifier(self, judge: SinglePassJudge | None) -> Verifier:
+        if self.verifier is not None:
+            verifier = self.verifier
+        elif judge is not None:
+            verifier = judge.verifier
+        elif self.model is None:
+            verifier = _embedded_verifier()
+        else:
+            verifier = LLMVerifier(model=self.model, timeout=self.model_timeout)
+        store = self.verdict_cache
+        return verifier if store is None else CachedVerifier(verifier=verifier, store=store)
+
+    def _policy(self) -> DecisionPolicy:
+        blocks = self.on_contradicted == "block"
+        return self.policy.model_copy(update={"contradicted": "block"}) if blocks else self.policy
+
+    def _import_verifier(self) -> None:
+        """Import what the check needs now, and not at the first check, on an event loop perhaps."""
+        if self.verifier is None and self.model is None and not self.single_pass:
+            _embedded_verifier()
 
     def live(self, *, removes: bool = False, **given: Any) -> LiveCheck:
         """Start a check of an answer that is still to be written.
@@ -358,46 +416,29 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def _recorder(self) -> Recorder:
         return Recorder(self.audit_log, "runnable", self)
 
-    def _runs(self, given: dict[str, Any]) -> Runs:
-        return Runs(self.check, self._reader(**given), self._recorder)
-
     def _run(
-        self,
-        value: Any,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
-    ) -> GroundednessResult:
-        return self._runs(given).one(value, config, run_manager)
-
-    async def _arun(
-        self,
-        value: Any,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
-    ) -> GroundednessResult:
-        return await self._runs(given).aone(value, config, run_manager)
-
-    def _run_all(
         self,
         values: list[Any],
         run_manager: list[CallbackManagerForChainRun],
         config: list[RunnableConfig],
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
-        return self._runs(given).many(values, config, run_manager)
+        return BatchRun(self.check, self._reader(**given), self._recorder).run(
+            values, config, run_manager
+        )
 
-    async def _arun_all(
+    async def _arun(
         self,
         values: list[Any],
         run_manager: list[AsyncCallbackManagerForChainRun],
         config: list[RunnableConfig],
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
-        return await self._runs(given).amany(values, config, run_manager)
+        return await BatchRun(self.check, self._reader(**given), self._recorder).arun(
+            values, config, run_manager
+        )
 
-    def _grow(
+    def _stream(
         self,
         pieces: Iterator[Any],
         run_manager: CallbackManagerForChainRun,
@@ -407,7 +448,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         pending = self._recorder.begin(run_manager, config)
         yield from run_pieces(self._live(given, whole=True), pieces, config, pending)
 
-    async def _agrow(
+    async def _astream(
         self,
         pieces: AsyncIterator[Any],
         run_manager: AsyncCallbackManagerForChainRun,
@@ -421,6 +462,47 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
 
 expand_options(GroundednessRunnable.__init__, GroundednessRunnable)
+HTML_FORMATTERS[GroundednessResult] = result_html
+
+
+def _refuse_conflicts(options: GroundednessRunnable) -> None:
+    """Refuse options that are each fine and cannot be had together."""
+    single = options.single_pass is not False
+    theirs = options.extractor is not None or options.verifier is not None
+    if single and (theirs or options.examples is not None):
+        msg = (
+            "single_pass finds and judges the claims itself: give no extractor=, no verifier= and "
+            "no examples= beside it"
+        )
+        raise ValueError(msg)
+    if options.single_pass is True and options.model is None:
+        msg = "single_pass=True asks a model: give model=, or single_pass=SinglePassJudge(...)"
+        raise ValueError(msg)
+    if options.examples is not None and (options.model is None or options.extractor is not None):
+        msg = (
+            "examples are for the extraction by the model: give model=, and no extractor= "
+            "(an extractor of your own takes its examples itself)"
+        )
+        raise ValueError(msg)
+    if options.verdict_cache is not None:
+        if single:
+            msg = (
+                "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
+                "answers: give one of them"
+            )
+            raise ValueError(msg)
+        require_store(options.verdict_cache, "verdict_cache")
+        options._verifier(None)  # noqa: SLF001  (refuses what cannot be kept)
+    at_most = options.policy.at_most
+    if options.on_contradicted == "block" and at_most != "block":
+        msg = f"on_contradicted='block' and a policy with at_most={at_most!r} clash"
+        raise ValueError(msg)
+
+
+def _embedded_verifier() -> Verifier:
+    from langchain_groundedness.verification import EmbeddedVerifier  # noqa: PLC0415  (is slow)
+
+    return EmbeddedVerifier()
 
 
 def show_checker_options(function: _FunctionT) -> _FunctionT:

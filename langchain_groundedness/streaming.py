@@ -9,15 +9,15 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import turn
+from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.options import CheckedOptions, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog, Review
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.events import EventStream
-from langchain_groundedness.pipeline.live_drivers import arun_live, run_live
 from langchain_groundedness.pipeline.recording import Recorder, unaudited
 from langchain_groundedness.pipeline.release import OnUnchecked, Release, ReleaseRules, guarded_text
+from langchain_groundedness.pipeline.runs import arun_live, run_live
 from langchain_groundedness.runnable import CheckerOptions, GroundednessRunnable, checker_from
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         Returns:
             As `invoke`.
         """
-        await turn()
+        await admitted()
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     @override
@@ -178,7 +178,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
             `"immediate"` to the answer as it came, as far as it came if it is blocked, with
             the message behind it.
         """
-        yield from transformed(self, self._grow, input, config, **kwargs)
+        yield from transformed(self, self._stream, input, config, **kwargs)
 
     @override
     async def atransform(
@@ -194,8 +194,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         Yields:
             As `transform`.
         """
-        await turn()
-        async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as texts:
+        await admitted()
+        async with aclosing(atransformed(self, self._astream, input, config, **kwargs)) as texts:
             async for text in texts:
                 yield text
 
@@ -242,7 +242,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         await pending.aend(result, shown_answer=text)
         return text
 
-    def _grow(
+    def _stream(
         self,
         pieces: Iterator[Any],
         run_manager: CallbackManagerForChainRun,
@@ -270,7 +270,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         if text:
             yield text
 
-    async def _agrow(
+    async def _astream(
         self,
         pieces: AsyncIterator[Any],
         run_manager: AsyncCallbackManagerForChainRun,

@@ -1,12 +1,13 @@
 """The values that flow between the stages: frozen, validated, serialisable with pydantic."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
+    "HTML_FORMATTERS",
     "Action",
     "AnswerVerdict",
     "Citation",
@@ -329,11 +330,14 @@ class GroundednessResult(_Value):
 
     __hash__ = None  # type: ignore[assignment]  # documents are mutable, so no value has a hash
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """Show the answer with its claims marked, in a notebook."""
-        from langchain_groundedness.display.notebook import result_html  # noqa: PLC0415  (for notebooks)
+        shown = HTML_FORMATTERS.get(GroundednessResult)
+        return shown(self) if shown else None
 
-        return result_html(self)
+
+HTML_FORMATTERS: dict[type[BaseModel], Callable[[Any], str]] = {}
+"""How notebooks show a value, by its class; what draws values enters itself."""
 
 
 class GroundednessResultChunk(GroundednessResult):

@@ -26,7 +26,7 @@ from langchain_groundedness import (
     LLMVerifier,
     SentenceClaimExtractor,
 )
-from langchain_groundedness._runtime import telemetry as _telemetry
+from langchain_groundedness._runtime import telemetry
 from langchain_groundedness.testing import ScriptedVerifier
 
 TOLD = "The code is swordfish."

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from time import perf_counter
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_groundedness.types import GroundednessResult
 
@@ -18,7 +18,6 @@ __all__ = ["Aside", "Checking", "aside", "caught", "checking", "count", "step"]
 _SCOPE = "langchain_groundedness"
 _CHECK = "groundedness.check"
 _ErrorT = TypeVar("_ErrorT", bound=BaseException)
-_ItemT = TypeVar("_ItemT")
 
 _step_span: ContextVar[Any] = ContextVar("groundedness_step_span", default=None)
 """The span of the step that is at work here, also in the threads and tasks that it starts."""
@@ -101,46 +100,40 @@ def caught(error: _ErrorT) -> _ErrorT:
     return error
 
 
-class Aside(Generic[_ItemT]):
-    """Takes one thing after the other from a step that is at work only meanwhile."""
+class Aside:
+    """A step whose span is current only while something is taken from it."""
 
-    def __init__(self, span: Any, items: Any) -> None:
+    def __init__(self, span: Any) -> None:
         """Take nothing yet."""
         self._span = span
+        self._items: Any = None
+
+    def around(self, items: Iterator[Any] | AsyncIterator[Any]) -> Self:
+        """Take items from the step one by one."""
         self._items = items
+        return self
 
     def __iter__(self) -> Self:
         """Give itself."""
         return self
 
-    def __next__(self) -> _ItemT:
-        """Take the next one."""
+    def __next__(self) -> Any:
+        """Take the next item."""
         with _at_work(self._span):
-            item: _ItemT = next(self._items)
-            return item
+            return next(self._items)
 
     def __aiter__(self) -> Self:
         """Give itself."""
         return self
 
-    async def __anext__(self) -> _ItemT:
-        """Take the next one."""
+    async def __anext__(self) -> Any:
+        """Take the next item."""
         with _at_work(self._span):
-            item: _ItemT = await anext(self._items)
-            return item
-
-
-class _Beside:
-    def __init__(self, span: Any) -> None:
-        self._span = span
-
-    def each(self, items: Iterator[_ItemT] | AsyncIterator[_ItemT]) -> Aside[_ItemT]:
-        """Take things from the step one by one."""
-        return Aside(self._span, items)
+            return await anext(self._items)
 
 
 @contextmanager
-def aside(name: str) -> Iterator[_Beside]:
+def aside(name: str) -> Iterator[Aside]:
     """Do a step of a check beside a span that is never the current one.
 
     For what gives its results one by one: who takes them has spans of its own meanwhile.
@@ -148,7 +141,7 @@ def aside(name: str) -> Iterator[_Beside]:
     known = _instruments()
     span = None if known is None else known.tracer.start_span(f"groundedness.{name}")
     try:
-        yield _Beside(span)
+        yield Aside(span)
     except Exception as exc:
         if span is not None:
             _failed(span, exc)

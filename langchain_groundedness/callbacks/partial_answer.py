@@ -118,7 +118,7 @@ class Draft:
                 if self._dropped:
                     return
                 with self._changed:
-                    self._live.grow(job, state)
+                    self._live.add_state(job, state)
                 self._tell()
             with self._changed:
                 self._live.finish(job)

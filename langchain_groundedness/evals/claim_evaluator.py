@@ -18,8 +18,8 @@ from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs.formats import CheckInput, has_text, no_documents
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.pipeline.check import Check, CheckState, replies_of
 from langchain_groundedness.pipeline.recording import encoder_checksum
-from langchain_groundedness.pipeline.steps import Check, CheckState, replies_of
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
     Citation,

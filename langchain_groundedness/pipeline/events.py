@@ -1,7 +1,7 @@
-"""Custom events of a check, for whoever listens: callbacks, `astream_events`, LangGraph streams."""
+"""What a check tells while it runs: chunks of its result, and custom events about them."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -9,9 +9,62 @@ from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_cu
 from langchain_core.runnables import RunnableConfig
 from pydantic_core import to_jsonable_python
 
-from langchain_groundedness.types import Claim, ClaimVerdict, Edit, GroundednessResultChunk
+from langchain_groundedness.inputs.formats import CheckInput
+from langchain_groundedness.pipeline.check import CheckState
+from langchain_groundedness.types import (
+    Claim,
+    ClaimVerdict,
+    Edit,
+    GroundednessResult,
+    GroundednessResultChunk,
+)
 
-__all__ = ["EventStream"]
+__all__ = ["ChunkMaker", "EventStream"]
+
+
+class ChunkMaker:
+    """Turns the growing states of one check into chunks that add up to its result."""
+
+    def __init__(self) -> None:
+        """Start with nothing said."""
+        self.state: CheckState | None = None
+        self._said: dict[str, ClaimVerdict] = {}
+
+    def feed(self, state: CheckState) -> Iterator[GroundednessResultChunk]:
+        """Give what a state adds to the one before."""
+        known = None if self.state is None else self.state.claims
+        self.state = state
+        if state.claims is not None and (known is None or len(known) < len(state.claims)):
+            yield self.claims(state.source, state.claims[len(known or ()) :])
+        yield from self.verdicts(state.verdicts)
+
+    def claims(self, source: CheckInput, claims: Sequence[Claim]) -> GroundednessResultChunk:
+        """Give the chunk that says which claims were found."""
+        return GroundednessResultChunk(
+            question=source.question,
+            answer=source.answer,
+            original_answer=source.answer,
+            documents=source.documents,
+            extracted=tuple(claims),
+            **source.labels,
+        )
+
+    def verdicts(self, verdicts: Sequence[ClaimVerdict]) -> Iterator[GroundednessResultChunk]:
+        """Give the chunk that says what was found out, if it is new."""
+        if new := self._new(verdicts):
+            yield GroundednessResultChunk(claims=new)
+
+    def close(self, result: GroundednessResult) -> GroundednessResultChunk:
+        """Give what the result adds to all states."""
+        fields = {name: getattr(result, name) for name in GroundednessResult.model_fields}
+        fields["claims"] = self._new(result.claims)
+        fields["extracted"] = tuple(verdict.claim for verdict in result.claims)
+        return GroundednessResultChunk(**fields)
+
+    def _new(self, verdicts: Sequence[ClaimVerdict]) -> tuple[ClaimVerdict, ...]:
+        new = tuple(v for v in verdicts if self._said.get(v.claim.id) != v)
+        self._said.update({v.claim.id: v for v in new})
+        return new
 
 
 class EventStream:

@@ -17,8 +17,8 @@ from langchain_groundedness.correction.edits import (
 )
 from langchain_groundedness.decision.conditions import Holds
 from langchain_groundedness.inputs.formats import CheckInput, read_input
+from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
-from langchain_groundedness.pipeline.steps import Check
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
 __all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]

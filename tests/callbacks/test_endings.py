@@ -418,7 +418,7 @@ def test_threads_end_with_the_handler() -> None:
         ({"max_events": 0}, "max_events"),
         ({"on_verdict": 3}, "on_verdict must be a function"),
         ({"on_event": "print"}, "on_event"),
-        ({"checker": "gpt"}, "checker must be a Runnable"),
+        ({"checker": "gpt"}, "checker must be a GroundednessRunnable"),
     ],
 )
 @HANDLERS
