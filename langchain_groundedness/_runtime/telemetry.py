@@ -51,6 +51,11 @@ class Checking:
         attributes = {**_decided(result), "groundedness.claims": len(result.claims)}
         self.span.set_attributes(attributes)
 
+    def failed(self, error: Exception) -> None:
+        """Say that an answer could not be checked."""
+        if self.span is not None:
+            _failed(self.span, error)
+
     def end(self, result: GroundednessResult) -> None:
         """Count a result, and end the span."""
         self.told(result)

@@ -112,6 +112,7 @@ class BatchRun:
         for state, counter in zip(states, counters, strict=True):
             if isinstance(state, Exception):
                 results.append(state)
+                check.failed(state)
             else:
                 result = self._check.result(state, counter.usage)
                 results.append(result)
