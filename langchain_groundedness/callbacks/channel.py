@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
 
-__all__ = ["Channel", "GroundednessEvent", "Listener", "Results"]
+__all__ = ["Channel", "GroundednessEvent", "Listener", "RecentResults"]
 
 logger = logging.getLogger("langchain_groundedness")
 
@@ -55,7 +55,7 @@ class GroundednessEvent(BaseModel):
 Listener: TypeAlias = Callable[[GroundednessEvent], Awaitable[None] | None]
 
 
-class Results(Mapping[UUID, GroundednessResult]):
+class RecentResults(Mapping[UUID, GroundednessResult]):
     """Results by root run id, in the order in which they came; the oldest make room for new ones.
 
     Safe to read while other threads add to it.

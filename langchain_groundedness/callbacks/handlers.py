@@ -7,24 +7,27 @@ checks, and hands out verdicts one by one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
+from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
 from langchain_core.runnables import Runnable, run_in_executor
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.callbacks.channel import Channel, GroundednessEvent, Listener, Results
-from langchain_groundedness.callbacks.run_tracker import Checks, Watch
-from langchain_groundedness.callbacks.work_queue import Backlog, collecting
-from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.callbacks.answer_checks import AnswerChecks, WorkQueue, collecting
+from langchain_groundedness.callbacks.channel import (
+    Channel,
+    GroundednessEvent,
+    Listener,
+    RecentResults,
+)
+from langchain_groundedness.callbacks.run_tracker import Kind, RunTracker, running_loop
+from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
 from langchain_groundedness.runnable import CheckerOptions, checker_from, show_checker_options
 from langchain_groundedness.text.sentences import is_loaded, load
 from langchain_groundedness.types import GroundednessResult
@@ -97,11 +100,11 @@ class Handler:
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got a {type(audit_log).__name__}"
             raise ConfigurationError(msg)
-        self._results = Results(max_results)
+        self._results = RecentResults(max_results)
         self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
-        self._sentences = Backlog(workers=max_workers)
-        self._answers = Backlog(workers=max_workers, most=max_pending) if background else None
-        self._checks = Checks(
+        self._sentences = WorkQueue(workers=max_workers)
+        self._answers = WorkQueue(workers=max_workers, most=max_pending) if background else None
+        self._checks = AnswerChecks(
             checker_from(checker, options),
             channel=self._channel,
             results=self._results,
@@ -110,7 +113,13 @@ class Handler:
             langsmith_client=langsmith_client,
             audit_log=audit_log,
         )
-        self._watch = Watch(self._checks, max_runs=max_runs)
+        begin = self._checks.begin if self._checks.checks_sentences else None
+        self._tracker = RunTracker(max_runs=max_runs, begin=begin)
+
+    @property
+    def open_runs(self) -> int:
+        """How many runs are followed whose root has not ended yet."""
+        return self._tracker.open_runs
 
     @property
     def results(self) -> Mapping[UUID, GroundednessResult]:
@@ -126,14 +135,19 @@ class Handler:
         return self._channel.aevents(run_id)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait for the checks in the background."""
-        return self._answers is None or self._answers.wait(timeout)
-
-    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
-        """Wait for the checks in the background without holding up the event loop."""
+        """Wait for the checks in the background; tell whether all are done."""
         if self._answers is None:
             return True
-        return await run_in_executor(None, self._answers.settled, timeout)
+        if running_loop() is not None:
+            msg = "flush() would block the running event loop: use `await handler.aflush()`"
+            raise GroundednessError(msg)
+        return self._answers.flush(timeout)
+
+    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
+        """Wait for the checks in the background without blocking the event loop."""
+        if self._answers is None:
+            return True
+        return await run_in_executor(None, self._answers.flush, timeout)
 
     def close(self) -> None:
         """End the iterators over events, and the threads when their work is done."""
@@ -188,78 +202,55 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     def on_chain_start(
         self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
-
-    @override
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.end(run_id, outputs, **run))
-
-    @override
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id, error))
+        self._started("chain", run_id, {**run, "inputs": inputs})
 
     @override
     def on_retriever_start(
         self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("retriever", run_id, **run))
-
-    @override
-    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.end(run_id, documents, **run))
-
-    @override
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id, error))
+        self._started("retriever", run_id, run)
 
     @override
     def on_tool_start(
         self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("tool", run_id, **{**run, "inputs": None}))
-
-    @override
-    def on_tool_end(self, output: Any, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.end(run_id, output, **run))
-
-    @override
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id, error))
+        self._started("tool", run_id, {**run, "inputs": None})
 
     @override
     def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("model", run_id, **run))
+        self._started("model", run_id, run)
 
     @override
     def on_chat_model_start(
-        self,
-        serialized: dict[str, Any] | None,
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **run: Any,
+        self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("model", run_id, **run))
+        self._started("model", run_id, run)
 
     @override
     def on_llm_new_token(
         self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
     ) -> None:
-        self._watch.read(run_id, _text(token, chunk), source="token")
+        self._tracker.read(run_id, _text(token, chunk), source="token")
 
     @override
     def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
-        self._watch.read(run_id, _delta(event), source="event")
+        self._tracker.read(run_id, _delta(event), source="event")
 
-    @override
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.end(run_id, response, **run))
+    def _ended(self, output: Any, /, *, run_id: UUID, **run: Any) -> None:
+        self._checks.follow_up(self._tracker.end(run_id, output, **run))
 
-    @override
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id, error))
+    def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
+        self._checks.follow_up(self._tracker.fail(run_id, error))
+
+    # LangChain gives the first argument of these by position.
+    on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
+    on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
+    on_tool_error = on_llm_error = _failed  # type: ignore[assignment]
+
+    def _started(self, kind: Kind, run_id: UUID, run: dict[str, Any]) -> None:
+        self._checks.follow_up(self._tracker.start(kind, run_id, **run))
 
 
 class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
@@ -282,62 +273,31 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_chain_start(
         self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
-
-    @override
-    async def on_chain_end(self, outputs: Any, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.end(run_id, outputs, **run))
-
-    @override
-    async def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id, error))
+        await self._started("chain", run_id, {**run, "inputs": inputs})
 
     @override
     async def on_retriever_start(
         self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("retriever", run_id, **run))
-
-    @override
-    async def on_retriever_end(
-        self, documents: Sequence[Document], *, run_id: UUID, **run: Any
-    ) -> None:
-        await self._checks.ago(self._watch.end(run_id, documents, **run))
-
-    @override
-    async def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id, error))
+        await self._started("retriever", run_id, run)
 
     @override
     async def on_tool_start(
         self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("tool", run_id, **{**run, "inputs": None}))
-
-    @override
-    async def on_tool_end(self, output: Any, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.end(run_id, output, **run))
-
-    @override
-    async def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id, error))
+        await self._started("tool", run_id, {**run, "inputs": None})
 
     @override
     async def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("model", run_id, **run))
+        await self._started("model", run_id, run)
 
     @override
     async def on_chat_model_start(
-        self,
-        serialized: dict[str, Any] | None,
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **run: Any,
+        self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("model", run_id, **run))
+        await self._started("model", run_id, run)
 
     @override
     async def on_llm_new_token(
@@ -349,19 +309,25 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
         await self._read(run_id, _delta(event), "event")
 
-    @override
-    async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.end(run_id, response, **run))
+    async def _ended(self, output: Any, /, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.afollow_up(self._tracker.end(run_id, output, **run))
 
-    @override
-    async def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id, error))
+    async def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.afollow_up(self._tracker.fail(run_id, error))
+
+    # LangChain gives the first argument of these by position.
+    on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
+    on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
+    on_tool_error = on_llm_error = _failed  # type: ignore[assignment]
+
+    async def _started(self, kind: Kind, run_id: UUID, run: dict[str, Any]) -> None:
+        await self._checks.afollow_up(self._tracker.start(kind, run_id, **run))
 
     async def _read(self, run_id: UUID, text: str, source: Literal["token", "event"]) -> None:
         if not is_loaded():
             await run_in_executor(None, load)
         loop = asyncio.get_running_loop()
-        self._watch.read(run_id, text, source=source, loop=loop)
+        self._tracker.read(run_id, text, source=source, loop=loop)
 
 
 class _Collection:

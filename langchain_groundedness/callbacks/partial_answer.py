@@ -15,7 +15,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness.callbacks.channel import GroundednessEvent
-from langchain_groundedness.callbacks.work_queue import Backlog
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.llm.usage import counted
@@ -23,17 +22,17 @@ from langchain_groundedness.pipeline.live import Job
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
 
-__all__ = ["Draft", "can_draft"]
+__all__ = ["PartialAnswer", "checks_sentences"]
 
 
-def can_draft(checker: object) -> bool:
+def checks_sentences(checker: object) -> bool:
     """Tell whether a checker can judge sentences before the answer is whole."""
     if not isinstance(checker, GroundednessRunnable) or checker.check.single_pass is not None:
         return False
     return isinstance(checker.check.extractor, SentenceClaimExtractor)
 
 
-class Draft:
+class PartialAnswer:
     """One text in the making, and what was told about it."""
 
     def __init__(  # noqa: PLR0913  (made in one place, by keyword)
@@ -43,16 +42,16 @@ class Draft:
         *,
         question: str | None,
         documents: Sequence[Document],
-        backlog: Backlog,
+        submit: Callable[[Callable[[], None]], object],
         config: RunnableConfig,
         publish: Callable[[GroundednessEvent], None],
     ) -> None:
         """Start with nothing written."""
         self._run_id = run_id
-        self._head = CheckInput(question=question, answer="", documents=tuple(documents))
+        self._context = CheckInput(question=question, answer="", documents=tuple(documents))
         self._live = checker.live(question=question, documents=list(documents))
-        self._backlog = backlog
-        self._run, config = _traced(config, self._head)
+        self._submit = submit
+        self._run, config = _traced(config, self._context)
         self._config, self._counter = counted(config)
         self._publish = publish
         self._texts: list[str] = []
@@ -81,7 +80,7 @@ class Draft:
     def is_of(self, source: CheckInput) -> bool:
         """Tell whether this became the answer, checked against the same evidence."""
         own = {"answer": "".join(self._texts), **source.labels}
-        return source == self._head.model_copy(update=own)
+        return source == self._context.model_copy(update=own)
 
     def result(self, source: CheckInput) -> GroundednessResult | None:
         """Wait for the checks that are still running, and sum up."""
@@ -110,7 +109,7 @@ class Draft:
     def _start(self) -> None:
         while self._live.jobs:
             self._running += 1
-            self._backlog.add(partial(self._work, self._live.jobs.popleft()))
+            self._submit(partial(self._work, self._live.jobs.popleft()))
 
     def _work(self, job: Job) -> None:
         try:
