@@ -24,14 +24,13 @@ from langchain_groundedness.callbacks.run_tracker import (
     Root,
     abandoned,
 )
-from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import Situation
 from langchain_groundedness.exceptions import AuditError, GroundednessError
 from langchain_groundedness.inputs.formats import CheckInput
+from langchain_groundedness.pipeline.check import sentences_of
 from langchain_groundedness.pipeline.recording import (
     Pending,
-    RecordedRun,
     Recorder,
     log_of,
     suggested,
@@ -39,7 +38,6 @@ from langchain_groundedness.pipeline.recording import (
 )
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
-    Claim,
     ClaimVerdict,
     GroundednessResult,
     GroundednessResultChunk,
@@ -191,13 +189,13 @@ class AnswerChecks:
 
     def _pending(self, ended: EndedRun) -> Pending:
         root = ended.root
-        run = RecordedRun(
+        return Pending(
+            self._recorder,
             run_id=root.run_id,
             parent_run_id=root.above,
             root_run_id=root.run_id if root.above is None else None,
             thread_id=root.thread_id,
         )
-        return Pending(self._recorder, run)
 
     def _hand_out(self, ended: EndedRun, result: GroundednessResult, pending: Pending) -> None:
         try:
@@ -304,9 +302,7 @@ class _Report:
 
 def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
     """Give the result of a check that did not take place."""
-    claims = SentenceClaimExtractor().invoke(source.answer) if source.answer.strip() else []
-    if not claims and source.answer.strip():
-        claims = [Claim(id="c1", text=source.answer, start=0, end=len(source.answer))]
+    claims = sentences_of(source.answer) if source.answer.strip() else []
     verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
     given = Situation.after_failure(reason, verdicts, source.answer, **source.labels)
     result = GroundednessResult(

@@ -63,7 +63,6 @@ from langchain_groundedness.middleware.state import (
 from langchain_groundedness.middleware.turn import STATE_KEY, Turn, part, read_answer, read_turn
 from langchain_groundedness.pipeline.recording import (
     Pending,
-    RecordedRun,
     Recorder,
     log_of,
     suggested,
@@ -688,7 +687,7 @@ class _Audited:
         self._asked = False
         callbacks: Any = config.get("callbacks")
         above = getattr(callbacks, "parent_run_id", None)
-        self._pending = Pending(recorder, RecordedRun(run_id=above, thread_id=thread_of(config)))
+        self._pending = Pending(recorder, run_id=above, thread_id=thread_of(config))
         self._fields: dict[str, Any] = {"attempt": turn.retries}
         self._log = recorder.log
         self._decided: Decided | None = None

@@ -50,7 +50,7 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verification import CachedVerifier, Verifier
 from langchain_groundedness.verification.scoring import answer_verdict, reconcile, trust_score
 
-__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of"]
+__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
 
 _EDITS = frozenset({"correct", "strip"})
 

@@ -1,7 +1,6 @@
 """Hands a record of each decision to an audit log: who decided, about which run, after how long."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
@@ -17,7 +16,6 @@ from langchain_groundedness.verification.embedded.encoder import model_folder, r
 
 __all__ = [
     "Pending",
-    "RecordedRun",
     "Recorder",
     "encoder_checksum",
     "log_of",
@@ -29,16 +27,6 @@ __all__ = [
 _T = TypeVar("_T")
 _MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 _DEEPEST = 6
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedRun:
-    """The run that a decision belongs to."""
-
-    run_id: UUID | None = None
-    parent_run_id: UUID | None = None
-    root_run_id: UUID | None = None
-    thread_id: str | None = None
 
 
 class Recorder:
@@ -53,14 +41,14 @@ class Recorder:
     def begin(self, run: Any, config: RunnableConfig) -> "Pending":
         """Take note that a check begins."""
         if self.log is None:
-            return Pending(self, RecordedRun())
-        found = RecordedRun(
+            return Pending(self)
+        return Pending(
+            self,
             run_id=run.run_id,
             parent_run_id=run.parent_run_id,
             root_run_id=_root(run),
             thread_id=thread_of(config),
         )
-        return Pending(self, found)
 
     def confirm(self) -> None:
         """Wait until records are durable, if the log is to raise where they are not."""
@@ -96,8 +84,8 @@ class Recorder:
 class Pending:
     """A check that is under way."""
 
-    def __init__(self, recorder: Recorder, run: RecordedRun) -> None:
-        """Start the clock."""
+    def __init__(self, recorder: Recorder, **run: UUID | str | None) -> None:
+        """Start the clock; `run` says to which run the decision belongs, as in `AuditRecord`."""
         self._recorder = recorder
         self._run = run
         self._began = perf_counter()
@@ -154,10 +142,7 @@ class Pending:
         check = round(1000 * (perf_counter() - self._began), 3)
         known: dict[str, Any] = {
             "source": self._recorder.source,
-            "run_id": self._run.run_id,
-            "parent_run_id": self._run.parent_run_id,
-            "root_run_id": self._run.root_run_id,
-            "thread_id": self._run.thread_id,
+            **self._run,
             "policy_version": self._recorder.policy_version(),
             "versions": self._recorder.versions(),
             "timings": {"check": check, **(timings or {})},
