@@ -57,7 +57,7 @@ _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 
 
 class CheckerOptions(TypedDict, total=False):
-    """Options of `GroundednessRunnable` that everything which checks answers takes, too."""
+    """Options of `GroundednessRunnable`; guard, handlers and middleware take them too."""
 
     model: _Runnable | str | None
     model_timeout: float | None
@@ -90,8 +90,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     chains and agents return as it is, or `{"answer": ..., "documents": ..., "question": ...}`.
     Without a model it works offline, with the embedded verifier.
 
-    Nothing is fine because it was not checked: a claim that could not be checked is `unchecked`
-    in the result, with the reason, and the answer is then not trusted.
+    A claim that could not be checked is never shown as supported: it is `unchecked` in the result,
+    with the reason, and the answer is not trusted.
 
     Example:
         >>> checker = GroundednessRunnable(on_contradicted="correct")

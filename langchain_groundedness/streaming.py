@@ -1,4 +1,4 @@
-"""A guard between a model and its reader: text in, text out, and nothing unverified in between."""
+"""A guard between a model and its reader: it releases text only after the check allows it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import aclosing, closing
@@ -41,25 +41,24 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     """Lets the text of an answer through, sentence by sentence, as its verdicts allow.
 
     Put it behind a chain with `chain.pipe(GroundednessGuard(checker))`: it reads what
-    `GroundednessRunnable` reads, and gives text. What happens to a sentence with a failed claim
-    is up to the checker's `on_contradicted` and `on_unverifiable`; every other character leaves
-    as it came, and so does what states nothing: headings, questions, code. Where contradicted
-    claims are to be corrected, a sentence with one that could not be, because no correction stood
-    the check or none could be made, is left out. Custom events tell about claims, verdicts,
-    corrections and the decision.
+    `GroundednessRunnable` reads, and gives text. The checker's `on_contradicted` and
+    `on_unverifiable` decide what happens to a sentence with a failed claim; every other character
+    is released unchanged, and so are headings, questions and code, which state nothing. If
+    contradicted claims are to be corrected and a claim has no correction that passes the check,
+    its sentence is left out. Custom events report claims, verdicts, corrections and the decision.
 
-    Where the checker's policy decides `block`, the answer ends before the sentence that makes the
-    decision sure, with `blocked_message`. While the policy may block for something that only the
-    whole answer shows (a share of claims, a trust score below less than 1, a rule that another
-    excuses), no text leaves until that is ruled out; nor while rules ask for what a stream of
-    mappings may still say about the question. So nothing leaves of an answer that is blocked as a
-    whole. `flag` and `review` hold back nothing.
+    If the checker's policy decides `block`, the answer ends before the sentence that settles the
+    decision, with `blocked_message`. If the policy may block for a reason that only the whole
+    answer shows (a share of claims, a trust score below a limit less than 1, a rule that another
+    rule excuses), no text is released until that is ruled out; nor while a stream of mappings may
+    still supply a label of the question that the rules need. So no part of an answer that is
+    blocked as a whole is released. `flag` and `review` hold back nothing.
 
-    A statement in which the checker's extractor found no claim is an unchecked one.
+    A statement in which the checker's extractor found no claim counts as unchecked.
 
-    Text leaves while the answer is written if the checker's extractor is a
-    `SentenceClaimExtractor`, as it is without a model; give `extractor=` beside `model=` for that.
-    One that needs the whole answer gets it, and all text leaves then.
+    Text is released while the answer is written if the checker's extractor is a
+    `SentenceClaimExtractor`, the default without a model; with `model=`, pass `extractor=` too.
+    Any other extractor needs the whole answer, and all text is released at the end.
 
     Example:
         >>> guard = GroundednessGuard(on_contradicted="correct")
@@ -126,7 +125,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
             **kwargs: As for the checker.
 
         Returns:
-            The corrected answer; also with `release="immediate"`, since nothing has left yet.
+            The corrected answer, also with `release="immediate"`.
         """
         return self._call_with_config(self._run, input, config, **kwargs)
 
@@ -260,8 +259,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                         yield text
                     if guarded.release.stopped:
                         break
-        except BaseException:  # the reader has gone, or the model has failed
-            # Not confirmed: nothing leaves any more, and this may be a garbage collection.
+        except BaseException:  # the reader stopped reading, or the model failed
+            # Not confirmed: no more text is released, and this may run in a garbage collection.
             pending.hand_over(guarded.abandoned(), **guarded.left_behind)
             raise
         text = guarded.end()
@@ -288,7 +287,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                         yield text
                     if guarded.release.stopped:
                         break
-        except BaseException:  # the reader has gone, or the model has failed
+        except BaseException:  # the reader stopped reading, or the model failed
             await pending.ahand_over(guarded.abandoned(), **guarded.left_behind)
             raise
         text = guarded.end()
@@ -319,7 +318,7 @@ class _Guarded:
 
     @property
     def shown(self) -> str:
-        """What the reader is left with: the text that has left, less what was retracted."""
+        """What the reader keeps: the released text, without what was retracted."""
         if not self._immediate or self.result is None:
             return "".join(self._let_out)
         return guarded_text(self.result, self._rules).text

@@ -1,8 +1,8 @@
 """Threads for computing off the event loop: one for ordinary texts, one for very long ones.
 
-Python computes in one thread at a time. With many threads that want to, the event loop waits for
-each of them in turn, five milliseconds at a time, and nothing is done any sooner. Two are enough:
-then a document that takes seconds to read does not keep the short ones waiting.
+Python computes in one thread at a time. With many busy threads the event loop waits for each of
+them in turn, five milliseconds at a time, and no work is done any sooner. Two are enough: a
+document that takes seconds to read does not keep the short ones waiting.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ def size_of(documents: Iterable[Document]) -> int:
 async def computed(
     size: int, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
-    """Compute something without keeping the event loop waiting."""
+    """Compute something without blocking the event loop."""
     work = partial(copy_context().run, _called, partial(function, *args, **kwargs))
     try:
         future = _EXECUTORS.for_size(size).submit(work)
     except RuntimeError as exc:
         msg = (
-            "a check was begun while Python shuts down, when no thread can be started any more: "
+            "a check began while Python was shutting down, when threads can no longer start: "
             "finish all checks before the program ends"
         )
         raise GroundednessError(msg) from exc
@@ -53,7 +53,7 @@ async def computed(
 def _called(function: Callable[[], _T]) -> _T:
     try:
         return function()
-    except StopIteration as exc:  # which no future can hold: whoever waits for it would for ever
+    except StopIteration as exc:  # no future can hold it: its reader would wait forever
         raise RuntimeError(*exc.args) from exc
 
 
@@ -83,7 +83,7 @@ made it wait for 60 ms at the 99th percentile with 1 pass, 22 with 4, 18 with 8,
 more."""
 
 _LONGEST_S = 0.02
-"""Most seconds between two admissions: others may keep the loop busy for ever."""
+"""Most seconds between two admissions: other tasks may keep the loop busy."""
 
 
 async def admitted() -> None:

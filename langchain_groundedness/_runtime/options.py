@@ -19,7 +19,7 @@ _MADE = {
     "AuditLog": "JsonlAuditLog(path) or SQLAuditLog(url)",
     "DecisionPolicy": "DecisionPolicy.strict() or DecisionPolicy.load(path)",
 }
-"""How to make what is asked for, where a text came."""
+"""How to make an object, for an option that got a text instead."""
 
 
 def _runnable(value: object) -> object:
@@ -46,8 +46,8 @@ class _PlainSignature:
 class CheckedOptions(BaseModel):
     """Base of everything with options: a bad one raises `ConfigurationError`.
 
-    The message names the option, what is accepted and, if it is a number, what came; other values
-    it does not repeat, since one of them may be a key or a document.
+    The message names the option, what is accepted and, for a number, what was given. Other values
+    are not repeated: they may be keys or documents.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -69,9 +69,9 @@ class CheckedOptions(BaseModel):
 
 
 class OptionsAlone(CheckedOptions):
-    """Base of what keeps, in private attributes, things that it made from its options.
+    """Base of classes that keep, in private attributes, what they made from their options.
 
-    Those count neither in comparisons nor for a copy, which may have other options.
+    Comparisons and copies leave those out: a copy may have other options.
     """
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Metrics and spans for OpenTelemetry, where `opentelemetry-api` is installed; else nothing.
+"""Metrics and spans for OpenTelemetry, if `opentelemetry-api` is installed.
 
 No text of an answer, a question or a document is in any of them.
 """
@@ -20,7 +20,7 @@ _CHECK = "groundedness.check"
 _ErrorT = TypeVar("_ErrorT", bound=BaseException)
 
 _step_span: ContextVar[Any] = ContextVar("groundedness_step_span", default=None)
-"""The span of the step that is at work here, also in the threads and tasks that it starts."""
+"""The span of the current step, also in the threads and tasks that it starts."""
 
 
 class _Instruments(NamedTuple):
@@ -41,7 +41,7 @@ class Checking:
         self._known = _instruments()
         self.span = None if self._known is None else self._known.tracer.start_span(_CHECK)
 
-    def told(self, result: GroundednessResult) -> None:
+    def count(self, result: GroundednessResult) -> None:
         """Count a result; several, if several answers are checked together."""
         if self._known is None or self.span is None:
             return
@@ -52,13 +52,13 @@ class Checking:
         self.span.set_attributes(attributes)
 
     def failed(self, error: Exception) -> None:
-        """Say that an answer could not be checked."""
+        """Mark the span with an error that ended the check of an answer."""
         if self.span is not None:
             _failed(self.span, error)
 
     def end(self, result: GroundednessResult) -> None:
         """Count a result, and end the span."""
-        self.told(result)
+        self.count(result)
         if self.span is not None:
             self.span.end()
 
@@ -98,7 +98,7 @@ def step(name: str) -> Iterator[None]:
 
 
 def caught(error: _ErrorT) -> _ErrorT:
-    """Tell the span of the step that is at work of an error that goes no further."""
+    """Mark the span of the current step with an error that goes no further."""
     span = _step_span.get()
     if span is not None:
         _failed(span, error)
@@ -139,9 +139,9 @@ class Aside:
 
 @contextmanager
 def aside(name: str) -> Iterator[Aside]:
-    """Do a step of a check beside a span that is never the current one.
+    """Do a step of a check within a span that is current only while an item is taken.
 
-    For what gives its results one by one: who takes them has spans of its own meanwhile.
+    For steps that give results one by one: whoever reads them has spans of its own in between.
     """
     known = _instruments()
     span = None if known is None else known.tracer.start_span(f"groundedness.{name}")
@@ -158,9 +158,9 @@ def aside(name: str) -> Iterator[Aside]:
 
 @contextmanager
 def _current(known: _Instruments, span: Any) -> Iterator[None]:
-    """Let spans that begin meanwhile stand below this one; end it, and say what has failed.
+    """Make a span the parent of those that begin meanwhile; end it, and mark failures.
 
-    Of an error only the type is told: its text may hold what was checked.
+    Only the type of an error is recorded: its text may contain what was checked.
     """
     options = {"record_exception": False, "set_status_on_exception": False}
     with known.trace.use_span(span, end_on_exit=True, **options):

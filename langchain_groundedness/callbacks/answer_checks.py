@@ -65,7 +65,7 @@ class AnswerChecks:
         langsmith_client: Any,
         audit_log: AuditLog | None,
     ) -> None:
-        """Start with nothing to do; without a queue for answers, whoever ends a run waits."""
+        """Start with nothing to do; without a queue for answers, runs wait for their check."""
         log = log_of(checker) if audit_log is None else audit_log
         self._recorder = Recorder(log, "handler", checker)
         checker = unaudited(checker)
@@ -241,7 +241,7 @@ def _warn_of_no_record(ended: EndedRun, error: AuditError) -> None:
 
 
 def _shown(result: GroundednessResult) -> dict[str, Any]:
-    """Say what became of an answer that was let out as it came, whatever the check made of it."""
+    """Say that the answer was shown as it came, whatever its verdicts."""
     return {"shown_answer": result.original_answer, "suggested_answer": suggested(result)}
 
 
@@ -264,7 +264,7 @@ class _Report:
     def add(self, piece: object) -> Iterator[GroundednessEvent]:
         """Take what the checker yielded."""
         if not isinstance(piece, GroundednessResult):
-            msg = f"the checker gave a {type(piece).__name__}, and no GroundednessResult"
+            msg = f"the checker must return a GroundednessResult, got a {type(piece).__name__}"
             raise TypeError(msg)
         total = self.total
         if isinstance(total, GroundednessResultChunk) and isinstance(
@@ -279,7 +279,7 @@ class _Report:
     def close(self) -> GroundednessResult:
         """Sum up."""
         if self.total is None:
-            msg = "the checker gave nothing"
+            msg = "the checker returned nothing"
             raise ValueError(msg)
         fields = {name: getattr(self.total, name) for name in GroundednessResult.model_fields}
         result = GroundednessResult.model_construct(**fields)
@@ -301,7 +301,7 @@ class _Report:
 
 
 def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
-    """Give the result of a check that did not take place."""
+    """Give the result for an answer that was not checked."""
     claims = sentences_of(source.answer) if source.answer.strip() else []
     verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
     given = Situation.after_failure(reason, verdicts, source.answer, **source.labels)
@@ -337,7 +337,7 @@ class WorkQueue:
         self._pool: ThreadPoolExecutor | None = None
 
     def add(self, work: Callable[[], Any]) -> bool:
-        """Have something done, detached from the caller's chain, if there is room for it."""
+        """Add work, detached from the caller's chain; tell whether there was room for it."""
         with self._lock:
             if self._most is not None and len(self._unfinished) >= self._most:
                 return False

@@ -1,4 +1,4 @@
-"""Callback handlers that check the answers of chains and agents which nobody changed.
+"""Callback handlers that check the answers of chains and agents without changing them.
 
 Attach `GroundednessCallbackHandler` (or `AsyncGroundednessCallbackHandler` where the chain is
 awaited) by `config={"callbacks": [handler]}`, by `with_config`, in a constructor, or for a block
@@ -127,11 +127,11 @@ class Handler:
         return self._results
 
     def events(self, run_id: UUID | None = None) -> Iterator[GroundednessEvent]:
-        """Read the events that are kept, and wait for more."""
+        """Iterate over the kept events, and wait for more."""
         return self._channel.events(run_id)
 
     def aevents(self, run_id: UUID | None = None) -> AsyncIterator[GroundednessEvent]:
-        """Read the events that are kept, and wait for more without holding up the event loop."""
+        """Iterate over the kept events, and wait for more without blocking the event loop."""
         return self._channel.aevents(run_id)
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -176,12 +176,12 @@ class HandlerOptions(CheckerOptions, total=False):
 
 
 class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
-    """Checks the answers of a chain or an agent that stays as it is.
+    """Checks the answers of a chain or an agent without changing it.
 
     One handler serves any number of runs at once, in threads and on event loops; a run is checked
-    when its root ends, by default before the chain returns. It observes: the chain's answer stays
-    as it is, and nothing that goes wrong in a check reaches the chain. To change or hold back
-    answers use `GroundednessRunnable` or the agent middleware.
+    when its root ends, by default before the chain returns. The chain's answer does not
+    change, and an error in a check never reaches the chain. To change or hold back answers use
+    `GroundednessRunnable` or the agent middleware.
 
     Given to the constructor of a chain, it sees only what that chain itself takes and returns;
     LangChain hands it on to inner runs only from a config.
@@ -254,7 +254,7 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
 
 
 class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
-    """Checks the answers of an awaited chain or agent that stays as it is.
+    """Checks the answers of an awaited chain or agent without changing it.
 
     As `GroundednessCallbackHandler`, with checks and functions called on the chain's own event
     loop. Attached to a chain that is not awaited it works too, in threads.
@@ -331,7 +331,7 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
 
 
 class _Collection:
-    """A block of code in which all runs are watched."""
+    """A block of code whose runs are all checked."""
 
     def __init__(self, checker: Runnable[Any, GroundednessResult] | None, options: Any) -> None:
         self._make: Callable[[Any], Any] = lambda kind: kind(checker, **options)
@@ -384,8 +384,8 @@ def collect_groundedness(
 
     Returns:
         A context manager that gives a `GroundednessCallbackHandler` with `with`, and an
-        `AsyncGroundednessCallbackHandler` with `async with`. At the end of the block what is in
-        the background is waited for, and the handler is closed.
+        `AsyncGroundednessCallbackHandler` with `async with`. At the end of the block the
+        handler waits for its background checks and is closed.
 
     Example:
         >>> from langchain_groundedness.demo import QUESTION, build_chain

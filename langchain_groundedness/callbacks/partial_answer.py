@@ -1,8 +1,8 @@
 """A text that a watched model is writing, checked sentence by sentence while it is written.
 
-Drives a `LiveCheck` from outside: tokens come by callbacks, jobs run in the threads of the handler,
-and no token waits for a check. Whether the text is the answer shows only at the end of the root;
-if it is not, the verdicts that were told are taken back.
+Runs a `LiveCheck`: tokens come from callbacks, jobs run in the threads of the handler, and no token
+waits for a check. Whether the text is the answer is known only at the end of the root run; if it is
+not, the verdicts that were published are retracted.
 """
 
 import threading
@@ -33,7 +33,7 @@ def checks_sentences(checker: object) -> bool:
 
 
 class PartialAnswer:
-    """One text in the making, and what was told about it."""
+    """One text that is being written, and the verdicts published about it."""
 
     def __init__(  # noqa: PLR0913  (made in one place, by keyword)
         self,
@@ -55,12 +55,12 @@ class PartialAnswer:
         self._config, self._counter = counted(config)
         self._publish = publish
         self._texts: list[str] = []
-        self._told: dict[str, ClaimVerdict] = {}
+        self._published: dict[str, ClaimVerdict] = {}
         self._running = 0
         self._dropped = False
         self._error: Exception | None = None
         self._changed = threading.Condition()
-        self._telling = threading.RLock()
+        self._publishing = threading.RLock()
 
     def feed(self, text: str) -> None:
         """Read on; returns at once."""
@@ -71,7 +71,7 @@ class PartialAnswer:
                 self._start()
 
     def end(self) -> None:
-        """Take note that the model has finished; the last sentence is then checked too."""
+        """End the text; its last sentence is then checked too."""
         with self._changed:
             if not self._dropped and not self._live.closed:
                 self._live.end()
@@ -90,19 +90,19 @@ class PartialAnswer:
             if self._error is not None:
                 raise self._error
             result = self._live.conclude(self._counter.usage, source.labels)
-        self._tell()
+        self._publish_new()
         self._run.on_chain_end(result)
         return result
 
     def drop(self) -> None:
-        """Stop, and take back what was told: this is not the answer."""
-        with self._telling:
+        """Stop, and retract what was published: this text is not the answer."""
+        with self._publishing:
             with self._changed:
                 if self._dropped:
                     return
                 self._dropped = True
                 self._live.jobs.clear()
-            for verdict in self._told.values():
+            for verdict in self._published.values():
                 self._publish(self._event("retracted", verdict))
         self._run.on_chain_error(self._error or RuntimeError("this text is not the answer"))
 
@@ -118,11 +118,11 @@ class PartialAnswer:
                     return
                 with self._changed:
                     self._live.add_state(job, state)
-                self._tell()
+                self._publish_new()
             with self._changed:
                 self._live.finish(job)
                 self._start()
-            self._tell()
+            self._publish_new()
         except Exception as exc:  # noqa: BLE001  (raised again by `result`)
             self._error = exc
         finally:
@@ -130,15 +130,15 @@ class PartialAnswer:
                 self._running -= 1
                 self._changed.notify_all()
 
-    def _tell(self) -> None:
-        with self._telling:
+    def _publish_new(self) -> None:
+        with self._publishing:
             with self._changed:
                 chunks = self._live.take()
             if self._dropped:
                 return
             for chunk in chunks:
                 for verdict in chunk.claims:
-                    self._told[verdict.claim.id] = verdict
+                    self._published[verdict.claim.id] = verdict
                     self._publish(self._event("verdict", verdict))
 
     def _event(self, kind: str, verdict: ClaimVerdict) -> GroundednessEvent:

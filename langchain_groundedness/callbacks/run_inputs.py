@@ -34,7 +34,7 @@ class RunInputs:
         return _once(d for found in self._found for d in found.documents) or self._given
 
     def take_inputs(self, inputs: object) -> None:
-        """Look for the question, and for documents in case nothing better comes."""
+        """Look for the question, and for documents in case no others come."""
         if isinstance(inputs, Mapping):
             self.take_labels(inputs)
         if self.question and (self._found or self._given):
@@ -49,7 +49,7 @@ class RunInputs:
             self._given = self._given or read.documents
 
     def take_labels(self, parts: Mapping[Any, Any]) -> None:
-        """Look for what is known about the question, and keep what is new."""
+        """Look for labels of the question, and keep the new ones."""
         found = {name: parts[name] for name in LABELS if parts.get(name) is not None}
         self._labels = {**found, **self._labels}
 

@@ -61,7 +61,7 @@ class Root:
 
 @dataclass(eq=False)
 class Run:
-    """One run, and what it stands below."""
+    """One run, and what is above it."""
 
     run_id: UUID
     kind: Kind
@@ -72,7 +72,7 @@ class Run:
     """The outermost tool at or above it."""
     checks: bool = False
     """Whether it is a check in the chain, or below one: what models write there is no answer."""
-    heard_by: Literal["token", "event"] | None = None
+    reported_by: Literal["token", "event"] | None = None
     """Which callback says what it writes, if it is a model."""
 
     @property
@@ -104,7 +104,7 @@ class EndedRun:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """What is to be done after something was seen."""
+    """What is due after a callback."""
 
     dropped: tuple[PartialAnswer, ...] = ()
     """Texts that will not become answers."""
@@ -147,7 +147,7 @@ class RunTracker:
         inputs: object = None,
         **run_info: Any,
     ) -> FollowUp:
-        """See a run begin."""
+        """Take the start of a run."""
         if CHECK_TAG in (tags or ()):
             return _NOTHING
         with self._lock:
@@ -177,12 +177,12 @@ class RunTracker:
         source: Literal["token", "event"],
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """See a model write; what may be the answer is checked while it is written."""
+        """Take text of a model; if it may be the answer, it is checked while it is written."""
         run = self._trees.get(run_id) if text else None
         if self._begin is None or run is None or not run.may_answer:
             return
-        run.heard_by = run.heard_by or source
-        if run.heard_by != source:
+        run.reported_by = run.reported_by or source
+        if run.reported_by != source:
             return
         written = run.root.partial_answers.get(run_id)
         if written is None:
@@ -202,7 +202,7 @@ class RunTracker:
         name: str | None = None,
         **_: Any,
     ) -> FollowUp:
-        """See a run end; if it is a root, its answer is to be checked."""
+        """Take the end of a run; the answer of a root is then due for its check."""
         run = self._trees.get(run_id)
         if run is None:
             return _NOTHING
@@ -223,7 +223,7 @@ class RunTracker:
         return FollowUp(ended=EndedRun(run.root, output))
 
     def fail(self, run_id: UUID, error: BaseException) -> FollowUp:
-        """See a run fail, or be cancelled, or left by who reads its stream."""
+        """Take the failure of a run; it may be cancelled, or its stream no longer read."""
         run = self._trees.get(run_id)
         if run is None:
             return _NOTHING
@@ -274,7 +274,7 @@ class RunTrees:
         """Start with no run."""
         self._runs: dict[UUID, Run] = {}
         self._roots: dict[UUID, Root] = {}
-        # A run whose tree is gone must not be taken for a root when it is heard of again.
+        # A late callback of a run that has ended must not make it a new root.
         self._ended: dict[UUID, None] = {}
 
     @property
@@ -291,7 +291,7 @@ class RunTrees:
         checks: bool = False,
         loop: Any = None,
     ) -> Run | None:
-        """Take note of a run."""
+        """Add a run."""
         if run_id in self._runs:
             return self._runs[run_id]
         above = None if parent_run_id is None else self._runs.get(parent_run_id)
@@ -317,7 +317,7 @@ class RunTrees:
         return self._runs.get(run_id)
 
     def forget(self, root_id: UUID) -> Root | None:
-        """Let go of a root and of all runs below it."""
+        """Forget a root and all runs below it."""
         root = self._roots.pop(root_id, None)
         if root is not None:
             for run_id in root.runs:
@@ -326,7 +326,7 @@ class RunTrees:
         return root
 
     def beyond(self, most: int) -> Iterator[Root]:
-        """Let go of the oldest roots while there are too many."""
+        """Forget the oldest roots while there are too many."""
         while len(self._roots) > most:
             root = self.forget(next(iter(self._roots)))
             if root is not None:

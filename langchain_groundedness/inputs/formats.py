@@ -1,7 +1,7 @@
 """Reads question, answer and documents out of whatever a chain or an agent returned.
 
-Pure functions: nothing is fetched, split or cut here. Offsets of later stages refer to the texts
-exactly as this module gives them.
+No I/O, and no text is changed: offsets of later stages refer to the texts exactly as this module
+gives them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ _ADVICE = (
     f"Accepted: a mapping with an answer (under {', '.join(map(repr, _ANSWER_KEYS))}) and "
     f"documents (under {', '.join(map(repr, _DOCUMENT_KEYS))}), the state of an agent "
     "({'messages': ...}), a tuple (answer, documents), a str or an AIMessage; documents are "
-    "Document objects, texts or one text. For any other shape give context_extractor=, a function "
+    "Document objects, texts or one text. For any other shape pass context_extractor=, a function "
     "that returns one of these."
 )
 
@@ -304,7 +304,7 @@ def _last_turn(messages: object, keys: tuple[str, ...]) -> Sequence[BaseMessage]
     try:
         whole = convert_to_messages(listed)
     except (NotImplementedError, TypeError, ValueError):
-        msg = f"'messages' holds something that is no message. {_ADVICE}"
+        msg = f"'messages' contains a value that is not a message. {_ADVICE}"
         raise InputFormatError(msg, keys=keys) from None  # the cause quotes the message
     asked = (place for place, message in enumerate(whole) if _is_question(message))
     return whole[max(asked, default=0) :]
@@ -363,7 +363,7 @@ def _documents(value: object, keys: tuple[str, ...]) -> tuple[Document, ...]:
 def _document(item: object, keys: tuple[str, ...]) -> Document:
     found = Document(page_content=str(item)) if isinstance(item, str) else _record(item)
     if found is None:
-        msg = f"the documents hold something of type {_type(item)}. {_ADVICE}"
+        msg = f"the documents contain a value of type {_type(item)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
     return found
 
@@ -419,7 +419,7 @@ def _text(name: str, value: object) -> str | None:
     label = getattr(value, "label", value)  # what classifiers give
     if label is None or isinstance(label, str):
         return (str(label).strip() or None) if label else None
-    raise _unfit(name, value, "a text, something with a text as its `label`, or None")
+    raise _unfit(name, value, "a text, an object with a text as its `label`, or None")
 
 
 def _number(name: str, value: object) -> float | None:
@@ -428,7 +428,7 @@ def _number(name: str, value: object) -> float | None:
         return None
     if isinstance(score, SupportsFloat) and not isinstance(score, bool) and isfinite(score):
         return float(score)
-    raise _unfit(name, value, "a finite number, something with one as its `score`, or None")
+    raise _unfit(name, value, "a finite number, an object with one as its `score`, or None")
 
 
 def _unfit(name: str, value: object, accepted: str) -> InputFormatError:
@@ -466,7 +466,7 @@ class InputReader:
         return read_input({**dict(source), **self.given}) if self.given else source
 
     async def aread(self, value: Any) -> CheckInput:
-        """Read an input off the event loop; what is not ours may wait for something."""
+        """Read an input off the event loop; foreign objects may block while they are read."""
         if self.context_extractor is not None or not isinstance(value, _PLAIN):
             return await run_in_executor(None, self, value)
         return await computed(0, self, value)

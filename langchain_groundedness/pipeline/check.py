@@ -1,6 +1,6 @@
 """The steps of the check: what each step requests and what the reply changes.
 
-Pure apart from the pipeline that binds the steps to their runnables.
+No I/O here, apart from the pipeline that binds the steps to their runnables.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -452,7 +452,7 @@ class Check:
         return replace(state, claims=tuple(claims))
 
     def without_claims(self, state: CheckState, error: Exception) -> CheckState:
-        """Fall back to sentences, all unchecked: the reader sees what was not checked."""
+        """Fall back to sentences, all unchecked, so that the reader sees what was not checked."""
         reason = f"claim extraction failed ({_cause(error)})"
         if self.raise_on_failure:
             raise VerificationError(reason) from error
@@ -485,7 +485,7 @@ class Check:
     def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
         """Leave the claims without a verdict unchecked, and say why.
 
-        A broken installation is no failed check: it never gets better, so whoever called hears.
+        A broken installation does not get better by itself, so its error reaches the caller.
         """
         if isinstance(error, ConfigurationError):
             raise error
@@ -525,7 +525,7 @@ class Check:
     def with_correction(
         self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
     ) -> CheckState:
-        """Take the edits over; the text is made from them, so that it holds nothing else."""
+        """Take the edits over; the text is made from them alone."""
         if not complete:
             return state
         if not isinstance(reply, CorrectedAnswer):
@@ -560,7 +560,7 @@ class Check:
         return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
-        """Undo the corrections, since nothing supports them."""
+        """Undo the corrections, since their check failed."""
         if self.raise_on_failure:
             msg = f"checking the edits failed ({_cause(error)})"
             raise VerificationError(msg) from error
@@ -651,7 +651,7 @@ _Reply = TypeVar("_Reply")
 
 
 class UnexpectedReplyError(TypeError):
-    """A runnable of the user's replied with something that the step cannot use."""
+    """A user's runnable gave a reply that the step cannot use."""
 
 
 def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:

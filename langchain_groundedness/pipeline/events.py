@@ -1,4 +1,4 @@
-"""What a check tells while it runs: chunks of its result, and custom events about them."""
+"""What a check reports while it runs: chunks of its result, and custom events about them."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +26,9 @@ class ChunkMaker:
     """Turns the growing states of one check into chunks that add up to its result."""
 
     def __init__(self) -> None:
-        """Start with nothing said."""
+        """Start with nothing reported."""
         self.state: CheckState | None = None
-        self._said: dict[str, ClaimVerdict] = {}
+        self._reported: dict[str, ClaimVerdict] = {}
 
     def feed(self, state: CheckState) -> Iterator[GroundednessResultChunk]:
         """Give what a state adds to the one before."""
@@ -62,13 +62,13 @@ class ChunkMaker:
         return GroundednessResultChunk(**fields)
 
     def _new(self, verdicts: Sequence[ClaimVerdict]) -> tuple[ClaimVerdict, ...]:
-        new = tuple(v for v in verdicts if self._said.get(v.claim.id) != v)
-        self._said.update({v.claim.id: v for v in new})
+        new = tuple(v for v in verdicts if self._reported.get(v.claim.id) != v)
+        self._reported.update({v.claim.id: v for v in new})
         return new
 
 
 class EventStream:
-    """Says what is new in the chunks of one check.
+    """Reports what is new in the chunks of one check.
 
     The events are `groundedness.claim`, `.verdict`, `.correction` and `.decision`. Each goes to the
     callbacks of the config, which `astream_events` reads, and inside a LangGraph graph to its
@@ -81,9 +81,9 @@ class EventStream:
         self._config = config
         manager = config.get("callbacks")
         handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else ()
-        self._heard = any(not handler.ignore_custom_event for handler in handlers)
+        self._has_listeners = any(not handler.ignore_custom_event for handler in handlers)
         self._write = _graph_writer(config)
-        self._said: dict[str, Claim | ClaimVerdict | Edit] = {}
+        self._reported: dict[str, Claim | ClaimVerdict | Edit] = {}
 
     def publish(self, chunk: GroundednessResultChunk) -> None:
         """Say what is new in a chunk."""
@@ -97,20 +97,20 @@ class EventStream:
 
     def send(self, name: str, data: dict[str, Any]) -> None:
         """Send one event."""
-        if self._heard:
+        if self._has_listeners:
             dispatch_custom_event(name, data, config=self._config)
         if self._write is not None:
             self._write({"event": name, "data": data})
 
     async def asend(self, name: str, data: dict[str, Any]) -> None:
         """Send one event."""
-        if self._heard:
+        if self._has_listeners:
             await adispatch_custom_event(name, data, config=self._config)
         if self._write is not None:
             self._write({"event": name, "data": data})
 
     def _events(self, chunk: GroundednessResultChunk) -> Iterator[tuple[str, dict[str, Any]]]:
-        if not self._heard and self._write is None:
+        if not self._has_listeners and self._write is None:
             return
         news: tuple[tuple[str, tuple[Claim | ClaimVerdict | Edit, ...]], ...] = (
             ("claim", chunk.extracted),
@@ -120,8 +120,8 @@ class EventStream:
         for kind, values in news:
             for value in values:
                 key = f"{kind} {_claim_id(value)}"
-                if self._said.get(key) != value:
-                    self._said[key] = value
+                if self._reported.get(key) != value:
+                    self._reported[key] = value
                     yield f"groundedness.{kind}", _plain(value.model_dump())
         if "decision" in chunk.model_fields_set:
             fields = {"decision", "verdict", "trust_score", "is_trusted"}

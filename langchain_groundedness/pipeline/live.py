@@ -1,6 +1,7 @@
-"""The check of an answer that is still being written, as a state that drivers feed.
+"""The check of an answer that is still being written.
 
-Pure: it says which jobs can start, takes what they find out, and gives the chunks that this adds.
+No I/O here: `LiveCheck` reads pieces, says which jobs can start, takes their states, and gives
+chunks. `pipeline.runs` and the callback handlers run the jobs.
 """
 
 from collections import deque
@@ -88,14 +89,15 @@ class LiveCheck:
         self.closed = False
         self.edits_by_sentence = not check.edits_answers or type(check.corrector) is Corrector
         """Whether every edit is known as soon as its sentence is checked."""
-        self._check = check
+        self.check = check
         self._checking = Checking(streamed=True)
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
         self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
         """Whether sentences may be removed, with the white space and markers around them."""
         self._upstream = Upstream(read, gather=gather, keep=not self._by_sentence)
-        self._text = ""
+        self.text = ""
+        """The answer so far, if it can be read piece by piece."""
         self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
         self._context = CheckInput(answer="")
         self._version = 0
@@ -111,16 +113,6 @@ class LiveCheck:
     def grows(self) -> bool:
         """Whether the answer is checked while it is written; else only once it is whole."""
         return self._by_sentence and self._upstream.grows
-
-    @property
-    def text(self) -> str:
-        """The answer so far, if it can be read piece by piece."""
-        return self._text
-
-    @property
-    def check(self) -> Check:
-        """The steps and options."""
-        return self._check
 
     @property
     def source(self) -> CheckInput:
@@ -140,20 +132,20 @@ class LiveCheck:
     def feed(self, piece: Any) -> None:
         """Read on."""
         text = self._upstream.feed(piece)
-        self._text += text
+        self.text += text
         if self.grows:
             self._update_context()
             self._add(self._reader.feed(text))
 
     def end(self) -> None:
-        """Take note that the upstream has ended."""
+        """End the input."""
         self.closed = True
         if self.grows:
             self._update_context()
             self._add(self._reader.close())
             self._go_on()
         elif not self._upstream.empty:
-            self._last = Job(self._check.pipeline(self._read), self._upstream.whole())
+            self._last = Job(self.check.pipeline(self._read), self._upstream.whole())
             self.jobs.append(self._last)
 
     def add_state(self, job: Job, state: CheckState) -> None:
@@ -166,7 +158,7 @@ class LiveCheck:
             self._judge(state.verdicts)
 
     def finish(self, job: Job) -> None:
-        """Take note that a job has ended."""
+        """End a job."""
         state, unit = job.state, job.unit
         if unit is None:
             self._corrected = state.corrected if state and self.grows else None
@@ -192,19 +184,19 @@ class LiveCheck:
         assert state is not None  # noqa: S101  (the pipeline yields at least one state)
         if labels is not None:
             state = replace(state, source=state.source.model_copy(update=dict(labels)))
-        result = self._check.result(state, usage)
+        result = self.check.result(state, usage)
         self._checking.end(result)
         self._chunks.append(self._maker.close(result))
         return result
 
     def abandon(self, usage: Usage) -> GroundednessResult | None:
-        """Sum up what is known when nobody reads on."""
+        """Sum up what is known when the reader stops."""
         if not self.text:
             return None
         state = self._state()
         if not self.grows:
             state = replace(state, claims=tuple(sentence_claims(self.text)))
-        result = self._check.result(state, usage)
+        result = self.check.result(state, usage)
         self._checking.end(result)
         return result
 
@@ -239,7 +231,7 @@ class LiveCheck:
         """Make a job of a unit; tell whether that could be done already."""
         source = self._context
         state = CheckState(source=source, claims=unit.claims, first=unit.first)
-        if not self._check.claims_to_check(state) or (
+        if not self.check.claims_to_check(state) or (
             self.closed and not has_text(source.documents)
         ):
             self._settle(unit, state)
@@ -254,7 +246,7 @@ class LiveCheck:
         return True
 
     def _settle(self, unit: SentenceUnit, state: CheckState) -> None:
-        unit.verdicts = self._check.all_verdicts(state)
+        unit.verdicts = self.check.all_verdicts(state)
         unit.done = True
         self._judge(unit.verdicts)
 
@@ -267,7 +259,7 @@ class LiveCheck:
         if not self.closed or self.edits_by_sentence or self._last is not None:
             return
         if all(unit.done for unit in self.units):
-            self._last = Job(self._check.editing(), self._state())
+            self._last = Job(self.check.editing(), self._state())
             self.jobs.append(self._last)
 
     def _edits(self) -> tuple[Edit, ...]:
@@ -298,7 +290,7 @@ class Upstream:
     Read as they come are texts, message chunks, and mappings that hold the answer as one of these
     under `answer`, from the second piece of the answer on: what comes in one piece is checked as
     one. Updates of a LangGraph graph are put together to its state, in which the input is missing.
-    Everything else is gathered with `+`, as every runnable does.
+    All other pieces are added up with `+`, as every runnable does.
     """
 
     def __init__(
@@ -313,13 +305,13 @@ class Upstream:
         self._keep = keep
         self._forms: set[type] = set()
         self._pieces: list[Any] = []
-        self._texts: list[str] = []
+        self.texts: list[str] = []
         self._parts: dict[Any, Any] | None = None
         self._context: CheckInput | None = None
 
     @property
     def empty(self) -> bool:
-        """Whether nothing came."""
+        """Whether no piece came."""
         return not self.grows and not self._pieces
 
     @property
@@ -344,10 +336,10 @@ class Upstream:
         if text is None:
             self._gather = True
         elif text:
-            self._texts.append(text)
-            if len(self._texts) > 1:
+            self.texts.append(text)
+            if len(self.texts) > 1:
                 self.grows, self._pieces = True, self._pieces if self._keep else []
-                return "".join(self._texts)
+                return "".join(self.texts)
         return ""
 
     def context(self) -> CheckInput:

@@ -1,4 +1,4 @@
-"""Hands a record of each decision to an audit log: who decided, about which run, after how long."""
+"""Records each decision in an audit log: what decided, about which run, and how long it took."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -33,13 +33,13 @@ class Recorder:
     """Records the decisions of one entry point; does nothing without a log."""
 
     def __init__(self, log: AuditLog | None, source: str, checker: object) -> None:
-        """Say who decides."""
+        """Bind the log, the name of the entry point, and the checker."""
         self.log = log
         self.source = source
         self.checker = checker
 
     def begin(self, run: Any, config: RunnableConfig) -> "Pending":
-        """Take note that a check begins."""
+        """Begin the record of a check."""
         if self.log is None:
             return Pending(self)
         return Pending(
@@ -51,12 +51,12 @@ class Recorder:
         )
 
     def confirm(self) -> None:
-        """Wait until records are durable, if the log is to raise where they are not."""
+        """Wait until records are durable, if the log raises when they are not."""
         if self.log is not None:
             self.log.confirm()
 
     async def aconfirm(self) -> None:
-        """Do what `confirm` does, without holding up the event loop."""
+        """Do what `confirm` does, without blocking the event loop."""
         if self.log is not None:
             await self.log.aconfirm()
 
@@ -106,7 +106,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record the decision without holding up the event loop."""
+        """Record the decision without blocking the event loop."""
         await self.ahand_over(result, timings, **fields)
         await self._recorder.aconfirm()
 
@@ -126,7 +126,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record one decision of several without holding up the event loop."""
+        """Record one decision of several without blocking the event loop."""
         if result is None or self._recorder.log is None:
             return
         if not encoder_checksum.cache_info().currsize:  # a file, read before the loop asks for it
@@ -158,7 +158,7 @@ def log_of(checker: object) -> AuditLog | None:
 
 
 def unaudited(checker: _T) -> _T:
-    """Give a checker that records nothing by itself, for whoever records what it says."""
+    """Give a copy of a checker that records nothing, for callers that record its results."""
     if log_of(checker) is None:
         return checker
     same: Any = checker

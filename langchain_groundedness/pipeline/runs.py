@@ -116,7 +116,7 @@ class BatchRun:
             else:
                 result = self._check.result(state, counter.usage)
                 results.append(result)
-                check.told(result)
+                check.count(result)
         return results
 
 
@@ -214,11 +214,11 @@ class _Threads:
             self._pool.submit(self._work, self._live.jobs.popleft())
 
     def take(self) -> None:
-        """Wait for one thing to happen."""
+        """Wait for one piece of news, and apply it."""
         self._news.get()()
 
     def collect(self, *, wait: bool) -> None:
-        """Take what has happened; wait, if asked to, until no job is due any more."""
+        """Apply all news; with `wait`, until every due job has started."""
         while not self._news.empty() or (wait and self._live.jobs):
             self.take()
             self.start()
@@ -290,7 +290,7 @@ class _Tasks:
             self._may_read.set()
 
     async def take(self) -> None:
-        """Wait for one thing to happen."""
+        """Wait for one piece of news, and apply it."""
         (await self._news.get())()
 
     async def stop(self) -> None:

@@ -53,7 +53,7 @@ _LOOK_BACK = 80
 
 
 class BlockScan:
-    """Where the reading of one block stands."""
+    """How far one block has been read."""
 
     def __init__(self, block: Block) -> None:
         self.start = block.start
@@ -117,7 +117,7 @@ _BEGINNING = re.compile(rf"[`.!?\u2026{_HARD}]|http|www")
 _LONGEST_BEGINNING = 4
 
 _STRETCH = 65_536
-"""Characters that are searched in one step; it holds up all threads."""
+"""Characters that are searched in one step, during which no other thread runs."""
 
 _TAIL = re.compile(
     r"\[\d{1,4}(?:\s?[,\u2013-]\s?\d{1,4}){0,15}\](?=\s|\[|$)"
