@@ -9,11 +9,11 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import ANSWER_QUALITY_PROMPT, QualityScores
 from langchain_groundedness.evals.rubric import row_parts
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import check_prompt
 from langchain_groundedness.llm.structured import StructuredModel
 
@@ -47,7 +47,7 @@ class AnswerQualityEvaluator(Evaluator):
     needs = ("question", "answer")
 
     key: str = Field(default="answer_quality", min_length=1)
-    model: AnyRunnable
+    model: ChatModel
     """The chat model that judges; better not the one that wrote the answers."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `evals.prompts.ANSWER_QUALITY_PROMPT`, with the same variables."""

@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import ANSWER_RELEVANCY_PROMPT, AnsweredQuestions
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.embeddings import VectorsError, embedding_of_documents, unit_rows
 from langchain_groundedness.llm.prompts import check_prompt, fence
 from langchain_groundedness.llm.structured import StructuredModel
@@ -46,7 +46,7 @@ class AnswerRelevancyEvaluator(Evaluator):
     needs = ("question", "answer")
 
     key: str = Field(default="answer_relevancy", min_length=1)
-    model: AnyRunnable
+    model: ChatModel
     """The chat model that generates the questions."""
     embeddings: Embeddings
     """Measure how close the questions are."""

@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import RUBRIC_PROMPT, RubricScore
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import approximate_tokens
 from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import StructuredModel
 
@@ -46,7 +46,7 @@ class RubricEvaluator(Evaluator):
     needs = ("answer",)
 
     key: str = Field(default="rubric", min_length=1)
-    model: AnyRunnable
+    model: ChatModel
     """The chat model that judges."""
     rubric: dict[int, str]
     """What each level stands for; the texts stand in the prompt as they are, so they must be
