@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from langchain_groundedness.calibration.labelled_data import read_label
-from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
+from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.statistics import (
     Estimate,
     LabelAgreement,

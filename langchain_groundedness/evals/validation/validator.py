@@ -22,10 +22,10 @@ from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive,
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
-from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS, AnswerQualityEvaluator
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
+from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS, AnswerQualityEvaluator
 from langchain_groundedness.evals.validation.values import (
     Band,
     Outcome,
