@@ -48,7 +48,7 @@ from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
 from langchain_groundedness.evals.parquet import save_parquet
 from langchain_groundedness.evals.progress import Price, spending
 from langchain_groundedness.evals.ray_engine import RayEngine, make_engine
-from langchain_groundedness.evals.runner import drive_to_the_end, prepare
+from langchain_groundedness.evals.runner import arun_evaluation
 from langchain_groundedness.llm.timeouts import PATIENCE
 
 __all__ = ["HELP", "evaluate_command"]
@@ -163,23 +163,19 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
         paid = None if price is None else _price(price)
         ray = make_engine(engine, workers, address, max_concurrency)
         columns = pairs(column, "--column", "answer=my_column")
-        evaluation = prepare(
+        evaluation = Evaluation(
             open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
             _evaluators(metric, load_model(model, base_url), model_timeout, calibration),
-            columns=None,
             journal=out,
             fresh=not resume,
             retry_failed=retry_failed,
-            fsync=False,
-            max_concurrency=max_concurrency if ray is None else ray.rows_on_their_way,
             cache=cache,
             progress=True,
             price=paid,
             name=name,
-            config=None,
             keep_rows=False,
         )
-        is_complete = _driven(evaluation, ray)
+        is_complete = _run(evaluation, ray, max_concurrency)
         if parquet is not None:
             save_parquet(out, parquet)
         if as_json:
@@ -195,14 +191,14 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
             raise typer.Exit(BELOW)
 
 
-def _driven(evaluation: Evaluation, ray: RayEngine | None) -> bool:
+def _run(evaluation: Evaluation, ray: RayEngine | None, max_concurrency: int) -> bool:
     """Evaluate; tell whether it came to its end, or was interrupted on the way."""
     try:
         if ray is None:
-            awaited(drive_to_the_end(evaluation))
+            awaited(arun_evaluation(evaluation, max_concurrency))
         else:
-            with redirect_stdout(sys.stderr):  # Ray tells there what becomes of its processes
-                ray.drive_to_the_end(evaluation)
+            with redirect_stdout(sys.stderr), evaluation:  # Ray tells there what it does
+                ray.run(evaluation)
     except KeyboardInterrupt:
         if evaluation.header is None:
             raise
@@ -224,7 +220,7 @@ def _evaluators(
 
 def _below(evaluation: Evaluation, least: Mapping[str, float], max_failed: int) -> Iterable[str]:
     for key, bound in least.items():
-        counts = evaluation.tally.metrics[key]
+        counts = evaluation.totals.metrics[key]
         lost = counts.failed + len(evaluation.outline.bad_rows)
         if counts.mean is None:
             yield f"{key}: no row has a score"
@@ -267,7 +263,7 @@ def render_evaluation(evaluation: Evaluation, price: Price | None) -> Renderable
     table.add_column("metric")
     for name in ("mean", "scored", "failed", "skipped", "rows"):
         table.add_column(name, justify="right")
-    for key, counts in evaluation.tally.metrics.items():
+    for key, counts in evaluation.totals.metrics.items():
         mean = "-" if counts.mean is None else f"{counts.mean:.3f}"
         numbers = (counts.scored, counts.failed, counts.skipped, counts.rows)
         table.add_row(key, mean, *(f"{number:,}" for number in numbers))
@@ -276,10 +272,10 @@ def render_evaluation(evaluation: Evaluation, price: Price | None) -> Renderable
 
 def as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> dict[str, Any]:
     """Put what the table says into plain data."""
-    usage = evaluation.tally.usage
+    usage = evaluation.totals.usage
     return {
-        "metrics": evaluation.tally.as_plain(),
-        "rows": evaluation.tally.rows,
+        "metrics": evaluation.totals.as_dict(),
+        "rows": evaluation.totals.rows,
         "rows_in_data_set": evaluation.outline.rows,
         "bad_rows": [row.model_dump() for row in evaluation.outline.bad_rows],
         "complete": complete,
@@ -291,14 +287,14 @@ def as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> 
 
 def _lines(evaluation: Evaluation, price: Price | None) -> list[str]:
     rows, seconds = evaluation.new_rows, evaluation.session_seconds
-    told = f"{evaluation.tally.rows:,} of {evaluation.outline.rows:,} rows"
+    told = f"{evaluation.totals.rows:,} of {evaluation.outline.rows:,} rows"
     if rows:
         told += f"; {rows:,} of them now, in {seconds:.1f} s ({rows / seconds:.1f} rows/s)"
     lines = [told]
-    if spent := spending(evaluation.tally.usage, price):
+    if spent := spending(evaluation.totals.usage, price):
         lines.append(spent)
     lines += _reasons(evaluation)
-    if any(counts.failed for counts in evaluation.tally.metrics.values()):
+    if any(counts.failed for counts in evaluation.totals.metrics.values()):
         lines.append("rows that failed stay so when the run is resumed, but for --retry-failed")
     bad = evaluation.outline.bad_rows
     if bad:
@@ -313,8 +309,8 @@ def _lines(evaluation: Evaluation, price: Price | None) -> list[str]:
 
 def _reasons(evaluation: Evaluation) -> Iterator[str]:
     """Say why rows have no score: of each metric the most frequent reasons."""
-    counted = evaluation.tally.reasons.most_common()
-    for key in evaluation.tally.metrics:
+    counted = evaluation.totals.reasons.most_common()
+    for key in evaluation.totals.metrics:
         of_key = [(kind, rows) for kind, rows in counted if kind[0] == key and rows > 0]
         for (_, status, reason), rows in of_key[:_MOST_REASONS]:
             told = " ".join(reason.split())

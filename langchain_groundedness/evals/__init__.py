@@ -22,6 +22,7 @@ from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, Co
 from langchain_groundedness.evals.review_export import ReviewExport
 from langchain_groundedness.evals.run_files import load_run, save_run
 from langchain_groundedness.evals.runner import EvaluationInterrupted, aevaluate, evaluate
+from langchain_groundedness.evals.summary import summarize, to_pandas
 from langchain_groundedness.evals.text_metrics import (
     BleuEvaluator,
     ChrfEvaluator,
@@ -73,4 +74,16 @@ __all__ = [
     "make_metric",
     "open_dataset",
     "save_run",
+    "summarize",
+    "to_pandas",
 ]
+
+
+def _run_html(run: EvaluationRun) -> str:
+    """Show a run in a notebook; the report is imported only then."""
+    from langchain_groundedness.report.html import run_html  # noqa: PLC0415  (for notebooks)
+
+    return run_html(run)
+
+
+EvaluationRun.as_html = _run_html

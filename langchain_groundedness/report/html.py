@@ -365,6 +365,3 @@ def _filled(**fields: Any) -> dict[str, Any]:
 def _json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-EvaluationRun.as_html = run_html  # type: ignore[attr-defined]

@@ -77,7 +77,7 @@ def test_rows_that_cannot_be_read_or_checked_are_told_and_the_code_is_1(run: Run
     found = run()
     assert found.code == 1
     assert "1 could not be checked, 1 could not be read" in found.out
-    assert "not read: line 5: no JSON" in found.out
+    assert "not read: line 5: not JSON" in found.out
 
 
 def test_columns_may_have_other_names(run: Run) -> None:
@@ -134,7 +134,7 @@ def test_what_cannot_work_is_said_in_one_line(
     ("text", "said"),
     [
         ("", "in.jsonl: there are no rows in it"),
-        ("nonsense\n", "in.jsonl: none of its 1 rows can be read; the first: line 1: no JSON"),
+        ("nonsense\n", "in.jsonl: none of its 1 rows can be read; the first: line 1: not JSON"),
     ],
 )
 def test_a_data_set_of_which_nothing_can_be_read_is_refused_and_leaves_no_files(

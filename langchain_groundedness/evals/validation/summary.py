@@ -152,9 +152,7 @@ class Thresholds(NamedTuple):
     @classmethod
     def of(cls, validator: AnswerValidator) -> "Thresholds":
         """Take those of a validator."""
-        return cls(
-            validator.bands, validator.criteria, validator.has_judge, validator.has_quality
-        )
+        return cls(validator.bands, validator.criteria, validator.has_judge, validator.has_quality)
 
     def replay(self, found: RowValidation, then: "Thresholds") -> ReplayedOutcome:
         """Tell what would have become of a row that was validated with other thresholds.

@@ -417,19 +417,27 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         against = self.criteria.against_source(labels)
         if against is not None:
             return found.model_copy(update={"outcome": "rejected", "reasons": (against,)})
-        if "unchecked" in labels:
-            first = next(v.reason for v in result.claims if v.verdict == "unchecked")
-            text = f"{labels.count('unchecked')} of {len(labels)} claims not checked: {first}"
-            return _without_pass(found, "claims_unchecked", text)
-        if not labels and result.decision.action != "pass":
+        if (unchecked := self._source_unchecked(result)) is not None:
+            return found.model_copy(update={"reasons": (unchecked,)})
+        if stages.quality is None:
+            return self._decided(found)
+        return (yield from self._with_quality(found, row, stages.quality))
+
+    def _source_unchecked(self, result: GroundednessResult) -> ValidationReason | None:
+        """Say why stage 1 could not check an answer, if so."""
+        open_ones = [verdict for verdict in result.claims if verdict.verdict == "unchecked"]
+        if open_ones:
+            number, why = len(open_ones), open_ones[0].reason
+            text = f"{number} of {len(result.claims)} claims not checked: {why}"
+            return ValidationReason(code="claims_unchecked", text=text)
+        if result.claims:
+            return None
+        text = "the answer makes no claim, and without a chat model there is no other score"
+        if result.decision.action != "pass":
             text = "; ".join(result.decision.reasons) or "no claim was found in the answer"
-            return _without_pass(found, "no_claims", text)
-        if stages.quality is not None:
-            return (yield from self._with_quality(found, row, stages.quality))
-        if not labels:
-            text = "the answer makes no claim, and without a chat model there is no other score"
-            return _without_pass(found, "no_claims", text)
-        return self._decided(found)
+        elif self.has_quality:
+            return None
+        return ValidationReason(code="no_claims", text=text)
 
     def _with_quality(
         self, found: RowValidation, row: EvaluationRow, quality: AnyRunnable
