@@ -108,10 +108,10 @@ def as_score(
     if unchecked not in ("refuse", "leave_out"):
         msg = f"unchecked must be 'refuse' or 'leave_out', got {unchecked!r}"
         raise ConfigurationError(msg)
-    is_one = isinstance(given, GroundednessResult | RowScore)
-    rows = [given] if is_one else given.rows if isinstance(given, EvaluationResult) else given
+    if isinstance(given, GroundednessResult | RowScore):
+        given = [given]
     scores = []
-    for row in rows:
+    for row in given.rows if isinstance(given, EvaluationResult) else given:
         details = _details(row, metric)
         row_verdicts = _Details(details, unchecked == "leave_out", penalize_ambiguous_claims)
         try:

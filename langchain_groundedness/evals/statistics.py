@@ -661,7 +661,7 @@ class _Grouped(NamedTuple):
         numbers = numbered(list(groups))
         # Sorted before they are added, so that rounding does not depend on the order either.
         order = np.argsort(scores, kind="stable")
-        sums = np.bincount(numbers[order], weights=scores[order])
+        sums: Floats = np.bincount(numbers[order], weights=scores[order]).astype(np.float64)
         counts = np.bincount(numbers).astype(np.float64)
         order = np.lexsort((counts, sums))
         return cls(sums[order], counts[order], binary)
