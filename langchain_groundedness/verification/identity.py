@@ -24,7 +24,7 @@ from langchain_groundedness.verification.cached import ALL_READ, Reads
 from langchain_groundedness.verification.cascade import CascadeVerifier
 from langchain_groundedness.verification.cross_encoder import CrossEncoderVerifier
 from langchain_groundedness.verification.embedded.cross_encoder import EmbeddedCrossEncoder
-from langchain_groundedness.verification.embedded.encoder import model_folder, read_model_file
+from langchain_groundedness.verification.embedded.model_files import model_folder, read_model_file
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 from langchain_groundedness.verification.embedding import EmbeddingVerifier
 from langchain_groundedness.verification.llm import LLMVerifier

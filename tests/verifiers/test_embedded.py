@@ -279,7 +279,7 @@ def test_a_batch_gives_what_single_calls_give() -> None:
     assert asyncio.run(verifier.ainvoke(tasks[0])) == single[0]
 
 
-@pytest.mark.parametrize("stage", ["examine", "conclude"])
+@pytest.mark.parametrize("stage", ["gather_evidence", "judge"])
 def test_a_claim_that_cannot_be_examined_is_unchecked_and_costs_no_other_its_verdict(
     monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:

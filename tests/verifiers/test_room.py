@@ -12,7 +12,7 @@ from typing_extensions import override
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
 from langchain_groundedness.verification.base import Judging
-from langchain_groundedness.verification.embedded.verifier import room
+from langchain_groundedness.verification.embedded.verifier import concurrency_limit
 
 AT_MOST = 32
 MANY = 80
@@ -73,7 +73,7 @@ async def test_streams_that_pause_hold_nobody_up() -> None:
 def test_nothing_is_kept_of_an_event_loop_that_has_ended() -> None:
     async def crowd() -> None:
         async def enter() -> None:
-            async with room():
+            async with concurrency_limit():
                 await asyncio.sleep(0)
 
         await asyncio.gather(*(enter() for _ in range(MANY)))
