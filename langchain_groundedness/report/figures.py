@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ __all__ = [
     "run_warnings",
     "slice_value",
     "slices_of",
+    "utc_minute",
 ]
 
 _MOST_VALUES = 50
@@ -391,8 +392,13 @@ def run_cost(run: EvaluationRun) -> str:
 
 def run_facts(run: EvaluationRun) -> str:
     """Say what a run is of, and what it took."""
-    made = f"{run.header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return " · ".join((run.header.dataset, format_count(len(run.rows)), run_cost(run), made))
+    rows, made = format_count(len(run.rows)), utc_minute(run.header.made)
+    return " · ".join((run.header.dataset, rows, run_cost(run), made))
+
+
+def utc_minute(moment: datetime) -> str:
+    """Write a moment."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def run_warnings(run: EvaluationRun) -> dict[str, str]:

@@ -10,7 +10,6 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -26,26 +25,7 @@ from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.display.templates import render
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RowScore
-from langchain_groundedness.report.figures import (
-    NONE,
-    MetricFigures,
-    SlicedColumn,
-    compare,
-    format_change,
-    format_count,
-    format_interval,
-    format_number,
-    main_result,
-    metrics_of,
-    paired_rows,
-    reliability_of,
-    run_cost,
-    run_facts,
-    run_title,
-    run_warnings,
-    slice_value,
-    slices_of,
-)
+from langchain_groundedness.report import figures
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
 
 __all__ = ["run_html", "to_html"]
@@ -74,54 +54,28 @@ def to_html(run: EvaluationRun, *, baseline: EvaluationRun | None = None) -> str
         (package / name).read_text("utf-8")
         for name in ("static/look.css", "report/static/report.css", "report/static/report.js")
     )
-    metrics, slices, reliability = metrics_of(run), slices_of(run), reliability_of(run)
-    comparison = None if baseline is None else compare(run, baseline)
-    has_labels = reliability is not None or any(each.agreement for each in metrics)
-    sections = {
-        "metrics": True,
-        "labels": has_labels,
-        "slices": bool(slices),
-        "rows": True,
-        "about": True,
-    }
-    header = run.header
+    metrics, slices = figures.metrics_of(run), figures.slices_of(run)
+    reliability = figures.reliability_of(run)
+    comparison = None if baseline is None else figures.compare(run, baseline)
     values = {
         "run": run,
-        "title": run_title(run),
-        "facts": run_facts(run),
-        "warnings": run_warnings(run),
+        "figures": figures,
         "style": look + own_style,
         "style_hash": _hash(look + own_style),
         "script": script,
         "script_hash": _hash(script),
-        "sections": [name for name, is_there in sections.items() if is_there],
         "metrics": metrics,
         "slices": slices,
         "comparison": comparison,
         "changes": {each.key: each for each in comparison.metrics} if comparison else {},
-        "has_labels": has_labels,
+        "has_labels": reliability is not None or any(each.agreement for each in metrics),
         "reliability": reliability,
-        "about": {
-            "Data set": header.dataset,
-            "Made": f"{header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
-            "Took": run_cost(run),
-            "Digest": header.digest,
-            "Version": header.version,
-        },
-        "evaluators": {
-            key: json.dumps(plain_mapping(options), indent=2, ensure_ascii=False)
-            for key, options in header.evaluators.items()
-        },
-        "dash": NONE,
-        "number": format_number,
-        "count": format_count,
-        "interval": format_interval,
-        "format_change": format_change,
-        "distribution": _distribution,
         "reliability_plot": reliability_plot,
+        "distribution": _distribution,
         "slice_scale": _slice_scale,
         "place": _place,
         "bad_row_place": _bad_row_place,
+        "indented_json": _indented_json,
         **_data_blocks(run, metrics, slices, baseline),
     }
     return render(__package__, "report.html", values)
@@ -139,22 +93,22 @@ def run_html(run: EvaluationRun) -> str:
     Returns:
         HTML.
     """
-    warnings = (tag("p", f"! {text}", style=WARNING) for text in run_warnings(run).values())
+    warnings = (tag("p", f"! {text}", style=WARNING) for text in figures.run_warnings(run).values())
     rows = (
         (
             metric.key,
-            format_number(metric.estimate.mean) if metric.estimate else NONE,
-            format_interval(metric.estimate),
+            figures.format_number(metric.estimate.mean) if metric.estimate else figures.NONE,
+            figures.format_interval(metric.estimate),
             f"{len(metric.scores):,}",
             f"! {metric.failed:,}" if metric.failed else "0",
             f"{metric.skipped:,}",
         )
-        for metric in metrics_of(run)
+        for metric in figures.metrics_of(run)
     )
     cells = (tag("tr", *(tag("td", text, style=CELL, dir="auto") for text in row)) for row in rows)
     return tag(
         "div",
-        tag("p", tag("b", run_title(run), dir="auto"), f" · {run_facts(run)}"),
+        tag("p", tag("b", figures.run_title(run), dir="auto"), f" · {figures.run_facts(run)}"),
         *warnings,
         table(_HEADS, cells),
         class_="langchain-groundedness",
@@ -166,7 +120,7 @@ def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def _distribution(metric: MetricFigures) -> str:
+def _distribution(metric: figures.MetricFigures) -> str:
     """Draw how many rows have which score."""
     low, high = metric.bounds
     counts = [0] * _BINS
@@ -191,7 +145,7 @@ def _distribution(metric: MetricFigures) -> str:
     return plot.drawn()
 
 
-def _slice_scale(found: SlicedColumn, metric: MetricFigures) -> tuple[float, float]:
+def _slice_scale(found: figures.SlicedColumn, metric: figures.MetricFigures) -> tuple[float, float]:
     """Give between which values the groups lie: all of the metric's, where there is just one."""
     known = [group.metrics[metric.key] for group in found.groups if metric.key in group.metrics]
     ends = [end for each in known for end in (each.low, each.mean, each.high) if end is not None]
@@ -209,15 +163,19 @@ def _bad_row_place(row: BadRow) -> str:
     return ", ".join(filter(None, (line, name))) or "somewhere"
 
 
+def _indented_json(options: Mapping[str, Any]) -> str:
+    return json.dumps(plain_mapping(options), indent=2, ensure_ascii=False)
+
+
 def _data_blocks(
     run: EvaluationRun,
-    metrics: Sequence[MetricFigures],
-    slices: Sequence[SlicedColumn],
+    metrics: Sequence[figures.MetricFigures],
+    slices: Sequence[figures.SlicedColumn],
     baseline: EvaluationRun | None,
 ) -> dict[str, str]:
     """Write the rows as JSON that is safe inside a `script` element."""
     documents = _Documents()
-    before = paired_rows(run, baseline) if baseline else {}
+    before = figures.paired_rows(run, baseline) if baseline else {}
     keys = [metric.key for metric in metrics]
     groups = {each.column: [g.name for g in each.groups if g.is_value] for each in slices}
     table = {
@@ -237,7 +195,7 @@ def _data_blocks(
 def _table_row(
     row: EvaluatedRow, keys: Sequence[str], columns: Mapping[str, Any], before: EvaluatedRow | None
 ) -> dict[str, Any]:
-    result = main_result(row)
+    result = figures.main_result(row)
     verdicts = [found.verdict for found in result.claims] if result else []
     return _filled(
         id=row.row.id,
@@ -247,7 +205,7 @@ def _table_row(
         claims=[verdicts.count(name) for name in SIGNS] if result else None,
         scores=[_shown(find_score(row, key)) for key in keys],
         before=before and [_shown(find_score(before, key)) for key in keys],
-        groups=[printable(slice_value(row, column) or "") for column in columns],
+        groups=[printable(figures.slice_value(row, column) or "") for column in columns],
     )
 
 
@@ -262,9 +220,9 @@ def _details(
     row: EvaluatedRow, documents: "_Documents", before: EvaluatedRow | None
 ) -> dict[str, Any]:
     given = row.row.documents
-    main = main_result(row)
+    main = figures.main_result(row)
     ordered = sorted(row.scores, key=lambda score: score.result is not main)
-    earlier = main_result(before) if before else None
+    earlier = figures.main_result(before) if before else None
     return _filled(
         line=row.line,
         seconds=row.seconds,

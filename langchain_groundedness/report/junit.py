@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
-from langchain_groundedness.report.figures import check_thresholds, format_number, metrics_of
+from langchain_groundedness.report import figures
 
 __all__ = ["to_junit"]
 
@@ -35,8 +35,8 @@ def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float], max_failed:
     Raises:
         ConfigurationError: A metric is not in the run.
     """
-    gates = check_thresholds(run, fail_under, max_failed=max_failed)
-    keys = list(fail_under) or [metric.key for metric in metrics_of(run)]
+    gates = figures.check_thresholds(run, fail_under, max_failed=max_failed)
+    keys = list(fail_under) or [metric.key for metric in figures.metrics_of(run)]
     suites = {key: [_case(row, key, fail_under.get(key)) for row in run.rows] for key in keys}
     for gate in gates:
         suites[gate.key].append(("mean of all rows", "" if gate.passed else "failure", gate.text))
@@ -67,7 +67,7 @@ def _case(row: EvaluatedRow, key: str, least: float | None) -> _Case:
     if found.score is None:
         return name, "error" if found.status == "failed" else "skipped", found.reason or ""
     if least is not None and found.score < least:
-        told = f"{format_number(found.score)} is below {least:g}. {found.comment}"
+        told = f"{figures.format_number(found.score)} is below {least:g}. {found.comment}"
         return name, "failure", told.strip()
     return name, "", ""
 

@@ -6,23 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from langchain_groundedness.display.escaping import printable
 from langchain_groundedness.evals.statistics import Estimate, find_score
 from langchain_groundedness.evals.values import EvaluationRun
-from langchain_groundedness.report.figures import (
-    NONE,
-    ComparedMetric,
-    MetricFigures,
-    RunComparison,
-    SlicedColumn,
-    compare,
-    format_change,
-    format_count,
-    format_interval,
-    format_number,
-    metrics_of,
-    run_facts,
-    run_title,
-    run_warnings,
-    slices_of,
-)
+from langchain_groundedness.report import figures
 
 __all__ = ["to_markdown"]
 
@@ -43,27 +27,27 @@ def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) ->
     Returns:
         The text of a Markdown file.
     """
-    metrics = metrics_of(run)
+    metrics = figures.metrics_of(run)
     parts = [
-        f"# {_text(run_title(run))}",
-        _text(run_facts(run)),
-        *(f"> **!** {text}" for text in run_warnings(run).values()),
+        f"# {_text(figures.run_title(run))}",
+        _text(figures.run_facts(run)),
+        *(f"> **!** {text}" for text in figures.run_warnings(run).values()),
         _metrics(metrics),
-        *(_comparison(compare(run, baseline)) if baseline is not None else ()),
+        *(_comparison(figures.compare(run, baseline)) if baseline is not None else ()),
         *_reasons(metrics),
-        *(_slice(each, metrics) for each in slices_of(run)),
+        *(_slice(each, metrics) for each in figures.slices_of(run)),
         *_lowest(run, metrics),
         *_bad_rows(run),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _metrics(metrics: Sequence[MetricFigures]) -> str:
+def _metrics(metrics: Sequence[figures.MetricFigures]) -> str:
     rows = (
         (
             _text(m.key),
             _mean(m.estimate),
-            format_interval(m.estimate),
+            figures.format_interval(m.estimate),
             len(m.scores),
             m.failed,
             m.skipped,
@@ -73,7 +57,7 @@ def _metrics(metrics: Sequence[MetricFigures]) -> str:
     return _table(("metric", "mean", "95 % interval", "scored", "failed", "skipped"), rows)
 
 
-def _comparison(found: RunComparison) -> Iterator[str]:
+def _comparison(found: figures.RunComparison) -> Iterator[str]:
     yield f"## Compared with {_text(found.baseline)}"
     yield found.overlap
     heads = ("metric", "before", "now", "change", "95 % interval", "higher", "lower", "same",
@@ -81,14 +65,14 @@ def _comparison(found: RunComparison) -> Iterator[str]:
     yield _table(heads, map(_change, found.metrics))
 
 
-def _change(each: ComparedMetric) -> tuple[object, ...]:
+def _change(each: figures.ComparedMetric) -> tuple[object, ...]:
     found = each.found
     return (
         _text(each.key),
-        NONE if found.before is None else format_number(found.before),
-        NONE if found.after is None else format_number(found.after),
-        format_change(found.difference.mean) if found.difference else NONE,
-        format_interval(found.difference),
+        figures.NONE if found.before is None else figures.format_number(found.before),
+        figures.NONE if found.after is None else figures.format_number(found.after),
+        figures.format_change(found.difference.mean) if found.difference else figures.NONE,
+        figures.format_interval(found.difference),
         found.better,
         found.worse,
         found.same,
@@ -97,7 +81,7 @@ def _change(each: ComparedMetric) -> tuple[object, ...]:
     )
 
 
-def _reasons(metrics: Sequence[MetricFigures]) -> Iterator[str]:
+def _reasons(metrics: Sequence[figures.MetricFigures]) -> Iterator[str]:
     rows = [
         (_text(metric.key), status, rows, _text(reason))
         for metric in metrics
@@ -108,18 +92,18 @@ def _reasons(metrics: Sequence[MetricFigures]) -> Iterator[str]:
         yield _table(("metric", "status", "rows", "reason"), rows)
 
 
-def _slice(found: SlicedColumn, metrics: Sequence[MetricFigures]) -> str:
+def _slice(found: figures.SlicedColumn, metrics: Sequence[figures.MetricFigures]) -> str:
     keys = [metric.key for metric in metrics]
     rows = []
     for group in found.groups:
         means = (group.metrics.get(key) for key in keys)
-        cells = (f"{_mean(mean)} ({format_interval(mean)})" for mean in means)
+        cells = (f"{_mean(mean)} ({figures.format_interval(mean)})" for mean in means)
         rows.append((_text(group.name), group.rows, *cells))
     heads = (_text(found.column), "rows", *map(_text, keys))
     return f"## By {_text(found.column)}\n\n{_table(heads, rows)}"
 
 
-def _lowest(run: EvaluationRun, metrics: Sequence[MetricFigures]) -> Iterator[str]:
+def _lowest(run: EvaluationRun, metrics: Sequence[figures.MetricFigures]) -> Iterator[str]:
     for metric in metrics:
         below = [
             (found.score, row.row)
@@ -135,7 +119,11 @@ def _lowest(run: EvaluationRun, metrics: Sequence[MetricFigures]) -> Iterator[st
             yield _table(
                 ("row", "score", "question"),
                 (
-                    (_text(row.id), format_number(score), _text(row.question or row.answer or ""))
+                    (
+                        _text(row.id),
+                        figures.format_number(score),
+                        _text(row.question or row.answer or ""),
+                    )
                     for score, row in lowest
                 ),
             )
@@ -150,16 +138,20 @@ def _bad_rows(run: EvaluationRun) -> Iterator[str]:
     yield _table(
         ("line", "id", "reason"),
         (
-            (NONE if each.line is None else each.line, _text(each.id or ""), _text(each.reason))
+            (
+                figures.NONE if each.line is None else each.line,
+                _text(each.id or ""),
+                _text(each.reason),
+            )
             for each in shown
         ),
     )
     if left := len(run.bad_rows) - len(shown):
-        yield f"and {format_count(left, 'other')}"
+        yield f"and {figures.format_count(left, 'other')}"
 
 
 def _mean(found: Estimate | None) -> str:
-    return NONE if found is None else format_number(found.mean)
+    return figures.NONE if found is None else figures.format_number(found.mean)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -172,4 +164,4 @@ def _text(text: str) -> str:
     line = " ".join(printable(text).split())
     line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKUP.sub(r"\\\1", escaped) or NONE
+    return _MARKUP.sub(r"\\\1", escaped) or figures.NONE
