@@ -38,7 +38,7 @@ test-all: $(VENV)/.test ## run all tests that need no model server, thoroughly, 
 WITH_LANGCHAIN = tests/contract tests/callbacks tests/middleware tests/test_chains.py \
 	tests/test_inputs_chains.py tests/test_interruptions.py tests/test_runnable.py \
 	tests/test_streaming.py tests/test_structured.py tests/test_transform.py \
-	tests/verifiers/test_decisions.py tests/verifiers/test_llm.py \
+	tests/verification/test_decisions.py tests/verification/test_llm.py \
 	tests/evals/test_evaluator.py tests/evals/test_langsmith.py
 
 test-newest: $(NEWEST)/.langchain ## run the tests that touch LangChain with its newest releases

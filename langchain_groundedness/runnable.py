@@ -17,7 +17,7 @@ from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.inputs.schema import GroundednessInput, InputReader, reader
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.pipeline.build import assembled, import_verifier, refuse_clashes
 from langchain_groundedness.pipeline.live import LiveCheck
 from langchain_groundedness.pipeline.recording import Recorder
@@ -65,7 +65,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     model: AnyRunnable | None = None
     """Chat model that extracts and judges claims; `None` for the embedded verifier."""
-    model_timeout: Seconds = PATIENCE
+    model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
     `None` leaves it to the model's client. Stages of your own have options of their own."""
     extractor: AnyRunnable | None = None

@@ -33,7 +33,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -282,7 +282,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
 
     model: AnyRunnable | None = None
     """Chat model: judges what similarity leaves open, and the quality."""
-    model_timeout: Seconds = PATIENCE
+    model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
     embeddings: Embeddings | None = None
     """Give the similarity; `None` for the embedded verifier's probability."""
