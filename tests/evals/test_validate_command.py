@@ -51,7 +51,7 @@ def test_a_data_set_is_parted_and_summed_up(run: Run) -> None:
 def test_the_same_command_goes_on_and_shows_the_sweep(run: Run) -> None:
     run()
     found = run("--sweep")
-    assert "3 rows stood there already" in found.out
+    assert "3 rows were there already" in found.out
     assert "pass_score 0.70 *" in found.out
     assert "precision" in found.out
 
@@ -109,7 +109,7 @@ def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.Monk
     [
         (("--accept", "0.3"), "reject must not be above accept"),
         (("--column", "answer"), "--column takes a pair"),
-        (("--minimum", "correctness=much"), "--minimum correctness: a finite number is needed"),
+        (("--minimum", "correctness=much"), "--minimum correctness takes a finite number"),
         (("--minimum", "correctness=0.5"), "--minimum correctness needs --model"),
         (("--weight", "correctness=0.5"), "--weight correctness needs --model"),
         (("--weight", "charm=1"), "weights may name"),
@@ -166,10 +166,10 @@ def test_ctrl_c_shows_what_there_is_and_the_next_run_goes_on(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_validate._Shown, "advance", interrupt)
+        patch.setattr(_validate._ProgressBar, "advance", interrupt)
         found = run("--max-concurrency", "1")
     assert found.code == 130
-    assert "not complete: the same command goes on from here" in found.out
+    assert "not complete: run the same command again to resume" in found.out
     again = run()
     assert again.code == 0
     assert "2 of 3 rows passed" in again.out
