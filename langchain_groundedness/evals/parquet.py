@@ -1,4 +1,7 @@
-"""Results as Parquet, anywhere that fsspec reaches."""
+"""Results as Parquet, anywhere that fsspec reaches.
+
+Its own module because it needs pyarrow, and only the command line writes Parquet.
+"""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -25,7 +25,6 @@ from langchain_groundedness._runtime.files import (
     write_all,
 )
 from langchain_groundedness.audit.record import plain_mapping
-from langchain_groundedness.evals.summary import register_notebook_view
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Usage
@@ -98,7 +97,6 @@ def load_run(path: str | Path) -> EvaluationRun:
         ConfigurationError: There is no such file, or a line of it is no line of a run; the message
             names the line.
     """
-    register_notebook_view()
     header, rows, bad_rows, end = read_run(path, lambda line: line.value)
     return EvaluationRun(
         header=header,
