@@ -324,7 +324,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return {**describe(self), **describe(self._defaults()), "version": PACKAGE_VERSION}
 
     def _defaults(self) -> Mapping[str, Any]:
-        """Give what stands in for options that are `None`, as far as the scores depend on it."""
+        """Return what replaces options that are `None`, if scores depend on it."""
         return {}
 
     def _scored(self, score: float, **found: Any) -> RowScore:

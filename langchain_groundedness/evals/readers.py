@@ -1,4 +1,4 @@
-"""Reads records from files, tables and objects, before anybody knows what their columns mean."""
+"""Reads records from files, tables and objects, before their columns are mapped."""
 
 import csv
 import gzip
@@ -322,7 +322,7 @@ def _csv_columns(path: Path, rows: Iterator[list[str]]) -> tuple[str, ...]:
 
 
 class _CsvLines:
-    """The lines of a CSV file, of which no row may take too many: an open quote takes all."""
+    """The lines of a CSV file, with a limit per row: an open quote would take all of them."""
 
     def __init__(self, path: Path, text: IO[str]) -> None:
         self._path = path

@@ -64,7 +64,7 @@ async def run_on_loop(
 
 
 async def in_thread(work: Callable[[], DoneT]) -> DoneT:
-    """Run what must end once it has begun, even when cancelled: a line is written whole."""
+    """Run work to its end even if this task is cancelled: a line is written whole."""
     running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(running)
@@ -76,7 +76,7 @@ async def in_thread(work: Callable[[], DoneT]) -> DoneT:
 def _first_done(
     running: Collection[Future[DoneT]],
 ) -> tuple[set[Future[DoneT]], set[Future[DoneT]]]:
-    """Wait until at least one of several jobs is done; Ctrl-C is heard meanwhile."""
+    """Wait until at least one of several jobs is done; Ctrl-C interrupts the wait."""
     while True:
         # A wait without a limit cannot be interrupted everywhere: on Windows it never can.
         done, others = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
