@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 from starlette.responses import Response
 
 from langchain_groundedness.audit import AuditPage, SQLAuditLog
-from langchain_groundedness.audit.content import MOST_UNCITED
 from langchain_groundedness.audit.record import AuditRecord, ReviewAction
-from langchain_groundedness.audit.review_log import cursor
+from langchain_groundedness.audit.redaction import MOST_UNCITED
+from langchain_groundedness.audit.sql import cursor
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, ReviewConflictError
 from langchain_groundedness.review.item import Item
 from langchain_groundedness.review.requests import Visit, editable

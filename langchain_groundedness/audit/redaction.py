@@ -4,13 +4,15 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from langchain_groundedness.audit.record import AuditedDocument, AuditRecord, Content, Review
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.types import Citation, ClaimVerdict
+from langchain_groundedness.types import Citation, Claim, ClaimVerdict
 
-__all__ = ["MOST_UNCITED", "Keeping", "Redact", "bare"]
+__all__ = ["MOST_UNCITED", "Redact", "Redaction", "without_texts"]
+
+_T = TypeVar("_T")
 
 Redact = Callable[[str], str]
 """Takes a text, gives the text that may be kept."""
@@ -18,12 +20,22 @@ Redact = Callable[[str], str]
 MOST_UNCITED = 500_000
 """Characters of documents that no claim cites, kept with a record that a person is asked about."""
 
-_TEXTS = ("question", "original_answer", "shown_answer", "suggested_answer")
+_ANSWERS = ("question", "original_answer", "shown_answer", "suggested_answer")
+
+_WITH_TEXTS: dict[type, tuple[str, ...]] = {
+    AuditRecord: (*_ANSWERS, "claims", "documents", "review"),
+    AuditedDocument: ("id", "content", "metadata"),
+    Review: ("answer", "note"),
+    ClaimVerdict: ("claim", "explanation", "correction", "citations"),
+    Claim: ("text",),
+    Citation: ("quote", "document_id"),
+}
+"""The fields that hold texts, or parts that do."""
 
 logger = logging.getLogger("langchain_groundedness")
 
 
-class Keeping:
+class Redaction:
     """Decides what is kept of every text."""
 
     def __init__(
@@ -60,28 +72,25 @@ class Keeping:
                 why = type(exc).__name__
                 logger.warning("audit: redaction failed (%s); no text of the record is kept", why)
                 content, notes = "none", (*notes, f"redaction failed ({why}): no text is kept")
-        if content != "full":
-            record = _changed(record, self.text if content == "hash" else _nothing)
-            record = record.model_copy(update=_without(record, content))
+        if content == "hash":
+            record = _hashed(record, self.digest)
+        elif content == "none":
+            record = _emptied(record)
         return record.model_copy(update={"content": content, "notes": notes, "redacted": redacted})
 
     def review(self, review: Review) -> Review:
         """Give what is kept of a review."""
         try:
-            return _review(review, self._kept)
+            return _changed(review, self._kept)
         except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
             logger.warning("audit: redaction failed (%s); no text is kept", type(exc).__name__)
-            return _review(review, _nothing)
-
-    def text(self, text: str) -> str:
-        """Give the digest of a text, and its length."""
-        return f"{self._digest(text)}:{len(text)}"
+            return _changed(review, _nothing)
 
     def _kept(self, text: str) -> str:
         text = text if self._redact is None else self._redacted(text)
         if self._content == "full":
             return text
-        return self.text(text) if self._content == "hash" else _nothing(text)
+        return self.digest(text) if self._content == "hash" else ""
 
     def _redacted(self, text: str) -> str:
         assert self._redact is not None  # noqa: S101  (called only with one)
@@ -94,16 +103,20 @@ class Keeping:
     def _with_digest(self, document: AuditedDocument) -> AuditedDocument:
         if document.content is None or document.digest is not None:
             return document
-        return document.model_copy(update={"digest": self._digest(document.content)})
+        return document.model_copy(update={"digest": self._checksum(document.content)})
 
-    def _digest(self, text: str) -> str:
+    def digest(self, text: str) -> str:
+        """Give the checksum of a text, and its length."""
+        return f"{self._checksum(text)}:{len(text)}"
+
+    def _checksum(self, text: str) -> str:
         data = text.encode("utf-8", errors="surrogatepass")
         if self._key is None:
             return f"sha256:{hashlib.sha256(data).hexdigest()}"
         return f"hmac-sha256:{hmac.new(self._key, data, hashlib.sha256).hexdigest()}"
 
 
-def bare(record: AuditRecord, why: str) -> AuditRecord:
+def without_texts(record: AuditRecord, why: str) -> AuditRecord:
     """Give what can be kept of a record that cannot be written whole."""
     names = ("id", "revision", "time", "source", "verdict", "decision", "review")
     return AuditRecord(
@@ -130,96 +143,55 @@ def _with_texts_needed(record: AuditRecord) -> AuditRecord:
             else:
                 room -= len(document.content)
         documents.append(kept)
-    update = {"claims": _lean(record.claims), "documents": tuple(documents)}
-    return record.model_copy(update=update)
+    claims = _with_citations(record.claims, metadata={})  # they stand with the documents
+    return record.model_copy(update={"claims": claims, "documents": tuple(documents)})
 
 
-def _lean(claims: tuple[ClaimVerdict, ...]) -> tuple[ClaimVerdict, ...]:
-    """Drop the metadata of citations, which stand with the documents."""
+def _changed(value: _T, change: Redact) -> _T:
+    """Put every text through a function."""
+    if isinstance(value, str):
+        return change(value)  # type: ignore[return-value]  # a text, as before
+    if isinstance(value, dict):
+        return {key: _changed(item, change) for key, item in value.items()}  # type: ignore[return-value]  # as before
+    if isinstance(value, list | tuple):
+        return type(value)(_changed(item, change) for item in value)  # type: ignore[return-value]  # as before
+    fields = {name: getattr(value, name) for name in _WITH_TEXTS.get(type(value), ())}
+    if not fields:
+        return value
+    update = {name: _changed(inner, change) for name, inner in fields.items()}
+    if isinstance(value, ClaimVerdict) and not value.explanation:
+        update["explanation"] = ""
+    return value.model_copy(update=update)  # type: ignore[attr-defined,no-any-return]  # a model
+
+
+def _hashed(record: AuditRecord, digest: Redact) -> AuditRecord:
+    """Keep digests in the place of texts; documents have theirs already."""
+    hashed = _changed(record, digest)
+    documents = [d.model_copy(update={"content": None, "metadata": {}}) for d in hashed.documents]
+    return hashed.model_copy(update={"documents": tuple(documents)})
+
+
+def _emptied(record: AuditRecord) -> AuditRecord:
+    """Keep no text, and nothing that a text could be guessed from; places stay."""
+    emptied = _changed(record, _nothing)
+    gone = {"content": None, "metadata": {}, "digest": None, "id": None}
+    update = {
+        **dict.fromkeys(_ANSWERS),
+        "claims": _with_citations(emptied.claims, document_id=None),
+        "documents": tuple(d.model_copy(update=gone) for d in emptied.documents),
+        "review": emptied.review.model_copy(update={"answer": None, "note": None}),
+    }
+    return emptied.model_copy(update=update)
+
+
+def _with_citations(claims: tuple[ClaimVerdict, ...], **update: Any) -> tuple[ClaimVerdict, ...]:
+    """Change fields of all citations."""
     return tuple(
         claim.model_copy(
-            update={
-                "citations": tuple(
-                    citation.model_copy(update={"metadata": {}}) for citation in claim.citations
-                )
-            }
+            update={"citations": tuple(c.model_copy(update=update) for c in claim.citations)}
         )
         for claim in claims
     )
-
-
-def _changed(record: AuditRecord, change: Redact) -> AuditRecord:
-    """Put every text of a record through a function."""
-    update = {
-        **{name: _maybe(getattr(record, name), change) for name in _TEXTS},
-        "claims": tuple(_claim(claim, change) for claim in record.claims),
-        "documents": tuple(_document(document, change) for document in record.documents),
-        "review": _review(record.review, change),
-    }
-    return record.model_copy(update=update)
-
-
-def _claim(verdict: ClaimVerdict, change: Redact) -> ClaimVerdict:
-    claim = verdict.claim.model_copy(update={"text": change(verdict.claim.text)})
-    update = {
-        "claim": claim,
-        "explanation": verdict.explanation and change(verdict.explanation),
-        "correction": _maybe(verdict.correction, change),
-        "citations": tuple(_citation(citation, change) for citation in verdict.citations),
-    }
-    return verdict.model_copy(update=update)
-
-
-def _citation(citation: Citation, change: Redact) -> Citation:
-    identity = _maybe(citation.document_id, change)
-    return citation.model_copy(update={"quote": change(citation.quote), "document_id": identity})
-
-
-def _document(document: AuditedDocument, change: Redact) -> AuditedDocument:
-    metadata = {key: _inside(value, change) for key, value in document.metadata.items()}
-    update = {
-        "id": _maybe(document.id, change),
-        "content": _maybe(document.content, change),
-        "metadata": metadata,
-    }
-    return document.model_copy(update=update)
-
-
-def _inside(value: Any, change: Redact) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: _inside(item, change) for key, item in value.items()}
-    return [_inside(item, change) for item in value] if isinstance(value, list) else value
-
-
-def _review(review: Review, change: Redact) -> Review:
-    update = {"answer": _maybe(review.answer, change), "note": _maybe(review.note, change)}
-    return review.model_copy(update=update)
-
-
-def _without(record: AuditRecord, content: Content) -> dict[str, Any]:
-    """Give the fields that say nothing, or too much, when texts are not kept."""
-    bare: dict[str, Any] = {"content": None, "metadata": {}}
-    if content == "none":
-        bare.update(digest=None, id=None)
-    documents = tuple(document.model_copy(update=bare) for document in record.documents)
-    if content == "hash":
-        return {"documents": documents}
-    review = record.review.model_copy(update={"answer": None, "note": None})
-    gone = dict.fromkeys(_TEXTS)
-    claims = tuple(map(_nameless, record.claims))
-    return {**gone, "claims": claims, "documents": documents, "review": review}
-
-
-def _nameless(verdict: ClaimVerdict) -> ClaimVerdict:
-    """Drop the ids of cited documents; their places stay."""
-    citations = (c.model_copy(update={"document_id": None}) for c in verdict.citations)
-    return verdict.model_copy(update={"citations": tuple(citations)})
-
-
-def _maybe(text: str | None, change: Redact) -> str | None:
-    return None if text is None else change(text)
 
 
 def _nothing(text: str) -> str:
