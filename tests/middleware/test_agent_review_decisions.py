@@ -1,4 +1,4 @@
-"""An answer that waits in a graph and in the audit log at once: two doors to one decision."""
+"""An answer that waits in a graph and in the audit log at once: two ways to one decision."""
 
 import asyncio
 import os
