@@ -302,36 +302,39 @@ print(result.verdict)
         assert re.search(r"pip install 'langchain-(groundedness\[\w+\]|core>=1.8)'", line)
 
 
-@pytest.mark.parametrize("package", [PACKAGE, f"{PACKAGE}.verifiers"])
-def test_what_needs_a_newer_core_says_so_when_it_is_asked_for_and_not_before(package: str) -> None:
+def test_what_needs_a_newer_core_says_so_when_it_is_asked_for_and_not_before() -> None:
     out = run_python(
         f"""
 import sys
+from importlib import import_module
 sys.modules["langchain_core.decisions"] = None  # as if it was not there
-import {package} as package
-try:
-    package.EmbeddedDecisionModel
-except ImportError as error:
-    print(type(error).__name__, error)
+for name in ("{PACKAGE}", "{PACKAGE}.verifiers"):
+    try:
+        import_module(name).EmbeddedDecisionModel
+    except ImportError as error:
+        print(type(error).__name__, error)
 """
     )
-    assert out.startswith("MissingDependencyError EmbeddedDecisionModel needs")
-    assert "pip install 'langchain-core>=1.8'" in out
+    assert len(out.splitlines()) == 2
+    for line in out.splitlines():
+        assert line.startswith("MissingDependencyError EmbeddedDecisionModel needs")
+        assert "pip install 'langchain-core>=1.8'" in line
 
 
 @pytest.mark.parametrize("hidden", ["", BLOCK, 'import sys\nsys.modules["langchain"] = None\n'])
-@pytest.mark.parametrize("module", [PACKAGE, f"{PACKAGE}.verifiers"])
-def test_a_star_import_brings_what_can_be_had(module: str, hidden: str) -> None:
+def test_a_star_import_brings_what_can_be_had(hidden: str) -> None:
     out = run_python(
         hidden
         + f"""
-found = {{}}
-exec("from {module} import *", found)
-import {module} as loaded
-print(set(loaded.__all__) <= set(found), "GroundednessMiddleware" in found)
+from importlib import import_module
+for module in ("{PACKAGE}", "{PACKAGE}.verifiers"):
+    found = {{}}
+    exec(f"from {{module}} import *", found)
+    names = import_module(module).__all__
+    print(set(names) <= set(found), "GroundednessMiddleware" in found)
 """
     )
-    assert out == f"True {not hidden and module == PACKAGE}\n"
+    assert out.splitlines() == [f"True {not hidden}", "True False"]
 
 
 def test_importing_the_package_reads_no_model_and_loads_no_optional_package() -> None:
@@ -355,10 +358,12 @@ print(json.dumps([opened, sorted(sys.modules)]))
 
 
 def test_importing_the_package_adds_less_than_half_a_second_to_langchain_core() -> None:
-    costs = [seconds_to_import() for _ in range(5)]  # the first may have to compile
     # Processor time, so that waiting for others does not count. Half a second on a machine where
     # langchain-core takes about one; where all is slower, the share counts.
-    assert any(own < 0.5 or own < 0.5 * core for core, own in costs), costs
+    costs: list[tuple[float, float]] = []
+    while len(costs) < 5 and not any(own < max(0.5, 0.5 * core) for core, own in costs):
+        costs.append(seconds_to_import())  # the first may have to compile
+    assert any(own < max(0.5, 0.5 * core) for core, own in costs), costs
 
 
 def seconds_to_import() -> tuple[float, float]:

@@ -27,7 +27,7 @@ from langchain_groundedness.testing import ScriptedServer
 
 DOCS = ROOT / "docs"
 OTHERS = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-WITH_PYTHON = [path for path in [*PAGES, ROOT / "SECURITY.md"] if "```python" in path.read_text()]
+WITH_PYTHON = [path for path in PAGES if "```python" in path.read_text()]
 COMMANDS: Any = get_command(app)
 
 

@@ -1,15 +1,14 @@
 """The command `langchain-groundedness review`. Needs the extra `review`."""
 
 import secrets
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from langchain_groundedness.audit import SQLAuditLog
 from langchain_groundedness.cli.records import open_log
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
-from langchain_groundedness.review import create_review_app
-from langchain_groundedness.review.requests import is_loopback
+from langchain_groundedness.review import create_review_app, server
 
 __all__ = ["HELP", "review"]
 
@@ -75,8 +74,7 @@ def _serve(  # noqa: PLR0913  (as the command)
     db: str, host: str, port: int, *, token: str | None, names: list[str], login: bool
 ) -> None:
     require("uvicorn", extra="review")
-    server: Any = require("langchain_groundedness.review.server", extra="review")
-    local = is_loopback(host)
+    local = server.is_loopback(host)
     if not login and not local:
         msg = f"--no-login would let everybody in who can reach {host}; it needs a loopback address"
         raise ConfigurationError(msg)

@@ -172,7 +172,7 @@ class Gate:
     """Counts how many are inside at a time; nobody leaves before `wanted` came in."""
 
     def __init__(self, wanted: int) -> None:
-        self._barrier = threading.Barrier(wanted, timeout=10)
+        self._barrier = threading.Barrier(wanted, timeout=300)
         self._lock = threading.Lock()
         self._inside = 0
         self.most = 0

@@ -47,7 +47,7 @@ class Calls:
             self._inside += 1
             self.most = max(self.most, self._inside)
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self.begun.count(name) >= together, timeout=60)
+            assert self._changed.wait_for(lambda: self.begun.count(name) >= together, timeout=300)
             self._inside -= 1
 
     async def _anote(self, name: str) -> None:

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.timeout(180)
-
 SCRIPT = Path(__file__).with_name("ray_process.py")
 
 
@@ -38,7 +36,7 @@ class Cluster:
         return self._said()
 
     def end(self) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=300)
         assert self._process.returncode == 0
 
     def _said(self) -> Any:

@@ -74,7 +74,7 @@ def test_rows_come_back_in_the_order_of_the_data_set(run: Evaluate) -> None:
 
 @both
 def test_as_many_rows_run_at_once_as_asked_for_and_no_more(run: Evaluate) -> None:
-    together, running, most = threading.Barrier(4, timeout=20), [0], [0]
+    together, running, most = threading.Barrier(4, timeout=300), [0], [0]
 
     def reply(_: Any) -> str:
         running[0] += 1
@@ -94,7 +94,7 @@ def test_the_next_row_does_not_wait_for_the_slowest(run: Evaluate) -> None:
 
     def reply(messages: list[Any]) -> str:
         if messages[0].text == "slow":
-            assert free.wait(20)
+            assert free.wait(300)
         elif messages[0].text == "last":
             free.set()
         return "1"
@@ -316,7 +316,7 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
     def reply(messages: list[Any]) -> str:
         if messages[0].text == "wait":
             loop.call_soon_threadsafe(begun.set)
-            gone.wait(20)
+            gone.wait(300)
         return "1"
 
     rows = [{"answer": "a"}, {"answer": "wait"}, {"answer": "a"}]

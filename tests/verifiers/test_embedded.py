@@ -363,7 +363,7 @@ def test_warming_up_twice_changes_nothing() -> None:
     assert verifier == EmbeddedVerifier()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5, deadline=None)
 @given(
     claims=st.lists(st.text(max_size=60), max_size=3),
     documents=st.lists(st.text(max_size=200), max_size=3),

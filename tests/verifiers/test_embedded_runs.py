@@ -108,7 +108,7 @@ class Counting:
 
     def logits(self, pairs: Sequence[Pair]) -> Floats:
         self.rounds.append(list(pairs))
-        assert self.may_go_on.wait(30)
+        assert self.may_go_on.wait(300)
         return np.zeros((len(pairs), 3), dtype=np.float32)
 
 
@@ -237,7 +237,6 @@ print(loaded, peak())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-@pytest.mark.timeout(300)  # 11,000 claims
 def test_ten_thousand_claims_in_a_batch_take_little_more_memory_than_a_few() -> None:
     # 300 different pairs are read by the encoder, 10,000 by a scripted one in its place: what
     # the encoder needs depends on its rounds, which have the same size either way.

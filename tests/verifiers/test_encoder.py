@@ -90,7 +90,7 @@ def test_a_row_for_each_pair_and_a_column_for_each_class() -> None:
     assert encoder().logits([]).shape == (0, len(CLASSES))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings().max_examples // 8, deadline=None)
 @given(st.lists(st.integers(0, len(PAIRS) - 1), min_size=1, max_size=10))
 def test_a_score_depends_neither_on_company_nor_on_order_nor_on_padding(places: list[int]) -> None:
     scores = probabilities(encoder().logits([PAIRS[place] for place in places]))

@@ -55,7 +55,7 @@ async def test_checks_that_are_cancelled_make_room() -> None:
         each.cancel()
     await asyncio.gather(*cancelled, return_exceptions=True)
     found = await asyncio.wait_for(
-        asyncio.gather(*(Counting().ainvoke(task(number)) for number in range(MANY))), 50
+        asyncio.gather(*(Counting().ainvoke(task(number)) for number in range(MANY))), 300
     )
     assert {v.verdict for verdicts in found for v in verdicts} == {"supported"}
 
@@ -64,7 +64,7 @@ async def test_streams_that_pause_hold_nobody_up() -> None:
     paused: list[Any] = [EmbeddedVerifier().astream(task(number)) for number in range(AT_MOST)]
     for each in paused:
         await anext(each)
-    (verdict, _) = await asyncio.wait_for(EmbeddedVerifier().ainvoke(task(0)), 50)
+    (verdict, _) = await asyncio.wait_for(EmbeddedVerifier().ainvoke(task(0)), 300)
     assert verdict.verdict == "supported"
     for each in paused:
         await each.aclose()

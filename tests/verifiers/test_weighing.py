@@ -49,7 +49,7 @@ def weigh(
 
 @pytest.mark.parametrize(("claim", "question"), CASES)
 @given(logits=LOGITS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings().max_examples // 3, deadline=None)
 def test_chances_add_up_and_agree_with_the_verdict(
     claim: str, question: str | None, logits: tuple[float, float, float]
 ) -> None:
