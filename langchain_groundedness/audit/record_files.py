@@ -43,7 +43,7 @@ class Spool:
     leaves all records there, and the next one writes them again, by id.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path | None) -> None:
         """Name the file; it is made when a record has to wait."""
         if not isinstance(path, str | Path) or not str(path):
             msg = (

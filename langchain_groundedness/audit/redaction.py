@@ -4,15 +4,13 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from langchain_groundedness.audit.record import AuditedDocument, AuditRecord, Content, Review
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict
 
 __all__ = ["MOST_UNCITED", "Redact", "Redaction", "without_texts"]
-
-_T = TypeVar("_T")
 
 Redact = Callable[[str], str]
 """Takes a text, gives the text that may be kept."""
@@ -80,11 +78,13 @@ class Redaction:
 
     def review(self, review: Review) -> Review:
         """Give what is kept of a review."""
+        kept: Review
         try:
-            return _changed(review, self._kept)
+            kept = _changed(review, self._kept)
         except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
             logger.warning("audit: redaction failed (%s); no text is kept", type(exc).__name__)
-            return _changed(review, _nothing)
+            kept = _changed(review, _nothing)
+        return kept
 
     def _kept(self, text: str) -> str:
         text = text if self._redact is None else self._redacted(text)
@@ -147,34 +147,34 @@ def _with_texts_needed(record: AuditRecord) -> AuditRecord:
     return record.model_copy(update={"claims": claims, "documents": tuple(documents)})
 
 
-def _changed(value: _T, change: Redact) -> _T:
+def _changed(value: Any, change: Redact) -> Any:
     """Put every text through a function."""
     if isinstance(value, str):
-        return change(value)  # type: ignore[return-value]  # a text, as before
+        return change(value)
     if isinstance(value, dict):
-        return {key: _changed(item, change) for key, item in value.items()}  # type: ignore[return-value]  # as before
+        return {key: _changed(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_changed(item, change) for item in value)  # type: ignore[return-value]  # as before
-    fields = {name: getattr(value, name) for name in _WITH_TEXTS.get(type(value), ())}
-    if not fields:
+        return type(value)(_changed(item, change) for item in value)
+    names = next((names for kind, names in _WITH_TEXTS.items() if isinstance(value, kind)), ())
+    if not names:
         return value
-    update = {name: _changed(inner, change) for name, inner in fields.items()}
+    update = {name: _changed(getattr(value, name), change) for name in names}
     if isinstance(value, ClaimVerdict) and not value.explanation:
         update["explanation"] = ""
-    return value.model_copy(update=update)  # type: ignore[attr-defined,no-any-return]  # a model
+    return value.model_copy(update=update)
 
 
 def _hashed(record: AuditRecord, digest: Redact) -> AuditRecord:
     """Keep digests in the place of texts; documents have theirs already."""
-    hashed = _changed(record, digest)
+    hashed: AuditRecord = _changed(record, digest)
     documents = [d.model_copy(update={"content": None, "metadata": {}}) for d in hashed.documents]
     return hashed.model_copy(update={"documents": tuple(documents)})
 
 
 def _emptied(record: AuditRecord) -> AuditRecord:
     """Keep no text, and nothing that a text could be guessed from; places stay."""
-    emptied = _changed(record, _nothing)
-    gone = {"content": None, "metadata": {}, "digest": None, "id": None}
+    emptied: AuditRecord = _changed(record, _nothing)
+    gone: dict[str, Any] = {"content": None, "metadata": {}, "digest": None, "id": None}
     update = {
         **dict.fromkeys(_ANSWERS),
         "claims": _with_citations(emptied.claims, document_id=None),

@@ -273,8 +273,8 @@ class _Recording:
     def wait(self, result: GroundednessResult) -> None:
         """Record that a person is asked; when the run is resumed, this changes nothing."""
         self._fields["suggested_answer"] = suggested(result)
-        waiting = {"outcome": WAITING, "shown_answer": None, "review": Review(status="waiting")}
-        self._pending.end(result, **self._fields, **waiting)
+        waiting = {**self._fields, "outcome": WAITING, "shown_answer": None}
+        self._pending.end(result, **waiting, review=Review(status="waiting"))
 
     def first(self, given: Decided) -> Decided:
         """Give the decision that holds."""

@@ -120,6 +120,20 @@ def test_what_is_said_to_be_kept_is_shown_if_it_cannot_be() -> None:
         Redaction(content="hashed")  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_texts_of_verdicts_of_a_class_of_ones_own_are_redacted_too() -> None:
+    class Verdict(ClaimVerdict):
+        pass
+
+    claim = Claim(id="c1", text="SECRET", start=0, end=6)
+    verdict = Verdict(claim=claim, verdict="unverifiable", explanation="SECRET")
+    record = AuditRecord(
+        verdict="partially_grounded", decision=Decision(action="flag"), claims=(verdict,)
+    )
+    for content in ("hash", "none"):
+        assert "SECRET" not in Redaction(content=content).record(record).to_json()
+    assert "SECRET" not in Redaction(redact=lambda _: "x").record(record).to_json()
+
+
 def test_ids_of_documents_are_kept_as_texts_are() -> None:
     record = AuditRecord.from_result(result())
     full, hashed, none = (
