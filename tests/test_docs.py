@@ -22,7 +22,7 @@ from typer.main import get_command
 
 import langchain_groundedness
 from langchain_groundedness import GroundednessRunnable
-from langchain_groundedness.cli import app, spread
+from langchain_groundedness.cli import app, repeat_option
 from langchain_groundedness.testing import ScriptedServer
 
 DOCS = ROOT / "docs"
@@ -79,7 +79,7 @@ def test_the_command_lines_of_a_page_have_only_commands_and_options_that_there_a
         if words[0].startswith("-"):
             continue
         command = COMMANDS.commands[words[0]]
-        arguments = list(spread(words[1:], "--documents"))
+        arguments = list(repeat_option(words[1:], "--documents"))
         context = click.Context(command, info_name=words[0])
         values, rest, _ = command.make_parser(context).parse_args(arguments)
         assert rest == []

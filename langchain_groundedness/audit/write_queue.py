@@ -1,4 +1,7 @@
-"""Records on their way to the store: a bounded queue, and the thread that empties it."""
+"""Records on their way to the store: a bounded queue, and the thread that empties it.
+
+Its own module because threads meet here and nowhere else in the audit log.
+"""
 
 import logging
 import threading

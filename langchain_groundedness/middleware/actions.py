@@ -1,6 +1,8 @@
 """What becomes of a checked answer, as an update of the agent's state.
 
 Pure.
+
+Its own module because it is pure: what an answer becomes is decided without calling anything.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +36,7 @@ from langchain_groundedness.middleware.state import (
     message_to_model,
     state_record,
 )
-from langchain_groundedness.pipeline.steps import NO_DOCUMENTS
+from langchain_groundedness.pipeline.check import NO_DOCUMENTS
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
 __all__ = ["Actions", "AfterRetries", "OnUngrounded", "without_failed_claims"]

@@ -4,7 +4,7 @@ Needs the extra `agents` (langchain >= 1.4).
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, ClassVar, NotRequired
+from typing import Annotated, Any, ClassVar, NotRequired, Unpack
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -29,7 +29,12 @@ from langchain_groundedness.middleware.answer_check import LIVE_KEY, AnswerCheck
 from langchain_groundedness.middleware.guarded_model import GuardedCall, guarded_model
 from langchain_groundedness.middleware.messages import without_annotations
 from langchain_groundedness.middleware.state import STATE_KEY, plain_result, state_value
-from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.runnable import (
+    CheckerOptions,
+    GroundednessRunnable,
+    checker_from,
+    show_checker_options,
+)
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["GroundednessMiddleware", "GroundednessState", "groundedness_node"]
@@ -119,6 +124,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
     state_schema = GroundednessState
     transformers = (InternalCallTransformer, GroundednessTransformer)
 
+    @show_checker_options
     def __init__(  # noqa: PLR0913  (options by keyword)
         self,
         checker: Runnable[Any, GroundednessResult] | None = None,
@@ -131,11 +137,30 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         hold_stream: bool = False,
         live: bool = False,
         audit_log: AuditLog | None = None,
+        **options: Unpack[CheckerOptions],
     ) -> None:
-        """Choose how to check, and what to do."""
+        """Choose how to check, and what to do.
+
+        Args:
+            checker: Checks the answers; by default a `GroundednessRunnable` with the options given
+                here.
+            on_ungrounded: What happens to an answer that is not grounded, or could not be checked.
+            max_retries: With `retry`, how often the model answers again.
+            after_retries: With `retry`, what happens when the last retry was not grounded either.
+            blocked_message: What the user reads instead of a blocked answer.
+            context_extractor: Reads answer, documents and question from the agent's state.
+            hold_stream: Whether streamed text leaves only after its verdict.
+            live: Whether sentences are checked while the model writes.
+            audit_log: Gets a record of each decision; by default the checker's.
+            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work, or a checker came together
+                with options of one.
+        """
         super().__init__()
         self._check = AnswerCheck(
-            checker,
+            checker_from(checker, options),
             context_extractor,
             on_ungrounded=on_ungrounded,
             max_retries=max_retries,
@@ -221,6 +246,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         return request.override(model=guarded_model(request.model, call)), call
 
 
+@show_checker_options
 def groundedness_node(  # noqa: PLR0913  (options by keyword)
     checker: Runnable[Any, GroundednessResult] | None = None,
     *,
@@ -230,6 +256,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
     blocked_message: str = BLOCKED,
     context_extractor: Callable[[Any], Any] | None = None,
     audit_log: AuditLog | None = None,
+    **options: Unpack[CheckerOptions],
 ) -> Runnable[Any, dict[str, Any]]:
     """Make a node for a hand-written graph that does what the middleware does.
 
@@ -248,6 +275,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         blocked_message: As for `GroundednessMiddleware`.
         context_extractor: As for `GroundednessMiddleware`.
         audit_log: As for `GroundednessMiddleware`.
+        **options: As for `GroundednessMiddleware`.
 
     Returns:
         The node, for `add_node`.
@@ -262,7 +290,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         'grounded'
     """
     check = AnswerCheck(
-        checker,
+        checker_from(checker, options),
         context_extractor,
         on_ungrounded=on_ungrounded,
         max_retries=max_retries,

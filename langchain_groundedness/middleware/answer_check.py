@@ -1,4 +1,7 @@
-"""One answer of an agent or graph: read from the state, checked, acted upon, and recorded."""
+"""One answer of an agent or graph: read from the state, checked, acted upon, and recorded.
+
+Its own module because the middleware and the node are two ways to call it.
+"""
 
 import hashlib
 import logging
@@ -49,7 +52,6 @@ from langchain_groundedness.middleware.state import (
 )
 from langchain_groundedness.pipeline.recording import (
     Pending,
-    RecordedRun,
     Recorder,
     log_of,
     suggested,
@@ -92,7 +94,7 @@ class AnswerCheck:
 
     def __init__(
         self,
-        checker: Runnable[Any, GroundednessResult] | None,
+        checker: Runnable[Any, GroundednessResult],
         extractor: Callable[[Any], Any] | None,
         *,
         whole_state: bool = False,
@@ -100,13 +102,6 @@ class AnswerCheck:
         **options: Any,
     ) -> None:
         """Check the options."""
-        checker = GroundednessRunnable() if checker is None else checker
-        if not isinstance(checker, Runnable):
-            msg = (
-                "checker must be a GroundednessRunnable, or a runnable that returns a "
-                f"GroundednessResult, got {type(checker).__name__}"
-            )
-            raise ConfigurationError(msg)
         if extractor is not None and not callable(extractor):
             msg = f"context_extractor must be callable, got {type(extractor).__name__}"
             raise ConfigurationError(msg)
@@ -259,7 +254,7 @@ class _Recording:
         config = ensure_config()
         callbacks: Any = config.get("callbacks")
         above = getattr(callbacks, "parent_run_id", None)
-        self._pending = Pending(recorder, RecordedRun(run_id=above, thread_id=thread_of(config)))
+        self._pending = Pending(recorder, run_id=above, thread_id=thread_of(config))
         self._log = recorder.log
         self._key = answer.key
         self._fields: dict[str, Any] = {"attempt": answer.turn.retries}

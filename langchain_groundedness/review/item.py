@@ -1,4 +1,7 @@
-"""A record as a reviewer reads it: claims in the answer, citations in their documents; pure."""
+"""A record as a reviewer reads it: claims in the answer, citations in their documents; pure.
+
+Its own module because it is pure: what a page shows, before it is a page.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

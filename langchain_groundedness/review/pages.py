@@ -1,4 +1,7 @@
-"""The pages: what is read from the audit log for each, and what a form changes in it."""
+"""The pages: what is read from the audit log for each, and what a form changes in it.
+
+Its own module because who may see a page is the subject of `app`, and what it shows of this one.
+"""
 
 import logging
 from collections.abc import Callable, Mapping

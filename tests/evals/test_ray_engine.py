@@ -122,6 +122,16 @@ def test_only_so_many_rows_are_on_their_way_however_many_there_are(
     assert found["kept"] == 0
 
 
+def test_when_ray_gives_up_the_rows_in_flight_are_named_and_nothing_of_them_is_shown(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    found = cluster.do("broken", tmp_path)
+    assert set(found["ids"]) <= {"r0", "r1", "r2"}
+    assert "Ray gave up (" in found["said"]
+    assert "can be resumed" in found["said"]
+    assert "secret" not in found["said"]
+
+
 def test_the_command_prints_its_summary_alone_and_writes_parquet(
     cluster: Cluster, tmp_path: Path
 ) -> None:
