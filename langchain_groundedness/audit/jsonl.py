@@ -78,7 +78,7 @@ class JsonlAuditLog(AuditLog):
         """Name the file."""
         need_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):
-            msg = "path is that of a file, and the URL of a database is for SQLAuditLog(url)"
+            msg = "path must be a file path; for the URL of a database, use SQLAuditLog(url)"
             raise ConfigurationError(msg)
         self._path = Path(path).absolute()
         self._lock_path = beside(self._path, ".lock")
@@ -113,7 +113,7 @@ class JsonlAuditLog(AuditLog):
             """Say where the methods are that a file does not have."""
             msg = f"{type(self).__name__} has no {name!r}"
             if name in _OF_DATABASES:
-                msg += ": only SQLAuditLog(url) has it; a file gives records(), get(id) and prune()"
+                msg += ": only SQLAuditLog(url) has it; a file has records(), get(id) and prune()"
             raise AttributeError(msg)
 
     @property

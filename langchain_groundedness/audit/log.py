@@ -191,7 +191,7 @@ class AuditLog(ABC):
             GroundednessError: Called where an event loop runs; use `aflush` there.
         """
         if _in_loop():
-            msg = "flush() would hold up the running event loop: use `await log.aflush()`"
+            msg = "flush() would block the running event loop: use `await log.aflush()`"
             raise GroundednessError(msg)
         return self._flushed(timeout)
 
@@ -264,10 +264,10 @@ class AuditLog(ABC):
 
     def _took(self, record: AuditRecord) -> bool:
         if not isinstance(record, AuditRecord):
-            msg = f"an AuditRecord is needed, got {type(record).__name__}"
+            msg = f"record() takes an AuditRecord, got {type(record).__name__}"
             raise AuditError(msg, taken=False)
         if self._closed:
-            msg = "the audit log is closed, and the record was not taken"
+            msg = "the audit log is closed; the record was not saved"
             raise AuditError(msg, taken=False)
         down = self._raises and self._queue.failure is not None
         _register_exit()
@@ -282,7 +282,7 @@ class AuditLog(ABC):
                 return
             self._queue.wait_for_room(_ROOM_WITHIN)
         if not self._queue.offer(record):
-            logger.warning("audit: more than max_pending=%d records wait", self._max_pending)
+            logger.warning("audit: more than max_pending=%d records are waiting", self._max_pending)
             self._queue.offer(record, beyond=True)
 
     def _is_spooled(self, record: AuditRecord) -> bool:
@@ -307,7 +307,7 @@ class AuditLog(ABC):
     def _undone(self, *, taken: bool = True) -> AuditError:
         number, why = self._queue.size, self._queue.failure
         down = f"the store of the audit log cannot be written to ({why}): " if why else ""
-        lost = "" if taken else "; the record that was handed over now is not among them"
+        lost = "" if taken else "; this record is not among them and was not taken"
         kept = "they are kept in memory, and tried again"
         msg = f"{down}{number} records are not durable; {kept}{lost}"
         return AuditError(msg, records=number, taken=taken)
@@ -318,7 +318,7 @@ class AuditLog(ABC):
             return AuditEntry(kept, kept.to_json())
         except Exception as exc:  # noqa: BLE001  (a record is never lost, whatever is in it)
             why = type(exc).__name__
-            logger.warning("audit: a record cannot be written whole (%s)", why)
+            logger.warning("audit: a record cannot be serialized (%s); its texts are left out", why)
             rest = without_texts(record, why)
             return AuditEntry(rest, rest.to_json())
 

@@ -47,7 +47,7 @@ class Spool:
         """Name the file; it is made when a record has to wait."""
         if not isinstance(path, str | Path) or not str(path):
             msg = (
-                "spool_path is needed: a file for records that wait while the store is down; or "
+                "spool_path must name a file for records that wait while the store is down; or "
                 'set on_store_down="raise" and on_full="wait"'
             )
             raise ConfigurationError(msg)
@@ -99,7 +99,7 @@ class Spool:
                 brought += len(batch)
             start = end
         if brought:
-            logger.info("audit: %d spooled records were brought to the store", brought)
+            logger.info("audit: %d spooled records were written to the store", brought)
 
     def _end(self, descriptor: int, start: int, damage: "Damage") -> int:
         """Give the end of the file; empty it if nothing came after `start`."""
@@ -128,7 +128,7 @@ class Damage:
         """Tell the log, if there is anything to tell."""
         if self.torn or self.lines:
             logger.warning(
-                "audit: %s holds %d torn last line(s) and %d other line(s) that are no records; "
+                "audit: %s has %d torn last line(s) and %d other line(s) that are not records; "
                 "they were skipped",
                 *(where, self.torn, len(self.lines)),
             )

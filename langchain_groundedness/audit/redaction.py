@@ -49,10 +49,10 @@ class Redaction:
             msg = f"content must be one of {accepted}, got {content!r:.40}"
             raise ConfigurationError(msg)
         if redact is not None and not callable(redact):
-            msg = f"redact must be a function from text to text, got {type(redact).__name__}"
+            msg = f"redact must be a function from str to str, got {type(redact).__name__}"
             raise ConfigurationError(msg)
         if hash_key is not None and (not isinstance(hash_key, str | bytes) or not hash_key):
-            msg = "hash_key must be a text or bytes, and not empty"
+            msg = "hash_key must be a non-empty str or bytes"
             raise ConfigurationError(msg)
         self._content = content
         self._redact = redact
@@ -68,8 +68,8 @@ class Redaction:
                 record, redacted = _changed(record, self._redacted), True
             except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
                 why = type(exc).__name__
-                logger.warning("audit: redaction failed (%s); no text of the record is kept", why)
-                content, notes = "none", (*notes, f"redaction failed ({why}): no text is kept")
+                logger.warning("audit: redaction failed (%s); no text of the record is saved", why)
+                content, notes = "none", (*notes, f"redaction failed ({why}): no text was saved")
         if content == "hash":
             record = _hashed(record, self.digest)
         elif content == "none":
@@ -82,7 +82,7 @@ class Redaction:
         try:
             kept = _changed(review, self._kept)
         except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
-            logger.warning("audit: redaction failed (%s); no text is kept", type(exc).__name__)
+            logger.warning("audit: redaction failed (%s); no text is saved", type(exc).__name__)
             kept = _changed(review, _nothing)
         return kept
 
@@ -96,7 +96,7 @@ class Redaction:
         assert self._redact is not None  # noqa: S101  (called only with one)
         found = self._redact(text)
         if not isinstance(found, str):
-            msg = "redact gave something that is no text"
+            msg = "redact must return a str"
             raise TypeError(msg)
         return found
 
@@ -122,7 +122,7 @@ def without_texts(record: AuditRecord, why: str) -> AuditRecord:
     return AuditRecord(
         **{name: getattr(record, name) for name in names},
         content="none",
-        notes=(f"the record could not be written whole ({why})",),
+        notes=(f"the record could not be serialized ({why})",),
     )
 
 

@@ -104,7 +104,7 @@ class SQLAuditLog(AuditLog):
     ) -> None:
         """Name the database; it need not be up yet."""
         if not isinstance(url, str):
-            msg = f"url must be a text, got {type(url).__name__}"
+            msg = f"url must be a str, got {type(url).__name__}"
             raise ConfigurationError(msg)
         require("sqlalchemy", extra="sql")
         self._sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
@@ -340,7 +340,7 @@ class SQLAuditLog(AuditLog):
         record: AuditRecord | None
         record, written = self._store.decide(record_id, revision, kept)
         if record is None:
-            msg = "there is no record with this id in the audit log"
+            msg = "the audit log has no record with this id"
             raise AuditError(msg)
         if not written:
             raise _conflict(record, revision)
@@ -385,7 +385,7 @@ class SQLAuditLog(AuditLog):
                     file.write(f"{record.to_json()}\n")
                     number += 1
         except OSError as exc:
-            msg = f"the file to export to cannot be written ({failure(exc, path)})"
+            msg = f"the export file cannot be written ({failure(exc, path)})"
             raise AuditError(msg) from exc
         return number
 
@@ -415,7 +415,7 @@ def _require_filter(name: str, value: object) -> None:
     if name in _CHOICES:
         require_one_of(name, value, _CHOICES[name])
     if name in _WORDS and not isinstance(value, str):
-        msg = f"{name} must be a text, got {type(value).__name__}"
+        msg = f"{name} must be a str, got {type(value).__name__}"
         raise ConfigurationError(msg)
     if name in ("since", "until"):
         accepted = "such as datetime(2026, 1, 31, tzinfo=UTC)"
@@ -431,11 +431,11 @@ def _require_filter(name: str, value: object) -> None:
 def _require_decision(reviewer: str, action: str, answer: str | None) -> None:
     """Refuse a decision that cannot be."""
     if not isinstance(reviewer, str) or not reviewer.strip():
-        msg = "reviewer must be a text that says who has decided"
+        msg = "reviewer must be a non-empty str: the name of the person who decides"
         raise ConfigurationError(msg)
     require_one_of("action", action, get_args(ReviewAction))
     if (action == "edit") != (answer is not None):
-        msg = "answer is the reviewer's text: it is needed with action='edit', and only then"
+        msg = "answer must be given with action='edit', and only then: it is the reviewer's text"
         raise ConfigurationError(msg)
 
 

@@ -301,7 +301,7 @@ def conditions(
 ) -> list[ColumnElement[bool]]:
     """Say which records are wanted."""
     if unknown := sorted(set(equal) - set(_EQUAL)):
-        msg = f"there is no filter {', '.join(unknown)}"
+        msg = f"unknown filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
     found = [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
     found += [] if since is None else [_rows.time >= since]
@@ -447,7 +447,7 @@ def _version(connection: Connection) -> int:
     if found is not None and found > _VERSION:
         msg = (
             f"the tables of the audit log are of version {found}, made by a newer version of "
-            f"langchain-groundedness; this one knows up to {_VERSION}: upgrade it"
+            f"langchain-groundedness; this one reads up to {_VERSION}: upgrade it"
         )
         raise AuditError(msg)
     return int(found or 0)
@@ -479,7 +479,7 @@ def database_of(url: str) -> Database:
     try:
         read = make_url(url)
     except (SQLAlchemyError, ValueError):
-        msg = f"url cannot be read as the URL of a database; {accepted}"
+        msg = f"url is not the URL of a database; {accepted}"
         raise ConfigurationError(msg) from None  # the cause may quote the password
     read = read.set(drivername=_DRIVERS.get(read.drivername, read.drivername))
     kind = read.get_backend_name()
@@ -488,10 +488,10 @@ def database_of(url: str) -> Database:
             require("psycopg", extra="postgres")
         return Database(read, None)
     if kind != "sqlite" or read.get_driver_name() not in ("pysqlite", ""):
-        msg = f"url is of {read.drivername}, which is not supported; {accepted}"
+        msg = f"url names {read.drivername}, which is not supported; {accepted}"
         raise ConfigurationError(msg)
     if not read.database or read.database == ":memory:" or read.database.startswith("file:"):
-        msg = f"url names no file: an audit log in memory would be lost; {accepted}"
+        msg = f"url must name a file, since an audit log in memory would be lost; {accepted}"
         raise ConfigurationError(msg)
     path = Path(read.database).absolute()
     refuse_symlink(path, "the file of url")

@@ -87,10 +87,10 @@ class Actions:
         require_one_of("after_retries", self.after_retries, accepted)
         number = self.max_retries
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-            msg = f"max_retries must be a whole number from 0, got {number!r}"
+            msg = f"max_retries must be a whole number of at least 0, got {number!r}"
             raise ConfigurationError(msg)
         if not isinstance(self.blocked_message, str) or not self.blocked_message.strip():
-            msg = "blocked_message must be a text: it is what the user reads instead of the answer"
+            msg = "blocked_message must be a non-empty str: the user reads it instead of the answer"
             raise ConfigurationError(msg)
 
     @property

@@ -173,7 +173,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         if self._live and not isinstance(self._check.checker, GroundednessRunnable):
             msg = (
                 "hold_stream and live need a GroundednessRunnable as the checker, got "
-                f"{type(self._check.checker).__name__}: only that can check unfinished answers"
+                f"{type(self._check.checker).__name__}: only it can check unfinished answers"
             )
             raise ConfigurationError(msg)
 

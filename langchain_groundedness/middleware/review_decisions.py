@@ -78,7 +78,7 @@ class EditAnswer(_Signed):
     @model_validator(mode="after")
     def _one_text(self) -> "EditAnswer":
         if (self.answer is None) == (self.edited_action is None):
-            msg = "an edit needs the new text, under `answer` or in `edited_action.args.answer`"
+            msg = "an edit needs the new text, in `answer` or `edited_action.args.answer`"
             raise ValueError(msg)
         return self
 
@@ -133,8 +133,8 @@ def require_checkpointer() -> None:
     """
     if (ensure_config().get("configurable") or {}).get(_CHECKPOINTER) is None:
         msg = (
-            "a person is to be asked about the answer (on_ungrounded, after_retries or the policy "
-            "says `review`), and this graph has no checkpointer, so it could never go on: give "
+            "a person must review the answer (on_ungrounded, after_retries or the policy "
+            "says `review`), but this graph has no checkpointer and could not continue: give "
             "it one, as in create_agent(..., checkpointer=InMemorySaver()) or "
             "graph.compile(checkpointer=...), and a thread_id, or choose another on_ungrounded"
         )
@@ -198,7 +198,7 @@ def first_decision(
         return _decided_first(log, record_id, given)
     except GroundednessError as exc:
         _LOGGER.warning(
-            "audit: whether a review is the first is not known (%s)", type(exc).__name__
+            "audit: cannot tell whether another review came first (%s)", type(exc).__name__
         )
         return given, None
     return given, record
@@ -263,7 +263,7 @@ def resume_value(record: AuditRecord) -> dict[str, Any]:
         raise ConfigurationError(msg)
     review = record.review
     if review.status != "decided" or review.action is None:
-        msg = f"the record is not decided (status {review.status!r}): a graph would not know how"
+        msg = f"no reviewer has decided the record (status {review.status!r})"
         raise GroundednessError(msg)
     value: dict[str, Any] = {"type": review.action}
     if review.action == "edit":
@@ -322,7 +322,7 @@ async def aresume_reviewed(
 
 def _in_thread(record: AuditRecord, config: RunnableConfig | None) -> RunnableConfig:
     if record.thread_id is None:
-        msg = "the record names no thread: its answer was not given by a graph that can wait"
+        msg = "the record has no thread_id: no graph is waiting for it"
         raise GroundednessError(msg)
     return merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
 

@@ -4,7 +4,6 @@ Views run in threads, since they wait for the audit log.
 """
 
 import hmac
-import logging
 import mimetypes
 from collections.abc import Callable
 from pathlib import Path
@@ -32,8 +31,6 @@ _MOST_FIELDS = 20
 _STATIC = Path(__file__).parent / "static"
 _LOOK = ("langchain_groundedness", "static")
 """What the page shares with reports."""
-
-logger = logging.getLogger("langchain_groundedness")
 
 View = Callable[[Visit], Response]
 
@@ -145,8 +142,7 @@ class _Access:
         try:
             return view(visit)
         except Exception as exc:  # noqa: BLE001  (a traceback could quote what is reviewed)
-            logger.error("review: a page has failed (%s)", type(exc).__name__)  # noqa: TRY400  (same)
-            return self._pages.failed(visit)
+            return self._pages.failed(visit, exc)
 
 
 def _fields(body: bytes) -> dict[str, str]:

@@ -232,42 +232,27 @@ class Pages:
     def queue(self, visit: Visit) -> Response:
         """List records."""
         filters = Filters.read(visit.query)
-        try:
-            after = visit.query.get("after") or None
-            found = self._found(filters, after, PER_PAGE)
-            waiting = self._store.count(status="waiting")
-        except ConfigurationError:  # a place that nobody was given
-            return visit.redirect(f"/?{filters.address}")
-        except AuditError as exc:
-            return _down(visit, exc)
+        found = self._found(filters, visit.query.get("after") or None, PER_PAGE)
         return visit.page(
             "queue.html",
             filters=filters,
             choices=CHOICES,
             found=found,
             items=[Item(record) for record in found.records],
-            waiting=waiting,
+            waiting=self._store.count(status="waiting"),
             later="after" in visit.query,
         )
 
     def item(self, visit: Visit) -> Response:
         """Show one record."""
-        try:
-            return self._item(visit)
-        except AuditError as exc:
-            return _down(visit, exc)
+        return self._item(visit)
 
     def next(self, visit: Visit) -> Response:
         """Go to the record behind one, in the order of the queue."""
         filters, after = Filters.read(visit.query), visit.query.get("after") or None
-        try:
-            found = self._found(filters, after, 1)
-            if after and not found.records:
-                found = self._found(filters, None, 1)
-        except ConfigurationError:
-            return visit.redirect("/")
-        except AuditError as exc:
-            return _down(visit, exc)
+        found = self._found(filters, after, 1)
+        if after and not found.records:
+            found = self._found(filters, None, 1)
         if not found.records or cursor(found.records[0]) == after:
             visit.known.notice = f"{visit.known.notice} There are no other items in this queue."
             return visit.redirect(f"/?{filters.address}")
@@ -311,10 +296,16 @@ class Pages:
         why = "You are no longer signed in, or you have signed in again since this page was shown."
         return _unsaved(visit, 403, "Nothing was saved", why)
 
-    def failed(self, visit: Visit) -> Response:
-        """Say that something has gone wrong here."""
+    def failed(self, visit: Visit, error: Exception) -> Response:
+        """Say what went wrong, and give the text of a form back."""
+        if isinstance(error, ConfigurationError) and not visit.form:
+            return visit.redirect(f"/?{Filters.read(visit.query).address}")  # no such place
+        logger.error("review: a page failed (%s)", type(error).__name__)
         if visit.form:
             return _unsaved(visit, 500, "Something went wrong", "The server log has the details.")
+        if isinstance(error, AuditError):
+            heading = "The audit log cannot be read"
+            return visit.page("message.html", status=503, heading=heading, why=str(error))
         return visit.page("message.html", status=500, heading="Something went wrong")
 
     def _found(self, filters: Filters, after: str | None, limit: int) -> AuditPage:
@@ -360,12 +351,7 @@ class Pages:
         try:
             self._on_decided(record)
         except Exception as exc:  # noqa: BLE001  (the decision stands, whatever comes of it)
-            logger.error("review: on_decided has failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
-
-
-def _down(visit: Visit, error: AuditError) -> Response:
-    heading = "The audit log cannot be read"
-    return visit.page("message.html", status=503, heading=heading, why=str(error))
+            logger.error("review: on_decided failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
 
 
 def _unsaved(  # noqa: PLR0913  (what the page shows)

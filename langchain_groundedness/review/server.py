@@ -156,7 +156,7 @@ def listen(host: str, port: int) -> socket.socket:
             undo.pop_all()
     except OSError as exc:
         why = exc.strerror or type(exc).__name__
-        msg = f"{host} port {port} cannot be listened on ({why}); choose another with --port"
+        msg = f"cannot listen on {host} port {port} ({why}); choose another port with --port"
         raise ConfigurationError(msg) from exc
     return taken
 

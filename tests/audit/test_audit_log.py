@@ -348,7 +348,7 @@ def test_a_record_that_cannot_be_written_whole_is_kept_without_its_texts(
         log.record(strange)
         assert log.flush()
         assert log.kept == ["a"]
-    assert "cannot be written whole" in caplog.text
+    assert "cannot be serialized" in caplog.text
 
 
 def test_a_copy_of_a_log_is_the_log() -> None:
