@@ -102,7 +102,7 @@ def test_every_page_stands_in_the_navigation_and_the_other_way_round() -> None:
     assert set(pages_of(navigation)) == there, "put a new page into nav of zensical.toml"
 
 
-PUBLIC = [
+PUBLIC = (
     "audit",
     "callbacks",
     "calibration",
@@ -121,7 +121,7 @@ PUBLIC = [
     "testing",
     "types",
     "verification",
-]
+)
 INTERNAL = {"HTML_FORMATTERS", "cause", "details", "require"}
 
 
