@@ -26,7 +26,7 @@ from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import GroundednessInput, InputReader, reader
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
 from langchain_groundedness.pipeline.recording import Recorder
@@ -111,7 +111,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     model: ChatModel | None = None
-    model_timeout: Seconds = PATIENCE
+    model_timeout: Seconds = DEFAULT_TIMEOUT
     extractor: AnyRunnable | None = None
     verifier: AnyRunnable | None = None
     corrector: AnyRunnable | None = None

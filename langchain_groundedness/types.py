@@ -291,8 +291,7 @@ class Usage(_Value):
     which the client could not read the reply. `None` if nothing was counted."""
     output_tokens: int | None = None
     cached_verdicts: int = 0
-    """Verdicts that cost no call: a `CachedVerifier` had them, or shared them with a check that
-    asked at the same time."""
+    """Verdicts that a `CachedVerifier` had, or found for an equal claim of the same batch."""
 
 
 class GroundednessResult(_Value):

@@ -123,15 +123,15 @@ def test_a_policy_file_decides(
         (
             "policy.yaml",
             "rules:\n  - when: {}\n",
-            "policy.yaml, line 2, column 5: rules[0].action:",
+            "policy.yaml: rules[0].action:",
         ),
         (
             "policy.json",
             '{\n "blocks": 1}',
-            "policy.json, line 2, column 2: blocks: there is no such",
+            "policy.json: blocks: there is no such",
         ),
         ("policy.yaml", None, "policy.yaml: No such file or directory"),
-        ("policy", "{}", "policy: a policy is in a file whose name ends in .yaml, .yml, .json"),
+        ("policy", "{}", "policy: the name of a policy file must end in .yaml, .yml, .json"),
     ],
 )
 def test_a_policy_file_that_is_none_is_one_line_and_no_traceback(

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, ConfigDict, Field
 
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.calibration.choice import Calibrating, reliability
-from langchain_groundedness.calibration.threshold_choice import Target
+from langchain_groundedness.calibration.threshold_choice import target_of
 from langchain_groundedness.calibration.values import (
     CalibrationSample,
     CalibrationTarget,
@@ -19,7 +19,7 @@ from langchain_groundedness.calibration.values import (
     main_verifier,
 )
 from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
-from langchain_groundedness.decision.policy_files import parsed, text_of
+from langchain_groundedness.decision.policy_files import made_from_text, read_text
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -92,7 +92,8 @@ class Calibration(CheckedOptions):
             ConfigurationError: There is no such file, or no calibration in it; the message names
                 the file, and where in it what is wrong.
         """
-        return parsed(cls._of_this_version, text_of(Path(path)), form="json", name=str(path))
+        text = read_text(Path(path))
+        return made_from_text(cls._of_this_version, text, form="json", name=str(path))
 
     def save(self, path: str | Path) -> None:
         """Write the calibration into a file that `load` reads.
@@ -229,7 +230,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         ConfigurationError: An option has a value that cannot work, or no threshold can be chosen;
             the message says how many more samples are needed.
     """
-    target = _target(precision, recall)
+    target = target_of(precision, recall)
     listed = list(samples)
     wrong = next((each for each in listed if not isinstance(each, CalibrationSample)), None)
     if wrong is not None:
@@ -257,14 +258,3 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         not_chosen=refused,
         reliability=reliability(listed, verifier),
     )
-
-
-def _target(precision: float | None, recall: float | None) -> Target:
-    if (precision is None) == (recall is None):
-        msg = "give either precision= or recall="
-        raise ConfigurationError(msg)
-    target = Target("recall", recall) if recall is not None else Target("precision", precision or 0)
-    if isinstance(target.value, bool) or not 0 < target.value <= 1:
-        msg = f"{target.kind} must be above 0 and at most 1, got {target.value!r}"
-        raise ConfigurationError(msg)
-    return target

@@ -29,8 +29,8 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
-from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
+from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.text.words import content_words, fold, stem
 from langchain_groundedness.types import Claim, ExtractionTask
 
@@ -149,7 +149,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
     same form of reply."""
     fallback: SkipValidation[ClaimExtractor] | None = Field(default_factory=SentenceClaimExtractor)
     """What to use when the model fails or its reply cannot be read; with `None` that raises."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @model_validator(mode="after")
@@ -198,7 +198,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         sentences = _sentences(task.answer)
         if not sentences:
             return []
-        ask = kept(self, self._asking)
+        ask = memoized(self, self._asking)
         values = _values(sentences, task.question) | {"examples": self._example_messages()}
         try:
             reply = yield ModelCall(ask, values)

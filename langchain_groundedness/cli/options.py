@@ -19,8 +19,7 @@ from rich.table import Table
 from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.cli.errors import CommandError, one_line
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
-from langchain_groundedness.llm.timeouts import PATIENCE as DEFAULT_TIMEOUT
-from langchain_groundedness.llm.timeouts import calls_going_on
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, timed_out_calls
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -290,7 +289,7 @@ def run_interruptibly(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
 
 def is_waiting() -> bool:
     """Tell whether a thread still waits for a model: Python would wait for it at its end."""
-    return calls_going_on() > 0 or any(not each.done() for each in _running)
+    return timed_out_calls() > 0 or any(not each.done() for each in _running)
 
 
 class _UnawaitedThreads(ThreadPoolExecutor):

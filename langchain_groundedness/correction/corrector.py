@@ -5,14 +5,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, field_validator, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import computed
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.correction.edits import (
@@ -34,7 +31,7 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.types import (
     ClaimVerdict,
     CorrectedAnswer,
@@ -67,7 +64,7 @@ _Placed: TypeAlias = tuple[ClaimVerdict, Span]
 _Found: TypeAlias = tuple[list[Edit], list[_Placed]]
 
 
-class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAnswer]):
+class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     """Edits the spans of claims that failed; every other character stays as it was.
 
     For a contradicted claim it replaces the least text that it can tell to be wrong: the value
@@ -95,7 +92,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.CORRECTION_PROMPT`; it must have the same variables and ask for the
     same form of reply."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @field_validator("marker")
@@ -116,35 +113,6 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         check_prompt(self.prompt or CORRECTION_PROMPT, required={"evidence", "statements"})
         return self
 
-    @override
-    def invoke(
-        self, input: CorrectionTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> CorrectedAnswer:
-        return self._call_with_config(self._correct, input, config)
-
-    @override
-    async def ainvoke(
-        self, input: CorrectionTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> CorrectedAnswer:
-        return await self._acall_with_config(self._acorrect, input, config)
-
-    def _correct(
-        self,
-        task: CorrectionTask,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> CorrectedAnswer:
-        return drive(self._flow(task, self._found(task)), config)
-
-    async def _acorrect(
-        self,
-        task: CorrectionTask,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> CorrectedAnswer:
-        found = await computed(len(task.answer), self._found, task)
-        return await adrive(self._flow(task, found), config)
-
     def _found(self, task: CorrectionTask) -> _Found:
         """Find the edits that need no model, and the statements that do."""
         spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
@@ -162,8 +130,15 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
                     edits.append(self._edit(task.answer, verdict, span, change))
         return edits, coarse
 
-    def _flow(self, task: CorrectionTask, found: _Found) -> Flow[CorrectedAnswer]:
-        edits, coarse = found
+    _is_slow = True
+
+    @override
+    def _size(self, task: CorrectionTask, /) -> int:
+        return len(task.answer)
+
+    @override
+    def _flow(self, task: CorrectionTask, /, **_: Any) -> Flow[CorrectedAnswer]:
+        edits, coarse = self._found(task)
         written: dict[str, str] = {}
         if self.model is not None and coarse:
             written = yield from self._rewritten(task, coarse)

@@ -36,7 +36,12 @@ from langchain_groundedness.exceptions import (
     MissingDependencyError,
     cause,
 )
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds, awithin, within
+from langchain_groundedness.llm.timeouts import (
+    DEFAULT_TIMEOUT,
+    Seconds,
+    acall_with_timeout,
+    call_with_timeout,
+)
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.types import Usage
 
@@ -141,7 +146,7 @@ class Evaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
     """Show how far `run` is: on stderr, if that is a terminal and rich is installed."""
     max_concurrency: int = Field(default=32, ge=1)
     """Most rows at a time, if the config of the run does not say."""
-    model_timeout: Seconds = PATIENCE
+    model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of a model, where the evaluator asks one; a row whose call
     times out fails. `None` leaves it to the model's client."""
 
@@ -475,12 +480,14 @@ class _LimitedCall(Runnable[Any, Any]):
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         bound = self._call.bound("invoke", config or {})
-        return self._limit.executor.submit(within, self._call.seconds, bound).result()
+        return self._limit.executor.submit(call_with_timeout, self._call.seconds, bound).result()
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         async with self._limit.semaphore:
-            return await awithin(self._call.seconds, self._call.bound("ainvoke", config or {}))
+            return await acall_with_timeout(
+                self._call.seconds, self._call.bound("ainvoke", config or {})
+            )
 
 
 def failed_rows_message(failed: Sequence[str], rows: int) -> str:

@@ -14,25 +14,16 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForChainRun,
-    CallbackManagerForChainRun,
-)
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import (
-    Runnable,
-    RunnableConfig,
-    RunnableSerializable,
-    patch_config,
-)
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness.exceptions import OutputParsingError
-from langchain_groundedness.llm.prompts import defused
+from langchain_groundedness.llm.prompts import sanitized
 from langchain_groundedness.llm.replies import (
     complete_lines,
     declined,
@@ -42,14 +33,12 @@ from langchain_groundedness.llm.replies import (
     salvaged,
     shortcoming,
 )
-from langchain_groundedness.llm.timeouts import Budget
-from langchain_groundedness.llm.weak_cache import learn, recall
+from langchain_groundedness.llm.timeouts import RetryBudget
+from langchain_groundedness.llm.weak_cache import recall, remember
 
 __all__ = [
     "ModelRefusedError",
     "StructuredModel",
-    "learn",
-    "recall",
     "unsupported",
 ]
 
@@ -68,7 +57,7 @@ class ModelRefusedError(OutputParsingError):
     """The model declined to answer; asking again in another form would not be right."""
 
 
-class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[ReplyT]):
+class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     """A prompt, a model and a schema: from the prompt's variables to a validated reply.
 
     Works with every chat model: with structured output, with tools, with JSON mode or with
@@ -101,40 +90,9 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     """By place on the ladder: what asks the model there, which takes longer to make than to use."""
 
     @override
-    def invoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> ReplyT:
-        return self._call_with_config(self._ask, input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> ReplyT:
-        return await self._acall_with_config(self._aask, input, config, **kwargs)
-
-    def _ask(
-        self,
-        values: dict[str, Any],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        *,
-        budget: Budget | None = None,
-    ) -> ReplyT:
-        config = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self._flow(values, budget), config)
-
-    async def _aask(
-        self,
-        values: dict[str, Any],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        *,
-        budget: Budget | None = None,
-    ) -> ReplyT:
-        config = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self._flow(values, budget), config)
-
-    def _flow(self, values: dict[str, Any], budget: Budget | None) -> Flow[ReplyT]:
+    def _flow(
+        self, values: dict[str, Any], /, *, budget: RetryBudget | None = None, **_: Any
+    ) -> Flow[ReplyT]:
         messages = self.prompt.format_messages(**values)
         raw = yield from self._first_reply(messages, budget)
         reply, why = self._read(raw)
@@ -145,7 +103,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
             reply, why = self._read(raw)
             then = "nor does its second attempt"
             if reply is not None:
-                self._learn(_SUBJECT, len(_RUNGS) - 1)
+                self._remember(_SUBJECT, len(_RUNGS) - 1)
         if reply is None:
             msg = f"the model's reply to {self.name!r} does not fit, {then}: {why}"
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
@@ -161,9 +119,11 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         if self._proven != len(_RUNGS) - 1:
             return form
         complaint = "That is not the form that was asked for. Give the reply in that form."
-        return [AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
+        return [AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
 
-    def _first_reply(self, messages: Sequence[BaseMessage], budget: Budget | None) -> Flow[Any]:
+    def _first_reply(
+        self, messages: Sequence[BaseMessage], budget: RetryBudget | None
+    ) -> Flow[Any]:
         """Climb down the ladder until the model takes the call; remember where that was.
 
         A form that failed once, for what may have been a bad minute of the server, is tried again.
@@ -192,7 +152,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
                         raise
                     place, sure = place + 1, sure and (failed or not _may_pass(exc))
                     continue
-            self._learn(_SUBJECT if sure else _FAILED, place)
+            self._remember(_SUBJECT if sure else _FAILED, place)
             return raw
 
     @property
@@ -200,10 +160,10 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         """The step of the ladder that is known to work; when asked for it plainly, the last."""
         return len(_RUNGS) - 1 if self.plain else recall(self.model, _SUBJECT)
 
-    def _learn(self, subject: str, place: int) -> None:
+    def _remember(self, subject: str, place: int) -> None:
         """Remember what worked, unless nothing else was tried."""
         if not self.plain:
-            learn(self.model, subject, place)
+            remember(self.model, subject, place)
 
     def _refusal(self, raw: Any) -> ModelRefusedError:
         msg = f"the model refused to answer {self.name!r}"

@@ -14,7 +14,7 @@ from langchain_groundedness.evidence.packing import passage_sentences, shares_co
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError, details
 from langchain_groundedness.llm.prompts import VerdictLines, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import Budget
+from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -42,7 +42,7 @@ def judge_together(
     evidence: "NumberedEvidence",
     ask: StructuredModel[VerdictLines],
     verifier: str,
-    budget: Budget,
+    budget: RetryBudget,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch.
 

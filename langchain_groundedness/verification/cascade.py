@@ -1,12 +1,11 @@
 """A verifier made of verifiers: cheap ones first, each asked only what is still open."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from langchain_core.load.serializable import Serializable
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import coerce_to_runnable
-from langchain_core.runnables.config import merge_configs
 from pydantic import ConfigDict, field_validator, model_validator
 from typing_extensions import override
 
@@ -14,12 +13,12 @@ from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.base import (
+    AskVerifier,
     Found,
     Judging,
     PooledVerifier,
-    lasting_raised,
+    checked_reply,
 )
-from langchain_groundedness.verification.scoring import reconcile
 
 __all__ = ["CascadeVerifier", "Stage"]
 
@@ -148,7 +147,8 @@ class CascadeVerifier(PooledVerifier):
             if not members:
                 return
             asked = [remaining[place] for place in members]
-            replies = yield _Round(number, stage, members, asked)
+            own: RunnableConfig = {"tags": [f"stage:{number}"], "run_name": stage.title}
+            replies = yield AskVerifier(stage.verifier, members, asked, own)
             for place, task, reply in zip(members, asked, replies, strict=True):
                 final, doubtful = _sorted_out(stage, task, reply)
                 if number == len(self.stages):
@@ -157,49 +157,16 @@ class CascadeVerifier(PooledVerifier):
                 remaining[place] = task.only(v.claim for v in doubtful)
                 leanings[place].update((v.claim.id, _leaning(stage, v)) for v in doubtful)
 
-    @override
-    def _ask(self, request: "_Round", configs: Sequence[RunnableConfig]) -> list[Any]:
-        return lasting_raised(
-            request.stage.verifier.batch(
-                request.tasks, request.configs(configs), return_exceptions=True
-            )
-        )
-
-    @override
-    async def _aask(self, request: "_Round", configs: Sequence[RunnableConfig]) -> list[Any]:
-        return lasting_raised(
-            await request.stage.verifier.abatch(
-                request.tasks, request.configs(configs), return_exceptions=True
-            )
-        )
-
-
-class _Round(NamedTuple):
-    """One stage asked about all tasks that have open claims."""
-
-    number: int
-    stage: Stage
-    members: tuple[int, ...]
-    tasks: list[VerificationTask]
-
-    def configs(self, of_tasks: Sequence[RunnableConfig]) -> list[RunnableConfig]:
-        own: RunnableConfig = {"tags": [f"stage:{self.number}"], "run_name": self.stage.title}
-        return [merge_configs(of_tasks[place], own) for place in self.members]
-
 
 def _sorted_out(
     stage: Stage, task: VerificationTask, reply: Any
 ) -> tuple[list[ClaimVerdict], list[ClaimVerdict]]:
     """Give the verdicts of a stage that are final, and those that are not."""
-    if not isinstance(reply, list) or not all(isinstance(v, ClaimVerdict) for v in reply):
-        how = "failed with" if isinstance(reply, Exception) else "gave no list of verdicts but"
-        reason = f"{stage.title} {how} {type(reply).__name__}"
-        failed = [ClaimVerdict.unchecked(c, reason, verifier=stage.title) for c in task.claims]
-        return (failed, []) if stage.required else ([], failed)
-    claimed = {v.claim.id for v in reply if v.verdict in ("supported", "contradicted")}
+    given = [v for v in reply if isinstance(v, ClaimVerdict)] if isinstance(reply, list) else []
+    claimed = {v.claim.id for v in given if v.verdict in ("supported", "contradicted")}
     final: list[ClaimVerdict] = []
     doubtful: list[ClaimVerdict] = []
-    for verdict in reconcile(task, reply, verifier=stage.title):
+    for verdict in checked_reply(task, reply, stage.title):
         unbacked = verdict.verdict == "unverifiable" and verdict.claim.id in claimed
         if stage.required and (unbacked or verdict.verdict == "unchecked"):
             final.append(_unchecked(stage, verdict))

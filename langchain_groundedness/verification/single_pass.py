@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import computed, size_of
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.executors import size_of
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.claims.checkable import may_be_skipped
@@ -31,8 +29,8 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
-from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
+from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier
 from langchain_groundedness.verification.batched import (
@@ -71,13 +69,16 @@ class Judged(NamedTuple):
         return Judged(agreed, tuple(parts.items()), agreed is None)
 
 
-class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimVerdict]]):
     """Finds the claims of an answer and judges them, in one call of a chat model.
 
     The model sees the evidence and the answer, both in numbered sentences, and writes one line per
     sentence of the answer: what decides it and how, or one line for each statement in it. Every
     sentence that states something ends with a verdict: one that got no line, or of which the
     statements leave something out, is asked about again, and is `unchecked` if that fails too.
+
+    The input is a task with `answer`, `documents` and `question`; its claims are not looked at. The
+    claims that are found are called `c1`, `c2`, … in the order of the answer.
 
     What is too much for one call (evidence over the packer's budget, an answer of more than
     `max_sentences`) takes the two steps: claims first, then verdicts on all evidence batches.
@@ -110,7 +111,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
     max_sentences: int = Field(default=24, ge=1)
     """Most sentences of an answer that is judged in one call: models lose the thread in long
     lists."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model, as for `LLMVerifier`."""
     retry_budget: int | None = Field(default=None, ge=0)
     """As for `LLMVerifier`, which is asked about what the first call left open."""
@@ -133,57 +134,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
         What a single pass left open, answers that take two steps, and the sentences of an answer
         that is still being written.
         """
-        return kept(self, self._stages).verifier
-
-    @override
-    def invoke(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
-    ) -> list[ClaimVerdict]:
-        """Judge an answer.
-
-        Args:
-            input: `answer`, `documents` and `question`; its claims are not looked at.
-            config: As for any runnable.
-
-        Returns:
-            One verdict per claim found, in the order of the answer, with the ids `c1`, `c2`, …
-        """
-        return self._call_with_config(self._judge, input, config)
-
-    @override
-    async def ainvoke(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
-    ) -> list[ClaimVerdict]:
-        """Judge an answer.
-
-        Args:
-            input: As for `invoke`.
-            config: As for `invoke`.
-
-        Returns:
-            As `invoke`.
-        """
-        return await self._acall_with_config(self._ajudge, input, config)
-
-    def _judge(
-        self,
-        task: VerificationTask,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[ClaimVerdict]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self._flow(self._laid_out(task)), child)
-
-    async def _ajudge(
-        self,
-        task: VerificationTask,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[ClaimVerdict]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        size = size_of(task.documents) + len(task.answer or "")
-        layout = await computed(size, self._laid_out, task)
-        return await adrive(self._flow(layout), child, size=size)
+        return memoized(self, self._stages).verifier
 
     def _laid_out(self, task: VerificationTask) -> "_Layout":
         sentences = tuple(sentence_claims(task.answer or "", only_checkable=False))
@@ -194,8 +145,16 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
             evidence = NumberedEvidence.of(batches[0]) if len(batches) == 1 else None
         return _Layout(task, sentences, evidence)
 
-    def _flow(self, layout: "_Layout") -> Flow[list[ClaimVerdict]]:
-        task, sentences, evidence = layout
+    _is_slow = True
+
+    @override
+    def _size(self, task: VerificationTask, /) -> int:
+        return size_of(task.documents) + len(task.answer or "")
+
+    @override
+    def _flow(self, task: VerificationTask, /, **_: Any) -> Flow[list[ClaimVerdict]]:
+        layout = self._laid_out(task)
+        sentences, evidence = layout.sentences, layout.evidence
         if not has_text(task.documents):
             claims = _numbered(layout.statements)
             return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
@@ -203,7 +162,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
             return (yield from self._two_steps(task)) if sentences else []
         name = self.get_name()
         try:
-            reply = yield ModelCall(kept(self, self._stages).ask, layout.values(evidence))
+            reply = yield ModelCall(memoized(self, self._stages).ask, layout.values(evidence))
         except OutputParsingError as exc:
             if isinstance(exc, ModelRefusedError):
                 return layout.unchecked(exc, name)
@@ -216,7 +175,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
 
     def _two_steps(self, task: VerificationTask) -> Flow[list[ClaimVerdict]]:
         request = ExtractionTask(answer=task.answer or "", question=task.question)
-        claims = yield ModelCall(kept(self, self._stages).extractor, request)
+        claims = yield ModelCall(memoized(self, self._stages).extractor, request)
         return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
 
     def _settle(

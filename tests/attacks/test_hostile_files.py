@@ -167,7 +167,7 @@ def test_a_policy_of_a_stranger_runs_nothing_and_is_refused_in_one_line(
 ) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"policy\.yaml, line \d+, column \d+: ") as caught:
+    with pytest.raises(ConfigurationError, match=r"policy\.yaml: ") as caught:
         DecisionPolicy.load(path)
     assert "\n" not in str(caught.value)
 

@@ -1,16 +1,17 @@
-"""Which verifiers are taken for the same, and which do not tell."""
+"""Which verifiers share verdicts, and which need a key."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
 from langchain_core.stores import InMemoryByteStore
-from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typing_extensions import override
 
@@ -28,9 +29,8 @@ from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT
 from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
-from langchain_groundedness.verification import EmbeddedCrossEncoder
-from langchain_groundedness.verification import identity as _identity
-from langchain_groundedness.verification.identity import identify, reads_of
+from langchain_groundedness.types import Claim, VerificationTask
+from langchain_groundedness.verification import EmbeddedCrossEncoder, cached
 
 Made = Callable[[], Runnable[Any, Any]]
 
@@ -41,10 +41,6 @@ def openai(**options: Any) -> ChatOpenAI:
 
 def judge(**options: Any) -> LLMVerifier:
     return LLMVerifier(**{"model": openai(), **options})
-
-
-def served(**options: Any) -> OpenAIEmbeddings:
-    return OpenAIEmbeddings(**{"api_key": SecretStr("key"), **options})
 
 
 def reworded(text: str) -> ChatPromptTemplate:
@@ -70,10 +66,6 @@ DIFFERENT: dict[str, Made] = {
     "temperature": lambda: judge(model=openai(temperature=0.7)),
     "another server": lambda: judge(model=openai(base_url="http://localhost/v1")),
     "bound": lambda: judge(model=openai().bind(top_p=0.1)),
-    "with fallbacks": lambda: judge(model=openai().with_fallbacks([openai(model="gpt-4o")])),
-    "fallbacks in place": lambda: judge(
-        model=openai(model="gpt-4o").with_fallbacks([openai()]),
-    ),
     "strategy": lambda: judge(strategy="per_claim"),
     "claims per call": lambda: judge(claims_per_call=3),
     "packer": lambda: judge(packer=EvidencePacker(max_tokens=500)),
@@ -81,10 +73,6 @@ DIFFERENT: dict[str, Made] = {
     "another prompt": lambda: judge(prompt=reworded("Judge!")),
     "embeddings": lambda: EmbeddingVerifier(embeddings=HashedNgramEmbeddings()),
     "other embeddings": lambda: EmbeddingVerifier(embeddings=HashedNgramEmbeddings(size=64)),
-    "served embeddings": lambda: EmbeddingVerifier(embeddings=served(model="a")),
-    "embeddings of another size": lambda: EmbeddingVerifier(
-        embeddings=served(model="a", dimensions=64)
-    ),
     "cross-encoder": lambda: CrossEncoderVerifier(cross_encoder=EmbeddedCrossEncoder()),
     "cascade": lambda: CascadeVerifier([EmbeddedVerifier(), judge()]),
     "cascade turned round": lambda: CascadeVerifier([judge(), EmbeddedVerifier()]),
@@ -94,15 +82,36 @@ DIFFERENT: dict[str, Made] = {
 }
 
 
+class Seen(BaseException):
+    """What a store was asked for."""
+
+
+class Peeking(InMemoryByteStore):
+    @override
+    def mget(self, keys: Sequence[str]) -> list[bytes | None]:
+        raise Seen(*keys)
+
+
+ASKED = VerificationTask(
+    claims=(Claim(id="1", text="Rome is old."),),
+    documents=(Document("Rome is old."), Document("Rome is big.")),
+    question="How old is Rome?",
+)
+
+
+def key_of(verifier: Runnable[Any, Any], asked: VerificationTask = ASKED, **options: Any) -> str:
+    """Tell under which key the verdict on a claim is looked up."""
+    with pytest.raises(Seen) as seen:
+        CachedVerifier(verifier=verifier, store=Peeking(), **options).invoke(asked)
+    [key] = seen.value.args
+    return str(key)
+
+
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_a_verifier_is_known_by_what_its_verdicts_depend_on(name: str) -> None:
-    own = identify(DIFFERENT[name](), given=None)
-    assert own == identify(DIFFERENT[name](), given=None)
-    assert not own.untold
-    assert not own.dynamic
-    others = {identify(made(), given=None).digest for at, made in DIFFERENT.items() if at != name}
-    assert own.digest not in others
-    CachedVerifier(verifier=DIFFERENT[name](), store=InMemoryByteStore())
+def test_verifiers_that_judge_differently_share_no_verdicts(name: str) -> None:
+    own = key_of(DIFFERENT[name]())
+    assert own == key_of(DIFFERENT[name]())
+    assert own not in {key_of(made()) for other, made in DIFFERENT.items() if other != name}
 
 
 @pytest.mark.parametrize(
@@ -114,29 +123,20 @@ def test_a_verifier_is_known_by_what_its_verdicts_depend_on(name: str) -> None:
     ],
 )
 def test_what_changes_no_verdict_does_not_count(one: Any, other: Any) -> None:
-    assert identify(one, given=None) == identify(other, given=None)
+    assert key_of(one) == key_of(other)
 
 
 def test_a_model_that_is_changed_later_is_another_one() -> None:
     model = openai()
-    verifier = judge(model=model)
-    before = identify(verifier, given=None).digest
+    before = key_of(judge(model=model))
     model.temperature = 0.9
-    assert identify(verifier, given=None).digest != before
+    assert key_of(judge(model=model)) != before
 
 
 def test_another_version_of_the_package_asks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = identify(EmbeddedVerifier(), given=None).digest
-    monkeypatch.setattr(_identity, "PACKAGE_VERSION", "9.9")
-    assert identify(EmbeddedVerifier(), given=None).digest != before
-
-
-def test_another_embedded_model_asks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    for made in (EmbeddedVerifier, DIFFERENT["cross-encoder"], DIFFERENT["cascade"]):
-        with monkeypatch.context() as patch:
-            before = identify(made(), given=None).digest
-            patch.setattr(_identity, "_embedded_model", lambda: "another")
-            assert identify(made(), given=None).digest != before
+    before = key_of(EmbeddedVerifier())
+    monkeypatch.setattr(cached, "PACKAGE_VERSION", "9.9")
+    assert key_of(EmbeddedVerifier()) != before
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,14 @@ def test_another_embedded_model_asks_anew(monkeypatch: pytest.MonkeyPatch) -> No
         (Subclass, "verifier: Subclass"),
         (lambda: judge(model=ScriptedChatModel(replies=[])), "verifier.model: ScriptedChatModel"),
         (
-            lambda: judge(model=openai() | RunnableLambda(lambda reply: reply)),
-            r"verifier.model.steps\[1\]: RunnableLambda",
+            lambda: judge(model=openai().with_fallbacks([openai(model="gpt-4o")])),
+            "verifier.model: RunnableWithFallbacks",
+        ),
+        (
+            lambda: judge(
+                model=openai().configurable_fields(temperature=ConfigurableField(id="t"))
+            ),
+            "verifier.model: RunnableConfigurableFields",
         ),
         (lambda: CrossEncoderVerifier(cross_encoder=Silent()), "verifier.cross_encoder: Silent"),
         (
@@ -167,31 +173,25 @@ def test_another_embedded_model_asks_anew(monkeypatch: pytest.MonkeyPatch) -> No
         ),
         (
             lambda: judge(prompt=VERIFICATION_PROMPT.partial(question=lambda: "now")),
-            "verifier.prompt.partial_variables",
+            "verifier.prompt: ChatPromptTemplate",
         ),
     ],
 )
-def test_a_part_that_does_not_tell_needs_a_version(made: Made, path: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"verdicts of {path}.*version='1'"):
+def test_what_cannot_be_told_apart_needs_a_key(made: Made, path: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"verdicts of {path} change.*key='my-judge-1'"):
         CachedVerifier(verifier=made(), store=InMemoryByteStore())
-    CachedVerifier(verifier=made(), store=InMemoryByteStore(), version="1")
+    assert key_of(made(), key="1") != key_of(made(), key="2")
 
 
-def test_a_version_does_not_hide_what_is_told() -> None:
+def test_a_key_does_not_hide_what_is_known() -> None:
     one, other = (
-        identify(judge(model=openai(model=name) | RunnableLambda(str)), given="1").digest
+        judge(model=openai(model=name), prompt=VERIFICATION_PROMPT.partial(question=lambda: "now"))
         for name in ("a", "b")
     )
-    assert one != other
+    assert key_of(one, key="1") != key_of(other, key="1")
 
 
-def test_a_model_that_each_run_chooses_is_refused_even_with_a_version() -> None:
-    model = openai().configurable_fields(temperature=ConfigurableField(id="temperature"))
-    with pytest.raises(ConfigurationError, match=r"verifier\.model is another model in each run"):
-        CachedVerifier(verifier=judge(model=model), store=InMemoryByteStore(), version="1")
-
-
-def test_no_key_is_in_a_message() -> None:
+def test_no_secret_is_in_a_message() -> None:
     model = openai(api_key=SecretStr("sk-very-secret")) | RunnableLambda(str)
     with pytest.raises(ConfigurationError) as raised:
         CachedVerifier(verifier=judge(model=model), store=InMemoryByteStore())
@@ -203,11 +203,9 @@ def test_no_key_is_in_a_message() -> None:
     [
         (EmbeddedVerifier(), {"question"}),
         (judge(), {"question"}),
-        (CrossEncoderVerifier(cross_encoder=EmbeddedCrossEncoder()), set()),
-        (CascadeVerifier([CrossEncoderVerifier(cross_encoder=Silent()), judge()]), {"question"}),
+        (CascadeVerifier([EmbeddedVerifier(), judge()]), {"question"}),
         (judge().with_config(tags=["a"]), {"question"}),
         (judge().with_retry(), {"question"}),
-        (judge().with_fallbacks([EmbeddedVerifier()]), {"question"}),
         (Subclass(), {"question", "answer", "metadata", "order"}),
         (
             CascadeVerifier([EmbeddedVerifier(), RunnableLambda(lambda _: [])]),
@@ -218,11 +216,22 @@ def test_no_key_is_in_a_message() -> None:
 def test_what_a_verifier_reads_is_known_of_ours_and_all_of_others(
     verifier: Any, reads: set[str]
 ) -> None:
-    assert reads_of(verifier) == reads
+    changes: dict[str, Any] = {
+        "question": {"question": "How big is Rome?"},
+        "answer": {"answer": "Rome is old."},
+        "metadata": {"documents": tuple(Document(d.page_content, id="a") for d in ASKED.documents)},
+        "order": {"documents": ASKED.documents[::-1]},
+    }
+    before = key_of(verifier, key="1")
+    others = {
+        name: key_of(verifier, ASKED.model_copy(update=change), key="1")
+        for name, change in changes.items()
+    }
+    assert {name for name, key in others.items() if key != before} == reads
 
 
 def test_a_chat_model_tells_what_langchain_caches_go_by() -> None:
     one, other = (
         judge(model=FakeListChatModel(responses=[text])) for text in ("1: 1 supported", "other")
     )
-    assert identify(one, given=None).digest != identify(other, given=None).digest
+    assert key_of(one) != key_of(other)

@@ -304,9 +304,9 @@ def test_what_is_said_of_a_growing_answer_holds_of_the_whole(
     for step, (before, after) in enumerate(pairwise(growing)):
         if before in (Holds.YES, Holds.NO):
             assert after is before, step
-        if before is Holds.RISING:
+        if before is Holds.NOT_YET:
             assert after is not Holds.OPEN, step
-    sure = {Holds.YES: Holds.YES, Holds.NO: Holds.NO, Holds.RISING: Holds.NO}
+    sure = {Holds.YES: Holds.YES, Holds.NO: Holds.NO, Holds.NOT_YET: Holds.NO}
     assert whole is sure.get(growing[-1], whole)
     for before, after in zip(early, growing, strict=True):
         assert before in (after, Holds.OPEN)  # what is told later never changes what was sure

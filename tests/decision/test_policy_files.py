@@ -1,4 +1,4 @@
-"""Policies in files: read, written, and errors that say where."""
+"""Policies in files: read, written, and errors that name the path of what is wrong."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_groundedness import ConfigurationError
-from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.decision.conditions import Range
-from langchain_groundedness.decision.policy_files import located_json, located_yaml
+from langchain_groundedness.decision import DecisionPolicy, Range
 
 YAML = """\
 # What the help desk does.
@@ -98,14 +96,14 @@ def error_of(call: Any, *arguments: Any) -> str:
         (
             ("contradicted: block", "contradicted: blokc"),
             (
-                "policy, line 2, column 1: contradicted: Input should be 'pass', 'flag', 'block' "
+                "policy: contradicted: Input should be 'pass', 'flag', 'block' "
                 "or 'review', got 'blokc'"
             ),
         ),
         (
             ("contradicted:", "contradictions:"),
             (
-                "policy, line 2, column 1: contradictions: there is no such key; accepted: "
+                "policy: contradictions: there is no such key; accepted: "
                 "contradicted, untrusted, conflicting, unchecked, no_claims, nothing_checkable, "
                 "empty_answer, rules, at_most"
             ),
@@ -113,91 +111,91 @@ def error_of(call: Any, *arguments: Any) -> str:
         (
             ("at_least: 1", "at_least: -1"),
             (
-                "policy, line 6, column 22: rules[0].when.unverifiable.at_least: Input should be "
+                "policy: rules[0].when.unverifiable.at_least: Input should be "
                 "greater than or equal to 0, got -1"
             ),
         ),
         (
             ("{at_least: 1}", "{more_than: 1}"),
             (
-                "policy, line 6, column 22: rules[0].when.unverifiable.more_than: there is no such "
+                "policy: rules[0].when.unverifiable.more_than: there is no such "
                 "key; accepted: at_least, at_most, share_at_least, share_below; "
             ),
         ),
         (
             ("{at_least: 1}", "1"),
-            "policy, line 6, column 7: rules[0].when.unverifiable: Input should be a mapping",
+            "policy: rules[0].when.unverifiable: Input should be a mapping",
         ),
         (
             ("{at_least: 1}", "{}"),
             (
-                "policy, line 6, column 7: rules[0].when.unverifiable: give at_least, at_most, "
+                "policy: rules[0].when.unverifiable: give at_least, at_most, "
                 "share_at_least or share_below"
             ),
         ),
         (
             ("at_least: 0.8", "at_least: .nan"),
             (
-                "policy, line 12, column 9: rules[1].when.trust_score.at_least: Input should be a "
+                "policy: rules[1].when.trust_score.at_least: Input should be a "
                 "finite number, got nan"
             ),
         ),
         (
             ("at_least: 0.8", "at_least: '0.8'"),
             (
-                "policy, line 12, column 9: rules[1].when.trust_score.at_least: Input should be a "
+                "policy: rules[1].when.trust_score.at_least: Input should be a "
                 "valid number, got '0.8'"
             ),
         ),
         (
             ("risk_tier: low", "risk_tier: no"),
-            "policy, line 10, column 7: rules[1].when.risk_tier: Input should be a list, got False",
+            "policy: rules[1].when.risk_tier: Input should be a list, got False",
         ),
         (
             ("risk_tier: low", "risk_tier:"),
-            "policy, line 10, column 7: rules[1].when.risk_tier: has no value; leave the key out",
+            "policy: rules[1].when.risk_tier: has no value; leave the key out",
         ),
         (
             ("[untrusted]", "[untrusted, all]"),
-            "policy, line 14, column 26: rules[1].excuses[1]: Input should be 'contradicted'",
+            "policy: rules[1].excuses[1]: Input should be 'contradicted'",
         ),
         (
             ("    action: review\n", ""),
-            "policy, line 4, column 5: rules[0].action: Field required",
+            "policy: rules[0].action: Field required",
         ),
         (
             ("[sensitive, null]", "[sensitive"),
-            "policy, line 6, column 19: while parsing a flow sequence, expected ',' or ']'",
+            "policy: line 6, column 19: while parsing a flow sequence, expected ',' or ']'",
         ),
         (
             ("    action: pass", "\taction: pass"),
-            "policy, line 13, column 1: while scanning for the next token, found character",
+            "policy: line 13, column 1: while scanning for the next token, found character",
         ),
         (
             ("contradicted: block", "contradicted: block\ncontradicted: pass"),
-            "policy, line 3, column 1: 'contradicted' stands here twice",
+            "policy: line 2, column 1: the key 'contradicted' is given twice",
         ),
         (
             ("contradicted: block", "contradicted: &a block\nuntrusted: *a"),
-            "policy, line 3, column 12: an alias is not accepted",
+            "policy: line 3, column 12: an alias is not accepted",
         ),
         (
             ("contradicted: block", "contradicted: !!python/name:os.system block"),
-            "policy, line 2, column 15: could not determine a constructor for the tag",
+            "policy: line 2, column 15: could not determine a constructor for the tag",
         ),
-        (("contradicted: block", "3: block"), "policy, line 2, column 1: a key must be a text"),
+        (("contradicted: block", "3: block"), "policy: line 2, column 1: a key must be a text"),
         (
             ("contradicted: block", "contradicted: !!python/tuple [block]"),
-            "policy, line 2, column 15: a tag is not accepted",
+            "policy: line 2, column 15: could not determine a constructor for the tag",
         ),
         (
             ("risk_tier: low", "risk_tier: 2020-13-45"),
-            "policy, line 10, column 18: this looks like a date or a number and is none",
+            "policy: not YAML (month must be in 1..12)",
         ),
-        (("low", "l\x00w"), "policy, line 10, column 19: a character that no text file should"),
+        (("low", "l\x00w"), "policy: a character that a text file must not contain"),
     ],
 )
-def test_errors_in_yaml_name_line_column_what_came_and_what_is_accepted(
+def test_errors_in_yaml_name_the_path_what_came_and_what_is_accepted(
     change: tuple[str, str], error: str
 ) -> None:
     assert YAML.count(change[0]) >= 1
@@ -211,41 +209,33 @@ def test_errors_in_yaml_name_line_column_what_came_and_what_is_accepted(
         (
             '{"rules": [\n  {"when": {"trust_score": {"below": "x"}},\n   "action": "stop"}]}',
             (
-                "policy, line 2, column 29: rules[0].when.trust_score.below: Input should be a "
-                "valid number, got 'x'; line 3, column 4: rules[0].action: Input should be "
+                "policy: rules[0].when.trust_score.below: Input should be a "
+                "valid number, got 'x'; rules[0].action: Input should be "
                 "'pass', 'flag', 'block' or 'review', got 'stop'"
             ),
         ),
         (
             '{"rules": [\n  {"when": {"trust_score": {"below": NaN}}, "action": "flag"}]}',
-            (
-                "policy, line 2, column 29: rules[0].when.trust_score.below: Input should be a "
-                "finite number, got nan"
-            ),
+            ("policy: rules[0].when.trust_score.below: Input should be a finite number, got nan"),
         ),
         (
             '{"rules": [{"when": {"risk_tier": "a,b:[{}]\\""}, "action": "flag"},\n3]}',
-            "policy, line 2, column 1: rules[1]: Input should be a mapping",
+            "policy: rules[1]: Input should be a mapping",
         ),
-        ('{"unchecked": "pass",}', "policy, line 1, column 21: Illegal trailing comma"),
+        ('{"unchecked": "pass" 1}', "policy: not JSON (Expecting ',' delimiter: line 1 column 22"),
         (
             '{"unchecked": "pass",\n "unchecked": "block"}',
-            "policy, line 2, column 2: 'unchecked' stands here twice",
+            "policy: not JSON (the key 'unchecked' is given twice)",
         ),
-        ('{"reason": null}', "policy, line 1, column 2: reason: has no value"),
-        ('["pass"]', "policy, line 1, column 1: a mapping of options is needed, got a list"),
-        ("", "policy, line 1, column 1: no JSON (Expecting value)"),
-        ('{"at_most": ' + "9" * 5000 + "}", "policy, line 1, column 1: a number has too many"),
-        ("[" * 100_000, "policy, line 1, column 1: too many mappings and lists"),
+        ('{"reason": null}', "policy: reason: has no value"),
+        ('["pass"]', "policy: a mapping of options is needed, got a list"),
+        ("", "policy: not JSON (Expecting value: line 1 column 1"),
+        ('{"at_most": ' + "9" * 5000 + "}", "policy: not JSON (Exceeds the limit"),
+        ("[" * 100_000, "policy: too many mappings and lists"),
     ],
 )
-def test_errors_in_json_name_line_and_column_too(text: str, error: str) -> None:
-    said = error_of(DecisionPolicy.from_json, text)
-    if "trailing comma" in error and "Illegal" not in said:  # as Python before 3.13 says it
-        error = (
-            "policy, line 1, column 22: no JSON (Expecting property name enclosed in double quotes)"
-        )
-    assert said.startswith(error)
+def test_errors_in_json_name_the_path_too(text: str, error: str) -> None:
+    assert error_of(DecisionPolicy.from_json, text).startswith(error)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +243,7 @@ def test_errors_in_json_name_line_and_column_too(text: str, error: str) -> None:
 )
 def test_a_file_without_a_mapping_is_no_policy(text: str, came: str) -> None:
     error = error_of(DecisionPolicy.from_yaml, text)
-    assert error.startswith(f"policy, line 1, column 1: a mapping of options is needed, got {came}")
+    assert error.startswith(f"policy: a mapping of options is needed, got {came}")
     assert DecisionPolicy.from_yaml("{}") == DecisionPolicy()
 
 
@@ -261,10 +251,11 @@ def test_deep_nesting_is_an_error_and_no_crash() -> None:
     assert "inside each other" in error_of(DecisionPolicy.from_yaml, "[" * 5000)
 
 
-def test_errors_come_in_the_order_of_the_file_and_end_somewhere() -> None:
+def test_errors_come_in_the_order_of_the_file_and_no_more_than_a_few() -> None:
     text = "\n".join(f"k{number}: 1" for number in range(8))
     error = error_of(DecisionPolicy.from_yaml, text)
-    assert [error.index(f"line {line}, column 1: k{line - 1}") for line in (1, 2, 3, 4, 5)]
+    places = [error.index(f"k{number}: there is no such key") for number in range(5)]
+    assert places == sorted(places)
     assert error.endswith("; and 3 more")
 
 
@@ -278,9 +269,9 @@ def test_errors_do_not_repeat_long_values_or_those_of_unknown_keys() -> None:
     ("name", "content", "error"),
     [
         ("gone.yaml", None, "gone.yaml: No such file or directory"),
-        ("policy.toml", b"", "policy.toml: a policy is in a file whose name ends in .yaml, .yml"),
+        ("policy.toml", b"", "policy.toml: the name of a policy file must end in .yaml, .yml"),
         ("policy.json", b"\xff{}", "policy.json: not UTF-8 text (byte 0); convert it first"),
-        ("policy.yaml", b"rules: 3", "policy.yaml, line 1, column 1: rules: Input should be a lis"),
+        ("policy.yaml", b"rules: 3", "policy.yaml: rules: Input should be a lis"),
     ],
 )
 def test_errors_name_the_file(tmp_path: Path, name: str, content: bytes | None, error: str) -> None:
@@ -292,7 +283,7 @@ def test_errors_name_the_file(tmp_path: Path, name: str, content: bytes | None, 
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     assert "No such file" in error_of(POLICY.save, tmp_path / "no" / "policy.yaml")
-    assert "ends in .yaml" in error_of(POLICY.save, tmp_path / "policy")
+    assert "must end in .yaml" in error_of(POLICY.save, tmp_path / "policy")
 
 
 def plain() -> st.SearchStrategy[Any]:
@@ -309,43 +300,33 @@ def texts() -> st.SearchStrategy[str]:
 
 
 @given(data=st.dictionaries(texts(), plain(), max_size=4), indent=st.sampled_from([None, 2]))
-def test_json_is_read_with_the_place_of_every_value(
-    data: dict[str, Any], indent: int | None
-) -> None:
-    text = json.dumps(data, indent=indent)
-    found = located_json(text)
-    assert found.data == data
-    lines = text.split("\n")
-    for path, (line, column) in found.places.items():
-        rest = lines[line - 1][column - 1 :]
-        last = json.dumps(path[-1] if isinstance(path[-1], str) else found.value(path))
-        assert rest[0] == last[0]
-        assert isinstance(path[-1], int) or rest.startswith(last)
+def test_every_json_object_is_a_policy_or_an_error(data: dict[str, Any], indent: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"^policy: "):
+        DecisionPolicy.from_json(json.dumps({**data, "no such key": 1}, indent=indent))
 
 
 @given(data=st.dictionaries(texts(), plain(), max_size=4), flow=st.booleans())
-def test_yaml_is_read_as_it_was_written(data: dict[str, Any], *, flow: bool) -> None:
+def test_every_yaml_mapping_is_a_policy_or_an_error(data: dict[str, Any], *, flow: bool) -> None:
     class Plain(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
-    text = yaml.dump(data, Dumper=Plain, default_flow_style=flow, allow_unicode=True)
-    found = located_yaml(text)
-    assert found.data == data
-    lines = text.splitlines()
-    assert all(
-        1 <= line <= len(lines) + 1 and column >= 1 for line, column in found.places.values()
+    text = yaml.dump(
+        {**data, "no such key": 1}, Dumper=Plain, default_flow_style=flow, allow_unicode=True
     )
+    with pytest.raises(ConfigurationError, match=r"^policy: ") as caught:
+        DecisionPolicy.from_yaml(text)
+    assert "given twice" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("condition", "said"),
     [
-        ("trust_score: {at_least: 80}", "trust_score.at_least: must lie from 0 to 1, got 80"),
-        ("trust_score: {below: -0.1}", "trust_score.below: must lie from 0 to 1"),
-        ("lowest_supported_probability: {below: 90}", "must lie from 0 to 1, got 90"),
-        ("highest_unsupported_probability: {at_least: 2}", "must lie from 0 to 1, got 2"),
-        ("retrieval_score: {below: 1.5}", "retrieval_score.below: must lie from -1 to 1"),
+        ("trust_score: {at_least: 80}", "trust_score: at_least must lie from 0 to 1, got 80"),
+        ("trust_score: {below: -0.1}", "trust_score: below must lie from 0 to 1"),
+        ("lowest_supported_probability: {below: 90}", "below must lie from 0 to 1, got 90"),
+        ("highest_unsupported_probability: {at_least: 2}", "at_least must lie from 0 to 1, got 2"),
+        ("retrieval_score: {below: 1.5}", "retrieval_score: below must lie from -1 to 1"),
         ("trust_score: 0.5", r"trust_score: Input should be a mapping, such as \{at_least: 0.5\}"),
         ("contradicted: 1", r"contradicted: Input should be a mapping, such as \{at_least: 1\}"),
         ("verdict: hallucinated", "when.verdict: Input should be .*, got 'hallucinated'"),
@@ -356,7 +337,7 @@ def test_conditions_that_cannot_hold_are_refused(condition: str, said: str) -> N
     text = f"rules: [{{when: {{{condition}}}, action: block}}]"
     with pytest.raises(ConfigurationError, match=said) as caught:
         DecisionPolicy.from_yaml(text)
-    assert "line 1, column" in str(caught.value)
+    assert "rules[0].when" in str(caught.value)
     assert "'h'" not in str(caught.value)
 
 

@@ -205,7 +205,7 @@ def test_what_no_second_attempt_mends_is_raised() -> None:
 def test_a_reply_that_is_no_list_of_verdicts_leaves_the_claims_unchecked() -> None:
     verifier = cached(RunnableLambda(lambda _: "fine"), InMemoryByteStore())
     [found] = verifier.invoke(task(CAPITAL))
-    assert found.reason == "RunnableLambda gave no list of verdicts but str"
+    assert found.reason == "RunnableLambda returned no list of verdicts (got str)"
 
 
 @pytest.mark.parametrize(
@@ -232,11 +232,11 @@ def test_what_a_verifier_reads_is_part_of_the_key_and_nothing_else(
         assert len(judge.asked) == 1 + expected, option
 
 
-def test_another_version_secret_or_verifier_finds_nothing() -> None:
+def test_another_key_secret_or_verifier_finds_nothing() -> None:
     store, judge = InMemoryByteStore(), Reader()
     cached(judge, store).invoke(task(CAPITAL))
     for options in (
-        {"version": "2"},
+        {"key": "2"},
         {"secret": SecretStr("s")},
         {"secret": SecretStr("t" * 100)},
     ):
@@ -337,7 +337,7 @@ def test_what_is_not_a_store_is_refused() -> None:
     store: Any = "verdicts.db"
     with pytest.raises(ConfigurationError, match=r": verdict_cache must be a cache .* got str"):
         GroundednessRunnable(verdict_cache=store)
-    with pytest.raises(ConfigurationError, match=r"verifier: Reader.*version='1'"):
+    with pytest.raises(ConfigurationError, match=r"verifier: Reader.*key='my-judge-1'"):
         GroundednessRunnable(verifier=Reader(), verdict_cache=InMemoryByteStore())
 
 
