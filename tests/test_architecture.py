@@ -40,22 +40,16 @@ OPEN_CIRCLES = {
     ("_runtime.flow", "llm.timeouts"),
     ("evals.progress", "evals.values"),
     ("evals.values", "report.html"),
-    ("pipeline.build", "runnable"),
-    ("types", "display.notebook"),
 }
 """Imports that still close a circle, or lead upward; this becomes empty."""
 
 OPEN_SINGLES = {
     "audit.process_exit",
     "audit.write_queue",
-    "callbacks.run_tracker",
-    "callbacks.run_trees",
     "evals.parquet",
     "middleware.actions",
     "middleware.guarded_model",
     "monitoring.page",
-    "pipeline.build",
-    "pipeline.runs",
     "report.data",
     "report.junit",
     "report.markdown",
