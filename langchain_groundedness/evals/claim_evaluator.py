@@ -35,8 +35,8 @@ from langchain_groundedness.verification.scoring import reconcile
 __all__ = [
     "ClaimEvaluator",
     "ClaimGroup",
-    "UncheckedError",
     "plain_verdicts",
+    "supported_count",
     "supported_share",
     "unchecked_reason",
 ]

@@ -12,6 +12,7 @@ from langchain_groundedness.evals.citation_marks import blanked, citation_marks,
 from langchain_groundedness.evals.claim_evaluator import (
     ClaimEvaluator,
     plain_verdicts,
+    supported_count,
     supported_share,
     unchecked_reason,
 )

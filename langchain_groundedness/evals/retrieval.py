@@ -8,6 +8,7 @@ from langchain_groundedness.evals.claim_evaluator import (
     ClaimEvaluator,
     ClaimGroup,
     plain_verdicts,
+    supported_count,
     supported_share,
     unchecked_reason,
 )
