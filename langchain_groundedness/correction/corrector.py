@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, SkipValidation, field_validator, model_validator
+from pydantic import ConfigDict, field_validator, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
@@ -22,6 +21,7 @@ from langchain_groundedness.correction.edits import (
     removal,
     without_overlaps,
 )
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     CORRECTION_PROMPT,
     CorrectionLines,
@@ -86,7 +86,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
 
     marker: str | None = MARKER
     """How a correction is shown, with the place `{correction}`; `None` for clean text."""
-    model: SkipValidation[Runnable[Any, Any]] | None = None
+    model: ChatModel | None = None
     """Chat model that rewords statements in which no differing part can be told; without one,
     the evidence itself stands in for them."""
     prompt: BaseChatPromptTemplate | None = None

@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import (
     ANSWER_QUALITY_PROMPT,
@@ -26,6 +25,7 @@ from langchain_groundedness.evals.prompts import (
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import approximate_tokens
 from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.embeddings import VectorsError, embedding_of_documents, unit_rows
 from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import StructuredModel
@@ -51,7 +51,7 @@ class _JudgingEvaluator(Evaluator, ABC):
     prompt_variables: ClassVar[tuple[frozenset[str], frozenset[str]]]
     """Those that a prompt must have, and those that it may have."""
 
-    model: AnyRunnable
+    model: ChatModel
     """The chat model that judges; better not the one that wrote the answers."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of the one in `evals.prompts`, with the same variables."""

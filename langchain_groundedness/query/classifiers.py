@@ -18,7 +18,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    SkipValidation,
     StringConstraints,
     ValidationError,
     create_model,
@@ -36,6 +35,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 from langchain_groundedness.inputs.formats import read_input
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import QUERY_PROMPT, check_prompt, fence, fold_space
 from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
@@ -408,7 +408,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     classes: Mapping[str, str] = Field(default_factory=lambda: dict(QUERY_CLASSES))
     """Descriptions by name; both stand in the prompt as they are, so they must be yours. The

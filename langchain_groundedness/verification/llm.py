@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Self, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
@@ -17,6 +17,7 @@ from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     LABEL_PROMPT,
     VERIFICATION_PROMPT,
@@ -75,7 +76,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The judge: a chat model, plain or bound."""
     strategy: Literal["batched", "per_claim"] = "batched"
     """`batched`: many claims per call, with explanations and corrections. `per_claim`: one call

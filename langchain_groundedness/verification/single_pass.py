@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import size_of
@@ -19,6 +18,7 @@ from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.inputs.formats import has_text
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     SINGLE_PASS_PROMPT,
     VerdictLines,
@@ -98,7 +98,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the

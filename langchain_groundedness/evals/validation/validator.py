@@ -33,6 +33,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.recording import encoder_checksum
@@ -280,7 +281,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: AnyRunnable | None = None
+    model: ChatModel | None = None
     """Chat model: judges what similarity leaves open, and the quality."""
     model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
