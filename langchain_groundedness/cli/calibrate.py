@@ -22,7 +22,7 @@ from langchain_groundedness.calibration import (
     calibrate,
 )
 from langchain_groundedness.calibration.labelled_data import read_labelled, samples_of
-from langchain_groundedness.calibration.plots import calibration_plot
+from langchain_groundedness.calibration.thresholds import calibration_plot
 from langchain_groundedness.cli.errors import ending, write_bytes, write_text
 from langchain_groundedness.cli.records import Db, Log, read_records, require_one
 from langchain_groundedness.display.terminal import printable

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from langchain_groundedness.calibration import Reliability
-from langchain_groundedness.calibration.plots import reliability_plot
+from langchain_groundedness.calibration.thresholds import reliability_plot
 from langchain_groundedness.display.escaping import Html, printable, tag
 from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.evals.statistics import Estimate
