@@ -9,11 +9,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 DATA   ?= ../shared/data
 N      ?= 40
+# Processes that run tests side by side.
+WORKERS ?= 2
+# Markers of tests that only `make test-all` runs.
+LEFT_OUT = slow or browser or kill or llm or notebook or ray or server
 PORT   ?= 8765
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-newest fault-test kill-test format lint type audit docs test-llm bench bench-page load soak bench-llm train wheel dist-test clean
+.PHONY: help demo test test-all test-newest fault-test kill-test format lint type audit docs test-llm bench bench-page load soak bench-llm train wheel dist-test clean installed
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -21,8 +25,14 @@ help: ## list these targets
 demo: $(VENV)/.demo ## check a small retrieval chain's answer with the embedded verifier (no key, no network)
 	@$(BIN)/python -m langchain_groundedness.demo
 
-test: $(VENV)/.test ## run all tests that need no model server, examples of docstrings too, with branch coverage
-	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
+# Two workers, each with whole files, so that what a module sets up is set up once.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test: $(VENV)/.test ## run the tests that take no long time and no server: about five minutes on two cores
+	$(PYTEST) -m "not ($(LEFT_OUT))" $(ARGS)
+
+test-all: $(VENV)/.test ## run all tests that need no model server, thoroughly, with branch coverage
+	$(PYTEST) --hypothesis-profile=thorough --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 # Not all that is tested: what touches LangChain.
 WITH_LANGCHAIN = tests/contract tests/callbacks tests/middleware tests/test_chains.py \
@@ -118,6 +128,8 @@ $(VENV)/.pip:
 	@$(PYTHON) -m venv $(VENV)
 	@$(INSTALL) --upgrade 'pip>=25.1' # the first that reads dependency groups
 	@touch $@
+
+installed: $(VENV)/.lint $(VENV)/.typing $(VENV)/.docs $(VENV)/.dist $(NEWEST)/.langchain $(VENV)/.llm
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package"

@@ -138,7 +138,7 @@ def supported_by(staged: Scene, text: str, judges: Mapping[str, LLMVerifier]) ->
             yield f"{way}, unchecked"
         if verdict == "supported":
             yield way
-            if agrees:  # what `cross_checked` of SECURITY.md lets stand
+            if agrees:  # what `cross_checked` of docs/security.md lets stand
                 yield f"{way}, cross-checked"
 
 

@@ -1,9 +1,9 @@
-"""Write BENCHMARKS.md: `benchmarks_page.py --data DIR [--venvs DIR] [--only NAME ...]`.
+"""Run the benchmarks and write BENCHMARKS.md: see `--help`.
 
-Each section is what one script of this folder prints, with its command, the load of the machine
-and, for measures of time, the median of several runs and how far they lie apart. A section that
-is not asked for stays as it was, so the page can be made in parts. `DIR` of `--data` and `--venvs`
-are as for the scripts.
+What a script prints goes into `benchmarks/results/NAME.md`, with its command, the load of the
+machine and, for timings, the median of several runs and their spread. BENCHMARKS.md lists the
+results and the goals that were missed. A result that is not asked for stays as it was.
+`DIR` of `--data` and `--venvs` are as for the scripts.
 """
 
 import argparse
@@ -23,15 +23,17 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "BENCHMARKS.md"
+RESULTS = ROOT / "benchmarks" / "results"
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\w)|(?<![\w.])\.\d+")
 MISSED = re.compile(r"^missed: .+\n?", re.MULTILINE)
 HEAD = """# Benchmarks
 
-Each table is what a script of `benchmarks/` printed; of several runs it has the medians, and behind
-them the goals that most of them missed.
-`python benchmarks/benchmarks_page.py --data DIR` makes the page anew, `--only NAME` one section.
-What a script measures, and how, is said at its top. Times depend on the machine and on what else it
-does: compare them within one table. DIR holds the labelled claims that the model card names.
+Every figure was printed by a script of `benchmarks/`; follow a link for its tables. Where a script
+ran several times, its table shows the medians. Timings depend on the machine and its load: compare
+them only within one table.
+
+`python benchmarks/benchmarks_page.py --data DIR` runs everything again, `--only NAME` one script.
+DIR holds the labelled claims named in the [model card](langchain_groundedness/model/MODEL_CARD.md).
 """
 VERSIONS = ("langchain-core", "onnxruntime", "numpy")
 
@@ -46,137 +48,140 @@ class Section(NamedTuple):
     runs: int = 1
     is_markdown: bool = False
 
+    @property
+    def link(self) -> str:
+        """Path of its results from the root of the repository."""
+        return f"benchmarks/results/{self.name}.md"
+
 
 SECTIONS = (
     Section(
         "peers",
-        "A model as judge, beside other libraries",
-        "Calls, tokens and time of one answer and of twenty, and what a faulty judge does to them; "
-        "the judge is a server that answers from gold labels (`benchmarks/peers/README.md`).",
+        "A chat model as judge, compared with other libraries",
+        "Calls, tokens and time per answer and for twenty answers, with an honest and a faulty "
+        "judge: a server that answers from gold labels (`benchmarks/peers/README.md`).",
         "benchmarks/peers/bench.py --table",
         is_markdown=True,
     ),
     Section(
         "evaluation",
-        "Evaluation, beside other libraries",
-        "Twenty answers, a judge that takes 200 ms a call.",
+        "Offline evaluation, compared with other libraries",
+        "Twenty answers, 200 ms per judge call.",
         "benchmarks/evaluation.py --venvs {venvs}",
         runs=3,
     ),
     Section(
         "conventions",
-        "Scores by the conventions of other libraries",
+        "Scores in the conventions of other libraries",
         "The same verdicts, scored by `as_score` and by the libraries themselves.",
         "benchmarks/conventions.py --venvs {venvs}",
     ),
     Section(
         "accuracy",
         "Accuracy of the embedded verifier",
-        "Sets of `train/` are scored by models that never saw them.",
+        "AUC and balanced accuracy per data set; every set is scored by a model that never saw it.",
         "benchmarks/accuracy.py --data {data}",
     ),
     Section(
         "evidence_recall",
-        "Evidence that the encoder gets to read",
-        "Gold evidence sentences of WiCE, and what joining evidence is worth.",
+        "Evidence retrieval",
+        "Share of the gold evidence sentences of WiCE that the encoder reads.",
         "benchmarks/evidence_recall.py --data {data}",
     ),
     Section(
         "minimal_pairs",
-        "Claims that differ in one small thing",
-        "Ninety pairs of ours; those that are judged wrongly are listed.",
+        "Minimal pairs",
+        "Ninety true and false claims that differ in one detail, and the wrong verdicts.",
         "benchmarks/minimal_pairs.py",
     ),
     Section(
         "languages",
         "Other languages",
-        "The embedded verifier reads English; this shows that it says so.",
+        "What the embedded verifier says of claims that are not in English.",
         "benchmarks/languages.py",
     ),
     Section(
         "queries",
-        "Classes of queries",
-        "The classifier that needs no model, and embeddings where they are installed.",
+        "Query classification",
+        "Accuracy of the classifier with hashed n-grams and with embeddings.",
         "benchmarks/queries.py",
     ),
     Section(
         "embedded_speed",
         "Speed of the embedded verifier",
-        "Claims a second, beside plain loops over cross-encoders, which take turns with it seven "
-        "times.",
+        "Claims per second, compared with plain loops over cross-encoders.",
         "benchmarks/embedded_speed.py",
     ),
     Section(
         "throughput",
-        "Answers at once",
-        "Answers a second by how many are checked at once; memory; the first verdict.",
+        "Throughput",
+        "Answers per second by concurrency, memory, time to the first verdict.",
         "benchmarks/throughput.py",
         runs=3,
     ),
     Section(
         "overhead",
-        "What the package adds to its judge",
-        "Extractor and verifier are scripted and take no time.",
+        "Overhead",
+        "What the package adds to the time of its judge.",
         "benchmarks/overhead.py",
         runs=3,
     ),
     Section(
         "guard",
-        "What policy and audit log add",
-        "Per answer, and records a second.",
+        "Policy and audit log",
+        "Time added per answer, and records per second.",
         "benchmarks/guard.py --postgres",
         runs=3,
     ),
     Section(
         "streaming",
-        "While text streams",
-        "How soon a guard lets a sentence go, and how long the event loop waits.",
+        "Streaming",
+        "How soon a guard releases a sentence, and how long the event loop stalls.",
         "benchmarks/streaming.py",
     ),
     Section(
         "load",
         "Load",
-        "Many checks, long answers, large documents, many streams.",
+        "Event-loop stalls and memory: many checks, long answers, large documents, streams.",
         "benchmarks/load.py",
     ),
     Section(
         "load_tuned",
-        "Load, with the settings of the guide",
-        "The same, with a fifth of the 10,000 checks, and the settings of the process that "
-        "`docs/guide/scaling.md` advises a service.",
+        "Load, with the settings for services",
+        "The same with a fifth of the checks and the settings of `docs/guide/scaling.md`.",
         "benchmarks/load.py --tuned --scale 0.2",
     ),
     Section(
         "cache",
         "Verdict cache",
-        "Calls and time with and without it.",
+        "Calls and time with and without the cache.",
         "benchmarks/cache.py",
         runs=3,
     ),
     Section(
         "faults",
-        "Faults of a model's server",
-        "Each fault at each entry point.",
+        "Faults of the model server",
+        "Every fault at every entry point.",
         "benchmarks/faults.py",
         is_markdown=True,
     ),
     Section(
         "kills",
-        "Killed at any moment",
-        "`kill -9` at random times while every store is written to.",
+        "Killed processes",
+        "`kill -9` at random times while every store is being written.",
         "benchmarks/kills.py",
         is_markdown=True,
     ),
     Section(
         "attacks",
         "Attacks",
-        "A judge that obeys whatever it reads.",
+        "Prompt injection against a judge that obeys whatever it reads.",
         "benchmarks/attacks.py",
     ),
     Section(
         "ray_engine",
         "Evaluation on Ray",
-        "Rows a second by number of workers.",
+        "Rows per second by number of workers.",
         "benchmarks/ray_engine.py",
     ),
 )
@@ -194,7 +199,6 @@ def main() -> int:
     )
     options = parser.parse_args()
     wanted = [each for each in SECTIONS if not options.only or each.name in options.only]
-    kept = _sections(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
     failed = False
     for section in wanted:
         places = {"data": options.data, "venvs": options.venvs}
@@ -205,8 +209,9 @@ def main() -> int:
         measured = _measured(section, {k: str(v) for k, v in places.items()})
         failed |= measured is None
         if measured is not None:
-            kept[section.name] = measured
-            _write(kept)
+            RESULTS.mkdir(exist_ok=True)
+            (RESULTS / f"{section.name}.md").write_text(f"{measured}\n", encoding="utf-8")
+            write_summary()
     return int(failed)
 
 
@@ -232,7 +237,7 @@ def _measured(section: Section, places: dict[str, str]) -> str | None:
         apart(printed) if section.runs > 1 else "",
     ]
     block = body if section.is_markdown else f"```text\n{body}\n```"
-    return "\n\n".join([f"## {section.title}", section.says, " ".join(filter(None, facts)), block])
+    return "\n\n".join([f"# {section.title}", section.says, " ".join(filter(None, facts)), block])
 
 
 def mostly_missed(printed: Sequence[str]) -> list[str]:
@@ -323,29 +328,23 @@ def _machine() -> str:
     return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}, {packages}"
 
 
-def _sections(page: str) -> dict[str, str]:
-    found = re.findall(r"<!-- (\w+) -->\n(.*?)\n<!-- end -->", page, re.DOTALL)
-    return {name: text.strip() for name, text in found}
-
-
-def _write(kept: dict[str, str]) -> None:
-    parts = [
-        f"<!-- {section.name} -->\n{kept[section.name]}\n<!-- end -->"
+def write_summary() -> None:
+    """Write BENCHMARKS.md from the results that are there."""
+    found = {
+        section: path.read_text(encoding="utf-8")
         for section in SECTIONS
-        if section.name in kept
+        if (path := RESULTS / f"{section.name}.md").exists()
+    }
+    rows = [f"| [{each.title}]({each.link}) | {each.says} |" for each in found]
+    table = "\n".join(["| results | what they show |", "|---|---|", *rows])
+    goals = [
+        f"- [{each.title}]({each.link}): {why}"
+        for each, text in found.items()
+        for why in re.findall(r"^missed: (.+)$", text, re.MULTILINE)
     ]
-    text = "\n\n".join([HEAD.strip(), *_missed(kept), *parts])
+    missed = ["## Goals that were missed", "\n".join(goals)] if goals else []
+    text = "\n\n".join([HEAD.strip(), table, *missed])
     PAGE.write_text(f"{text}\n", encoding="utf-8")
-
-
-def _missed(kept: dict[str, str]) -> list[str]:
-    """List the goals that the scripts themselves said were missed, from all sections."""
-    lines = [
-        f"- {section.title}: {why}"
-        for section in SECTIONS
-        for why in re.findall(r"^missed: (.+)$", kept.get(section.name, ""), re.MULTILINE)
-    ]
-    return ["## Goals that were missed", "\n".join(lines)] if lines else []
 
 
 if __name__ == "__main__":

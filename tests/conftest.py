@@ -1,15 +1,61 @@
 """Fixtures shared by all tests."""
 
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 
 # A property holds or not however busy the machine is; how long a whole test may take is bounded.
-settings.register_profile("shared", deadline=None)
-settings.load_profile("shared")
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("thorough", deadline=None, max_examples=100)
+settings.load_profile("quick")
+
+MARKERS = {
+    "browser": ("report/test_report_browser.py", "review/test_review_browser.py"),
+    "kill": (
+        "audit/test_audit_processes.py",
+        "evals/test_killed.py",
+        "evals/test_validation_files.py::test_a_run_that_is_killed_at_any_moment_loses_no_row_and_pays_for_none_twice",
+        "faults/test_kills.py",
+    ),
+    "notebook": ("test_cookbook.py",),
+    "ray": ("evals/test_ray_engine.py",),
+    "server": (
+        "verifiers/test_cached_stores.py::test_a_redis_server_that_dies_costs_no_check_and_is_used_again_when_it_is_back",
+    ),
+    "slow": (
+        "faults/test_fault_matrix.py::test_at_no_entry_point_does_anything_end_wrong",
+        "test_cli_silent_model.py",
+        "test_contributing.py::test_the_worked_changes_apply_to_the_tree_and_their_tests_pass",
+        "test_guide_testing.py::test_the_classes_of_the_page_keep_their_contracts",
+        "verifiers/test_embedded_runs.py::test_ten_thousand_claims_in_a_batch_take_little_more_memory_than_a_few",
+        "verifiers/test_encoder.py::test_the_memory_it_takes_is_bounded_however_long_the_pairs",
+    ),
+}
+"""Files, and tests in files, that only `make test-all` runs."""
+SERVERS = ("postgres", "redis")
+"""Fixtures, and beginnings of parameters, of tests that need a server."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests the markers by which `make test` leaves them out."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            file = item.path.relative_to(here).as_posix()
+            name, _, parameters = item.name.partition("[")
+            for marker, marked in MARKERS.items():
+                if file in marked or f"{file}::{name}" in marked:
+                    item.add_marker(marker)
+            needs = (*getattr(item, "fixturenames", ()), *parameters.lower().split("-"))
+            if any(need.startswith(SERVERS) for need in needs):
+                item.add_marker("server")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -27,3 +73,16 @@ def blockbuster() -> Iterator[BlockBuster]:
         for name in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
             blockbuster.functions[name].can_block_in("coverage/collector.py", "lock_data")
         yield blockbuster
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """Run a PostgreSQL server: one for each process that runs tests."""
+    from audit.postgres_cluster import Cluster, programs  # noqa: PLC0415  (needs psycopg)
+
+    if programs() is None:
+        assert "GROUNDEDNESS_NEEDS_POSTGRES" not in os.environ, "CI must not skip these tests"
+        pytest.skip("PostgreSQL's server programs are not here (Debian: apt install postgresql)")
+    cluster = Cluster()
+    yield cluster
+    cluster.remove()

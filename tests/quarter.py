@@ -141,7 +141,7 @@ def nothing_left() -> Iterator[None]:
     yield
     for thread in set(threading.enumerate()) - before:
         if isinstance(thread, threading.Thread) and not thread.name.startswith("asyncio"):
-            thread.join(timeout=10)
+            thread.join(timeout=300)
     left = {each for each in alive() - before if not _of_the_loop(each)}
     assert not left, left
 

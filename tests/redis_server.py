@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-_SOON = 30
+_SOON = 300
 
 
 class RedisServer:

@@ -105,7 +105,7 @@ def _reply_lines(prompt: str) -> Iterable[str]:
 
 def snippets_of(text: str) -> list[Snippet]:
     """Find the blocks of Python of a page, in order."""
-    shown = r"(?:\nIt prints\n\n```text\n(.*?)^```)?"
+    shown = r"(?:\n(?:It prints\n\n)?```text\n(.*?)^```)?"
     found = re.findall(rf"^```python\n(.*?)^```\n{shown}", text, re.MULTILINE | re.DOTALL)
     return [Snippet(code, output or None) for code, output in found]
 

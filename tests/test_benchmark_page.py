@@ -54,24 +54,30 @@ def test_a_goal_is_missed_if_most_runs_say_so(page: ModuleType) -> None:
     assert page.mostly_missed(runs[1:2]) == []
 
 
-def test_every_script_that_is_named_is_there_and_sections_survive_writing(
-    page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_script_that_is_named_is_there(page: ModuleType) -> None:
     for section in page.SECTIONS:
         assert (ROOT / section.command.split()[0]).is_file(), section.name
-    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
-    kept = {"guard": "## Guard\n\n```text\n1 <!-- 2\n```", "overhead": "## Overhead"}
-    page._write(kept)
-    assert page._sections(page.PAGE.read_text(encoding="utf-8")) == kept
 
 
-def test_goals_that_a_script_says_it_missed_are_listed_first(
+def test_the_summary_links_to_each_result_and_lists_the_goals_it_missed(
     page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
-    kept = {"load": "## Load\n\n```text\n| 1 |\nmissed: embedded: 12 ms\nmissed: it\n```"}
-    page._write(kept)
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
+    (tmp_path / "load.md").write_text("# Load\n\n```text\nmissed: embedded: 12 ms\n```\n")
+    (tmp_path / "guard.md").write_text("# Policy and audit log\n")
+    page.write_summary()
     text = page.PAGE.read_text(encoding="utf-8")
-    goals = "## Goals that were missed\n\n- Load: embedded: 12 ms\n- Load: it\n\n<!-- load -->"
-    assert goals in text
-    assert page._sections(text) == kept
+    assert text.count("](benchmarks/results/guard.md) |") == 1
+    assert "- [Load](benchmarks/results/load.md): embedded: 12 ms" in text
+    assert "benchmarks/results/overhead.md" not in text
+
+
+def test_the_summary_in_the_repository_is_the_one_of_its_results(
+    page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = page.PAGE.read_text(encoding="utf-8")
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    page.write_summary()
+    assert page.PAGE.read_text(encoding="utf-8") == written
+    assert len(written.splitlines()) <= 200

@@ -17,7 +17,7 @@ from langchain_groundedness import cli
 from langchain_groundedness.__main__ import main
 from langchain_groundedness.cli import check as _check
 from langchain_groundedness.cli import options as _models
-from langchain_groundedness.cli import spread
+from langchain_groundedness.cli import repeat_option
 from langchain_groundedness.testing import ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import GroundednessResult
 
@@ -177,14 +177,14 @@ def test_documents_takes_several_paths_and_may_be_repeated_in_order(
         ("--o --x", "--o= --x"),
     ],
 )
-def test_spread_repeats_the_option_before_each_value(given_arguments: str, expected: str) -> None:
-    assert list(spread(given_arguments.split(), "--o")) == expected.split()
+def test_an_option_is_repeated_before_each_value(given_arguments: str, expected: str) -> None:
+    assert list(repeat_option(given_arguments.split(), "--o")) == expected.split()
 
 
 @given(st.lists(st.text()))
-def test_spread_leaves_other_arguments_alone(arguments: Sequence[str]) -> None:
+def test_other_arguments_are_left_alone(arguments: Sequence[str]) -> None:
     others = [argument for argument in arguments if not argument.startswith("--o")]
-    assert list(spread(others, "--o")) == others
+    assert list(repeat_option(others, "--o")) == others
 
 
 def test_answer_can_come_from_a_file_or_from_standard_input(check: Run, folder: Path) -> None:
@@ -371,6 +371,7 @@ def test_program_reads_the_arguments_of_the_process(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del folder
+    monkeypatch.setattr("os._exit", sys.exit)  # if a call of another test still goes on
     arguments = ["langchain-groundedness", "check", "--answer", TRUE, "--documents", "report.md"]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as stopped:
@@ -382,7 +383,7 @@ def test_module_runs_as_a_program(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "langchain_groundedness", "check",
          "--answer", "-", "--documents", "report.md"],
-        input=FALSE, capture_output=True, text=True, check=False, timeout=50, cwd=folder,
+        input=FALSE, capture_output=True, text=True, check=False, cwd=folder,
         env={"PYTHONPATH": str(Path(cli.__file__).parents[2]), "PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
     assert done.returncode == 1, done.stderr

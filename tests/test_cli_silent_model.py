@@ -12,7 +12,7 @@ import pytest
 
 from langchain_groundedness.testing import ScriptedRequest, ScriptedResponse, ScriptedServer
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.enable_socket
 
 ROW = {
     "question": "How was it?",
@@ -30,9 +30,9 @@ ASYNC = "from langchain_groundedness.__main__ import main; main()"
 BLOCKING = """
 from typing import Any
 from langchain_core.language_models import BaseChatModel
-from langchain_groundedness.cli import _models
+from langchain_groundedness.cli import options
 
-made = _models._chat_model
+made = options._chat_model
 
 class Blocking(BaseChatModel):
     inner: Any
@@ -44,7 +44,7 @@ class Blocking(BaseChatModel):
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
         return self.inner._generate(messages)
 
-_models._chat_model = lambda *given: Blocking(inner=made(*given))
+options._chat_model = lambda *given: Blocking(inner=made(*given))
 from langchain_groundedness.__main__ import main
 main()
 """
@@ -83,7 +83,7 @@ def begun(program: str, arguments: Sequence[str], silent: Silent, folder: Path) 
 def told_by(process: Popen[str]) -> str:
     """Wait for the end of a command; one that hangs shows where."""
     try:
-        return process.communicate(timeout=40)[1]
+        return process.communicate(timeout=250)[1]
     except TimeoutExpired:
         process.send_signal(signal.SIGABRT)
         pytest.fail(f"the command hangs:\n{process.communicate()[1]}")
@@ -96,7 +96,7 @@ def test_the_first_ctrl_c_ends_a_command(
 ) -> None:
     with begun(program, COMMANDS[command], silent, tmp_path) as process:
         try:
-            assert silent.asked.wait(40)
+            assert silent.asked.wait(250)
             process.send_signal(signal.SIGINT)
             told = told_by(process)
         finally:

@@ -38,7 +38,6 @@ def test_the_class_shown_for_a_verifier_is_one_whose_tests_pytest_collects() -> 
     assert not inspect.isabstract(names["TestExactVerifier"])
 
 
-@pytest.mark.timeout(180)
 def test_the_worked_changes_apply_to_the_tree_and_their_tests_pass(tmp_path: Path) -> None:
     shutil.copytree(
         ROOT / PACKAGE, tmp_path / PACKAGE, ignore=shutil.ignore_patterns("model", "__pycache__")

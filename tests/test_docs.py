@@ -22,12 +22,12 @@ from typer.main import get_command
 
 import langchain_groundedness
 from langchain_groundedness import GroundednessRunnable
-from langchain_groundedness.cli import app, spread
+from langchain_groundedness.cli import app, repeat_option
 from langchain_groundedness.testing import ScriptedServer
 
 DOCS = ROOT / "docs"
 OTHERS = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-WITH_PYTHON = [path for path in [*PAGES, ROOT / "SECURITY.md"] if "```python" in path.read_text()]
+WITH_PYTHON = [path for path in PAGES if "```python" in path.read_text()]
 COMMANDS: Any = get_command(app)
 
 
@@ -79,7 +79,7 @@ def test_the_command_lines_of_a_page_have_only_commands_and_options_that_there_a
         if words[0].startswith("-"):
             continue
         command = COMMANDS.commands[words[0]]
-        arguments = list(spread(words[1:], "--documents"))
+        arguments = list(repeat_option(words[1:], "--documents"))
         context = click.Context(command, info_name=words[0])
         values, rest, _ = command.make_parser(context).parse_args(arguments)
         assert rest == []

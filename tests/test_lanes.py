@@ -85,4 +85,4 @@ def test_the_size_of_documents_is_that_of_their_texts() -> None:
 
 async def test_an_iterator_that_has_ended_is_an_error_and_not_a_wait_for_ever() -> None:
     with pytest.raises(RuntimeError):
-        await asyncio.wait_for(computed(0, next, iter(())), 5)
+        await asyncio.wait_for(computed(0, next, iter(())), 300)

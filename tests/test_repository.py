@@ -9,6 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from conftest import MARKERS
 from snippets import ROOT
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -53,12 +54,19 @@ def test_the_page_on_pypi_has_no_link_that_leads_nowhere() -> None:
     assert "*A checked answer: its five sentences are marked" in text
 
 
-@pytest.mark.parametrize("target", ["docs", "dist-test"])
+@pytest.mark.parametrize("target", ["docs", "dist-test", "test-all"])
 def test_ci_runs_what_the_makefile_offers_for_the_repository(target: str) -> None:
     text = (ROOT / ".ci" / "run").read_text()
-    [targets] = re.findall(r"^for target in (.*); do", text, re.MULTILINE)
+    targets = " ".join(re.findall(r"^step (.*)$", text, re.MULTILINE))
     assert target in targets.split()
     assert re.search(rf"^{target}:.* ## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_each_test_that_is_left_out_by_default_is_there() -> None:
+    for place in (place for marked in MARKERS.values() for place in marked):
+        file, _, name = place.partition("::")
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert f"def {name}(" in text or not name, place
 
 
 @pytest.mark.parametrize(

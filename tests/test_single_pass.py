@@ -490,7 +490,9 @@ def test_a_prompt_of_ones_own_takes_the_place_of_ours() -> None:
     assert model.requests[0][0].text.startswith("Judge. <evidence")
 
 
-@settings(max_examples=50, deadline=None)  # a reply that says nothing is asked for several times
+@settings(
+    max_examples=settings().max_examples // 2, deadline=None
+)  # a reply that says nothing is asked for several times
 @given(st.text(), st.text())
 def test_whatever_is_replied_every_statement_has_one_verdict_and_none_is_supported_for_nothing(
     answer: str, reply: str

@@ -69,7 +69,7 @@ async def slowly(pieces: list[Any]) -> AsyncIterator[Any]:
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("on_unchecked", RELEASES)
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=settings().max_examples // 10)
 @given(places=cuts())
 def test_the_text_is_that_of_the_whole_answer_however_it_is_cut_up(
     on_unchecked: Any, options: dict[str, Any], places: list[int]
@@ -78,7 +78,6 @@ def test_the_text_is_that_of_the_whole_answer_however_it_is_cut_up(
     assert joined(guarding, pieces_of(ANSWER, places)) == guarding.invoke(INPUT)
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     answer=markdown(),
     places=cuts(),
@@ -468,7 +467,7 @@ def test_immediate_does_not_wait_for_verdicts() -> None:
     verdicts = threading.Event()
 
     def waiting(task: VerificationTask) -> list[ClaimVerdict]:
-        assert verdicts.wait(timeout=30)
+        assert verdicts.wait(timeout=300)
         return judge_all(task)
 
     answer = "Costs fell by 4%. The CEO resigned. Nobody knows."

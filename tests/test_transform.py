@@ -72,7 +72,7 @@ def assert_same(left: GroundednessResult, right: GroundednessResult) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=settings().max_examples // 5)
 @given(places=cuts())
 def test_chunks_add_up_to_the_result_however_the_answer_is_cut_up(
     options: dict[str, Any], places: list[int]
@@ -90,7 +90,7 @@ async def test_async_chunks_add_up_to_the_result_of_an_answer_that_comes_by_the_
     assert_same(await atotal(check.atransform(pieces)), await check.ainvoke(INPUT))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=settings().max_examples * 3 // 5)
 @given(answer=markdown(), places=cuts(), options=st.sampled_from(OPTIONS))
 @example(
     # `max_claims` ends between the two claims of one sentence.
@@ -106,7 +106,7 @@ def test_chunks_add_up_for_any_markdown(
     assert_same(total(check.transform(iter(pieces_of(answer, places)))), whole)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=settings().max_examples * 3)
 @given(answer=markdown(), places=cuts(), only_checkable=st.booleans())
 def test_statements_are_the_same_however_the_answer_is_cut_up(
     answer: str, places: list[int], *, only_checkable: bool
@@ -328,7 +328,7 @@ async def test_several_sentences_are_checked_at_once_but_no_more_than_the_limit(
 
 
 def test_sync_checks_run_at_once_but_no_more_than_the_limit() -> None:
-    barrier = threading.Barrier(2, timeout=30)
+    barrier = threading.Barrier(2, timeout=300)
     lock = threading.Lock()
     running, peak, started = 0, 0, 0
 
@@ -434,7 +434,7 @@ async def settle() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
         if others := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(others, timeout=10)
+            await asyncio.wait(others, timeout=300)
 
 
 async def test_closing_early_ends_all_tasks() -> None:

@@ -1,4 +1,4 @@
-"""Runs every peer's runner against the stub and updates results/results.json and table.md.
+"""Runs every peer's runner against the stub and updates results/results.json.
 
 Called by run.sh. Profiles:
   flat     5 documents of 120 words, every call takes 200 ms: calls, tokens, wall time, concurrency
@@ -219,7 +219,7 @@ def main():
     ap.add_argument("peers", nargs="*")
     a = ap.parse_args()
     if a.table:
-        print((HERE / "results" / "table.md").read_text().strip())
+        print(table(json.loads((HERE / "results" / "results.json").read_text())).strip())
         return
     if not a.venvs or not a.peers:
         ap.error("say which libraries to run, and --venvs")
@@ -284,7 +284,6 @@ def update_results(new):
     order = {(prof, x[2]): (i, j) for i, prof in enumerate(PROFILES) for j, x in enumerate(PLAN)}
     kept = [rows[key] for key in sorted(order.keys() & rows.keys(), key=order.__getitem__)]
     path.write_text(json.dumps(kept, indent=1) + "\n")
-    (HERE / "results" / "table.md").write_text(table(kept))
 
 
 if __name__ == "__main__":

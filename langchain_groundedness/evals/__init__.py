@@ -20,6 +20,7 @@ from langchain_groundedness.evals.review_export import ReviewExport
 from langchain_groundedness.evals.rubric import RubricEvaluator
 from langchain_groundedness.evals.run_files import load_run, save_run
 from langchain_groundedness.evals.runner import EvaluationInterrupted, aevaluate, evaluate
+from langchain_groundedness.evals.summary import summarize, to_pandas
 from langchain_groundedness.evals.text_metrics import (
     BleuEvaluator,
     ChrfEvaluator,
@@ -71,4 +72,6 @@ __all__ = [
     "make_metric",
     "open_dataset",
     "save_run",
+    "summarize",
+    "to_pandas",
 ]

@@ -13,7 +13,7 @@ from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness._runtime.telemetry import count
 from langchain_groundedness.evals.evaluator import Evaluator
-from langchain_groundedness.evals.progress import add_usage
+from langchain_groundedness.evals.summary import add_usage
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs.formats import CheckInput, has_text, no_documents
 from langchain_groundedness.llm.usage import counted

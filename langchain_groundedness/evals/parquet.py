@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_groundedness.evals.readers import file_error, located
+from langchain_groundedness.evals.readers import file_error, open_filesystem
 from langchain_groundedness.evals.run_files import as_json, read_line, read_lines
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
 from langchain_groundedness.exceptions import ConfigurationError, require
@@ -34,7 +34,7 @@ def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
         header, found = index.header, index.read()
     keys = list(header.evaluators)
     schema = _schema(arrow, keys)
-    files, path = located(str(url))
+    files, path = open_filesystem(str(url))
     rows = (_plain(each, keys) for each in found)
     try:
         with (

@@ -185,7 +185,7 @@ def read_line(data: bytes, end: int, where: str, *, is_first: bool = False) -> R
     except (ValueError, RecursionError) as exc:
         if not is_whole:
             return None
-        msg = f"{where}: no JSON ({getattr(exc, 'msg', type(exc).__name__)}); is it a run file?"
+        msg = f"{where}: not JSON ({getattr(exc, 'msg', type(exc).__name__)}); is it a run file?"
         raise ConfigurationError(msg) from None  # the cause quotes the text
     kind = found.pop("type", None) if isinstance(found, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:

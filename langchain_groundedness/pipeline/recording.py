@@ -13,7 +13,7 @@ from langchain_groundedness._runtime.version import PACKAGE_VERSION
 from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
 from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verification import CachedVerifier
-from langchain_groundedness.verification.embedded.encoder import model_folder, read_model_json
+from langchain_groundedness.verification.embedded.model_files import model_folder, read_model_json
 
 __all__ = [
     "Pending",

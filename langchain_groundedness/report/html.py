@@ -420,6 +420,9 @@ def run_html(run: EvaluationRun) -> str:
     )
 
 
+EvaluationRun.as_html = run_html  # how notebooks show a run
+
+
 def _metric(metric: MetricFigures) -> Html:
     found = metric.estimate
     texts = (

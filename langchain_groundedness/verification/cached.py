@@ -128,8 +128,8 @@ class CachedVerifier(PooledVerifier):
         lookups = self._lookups(tasks)
         keys = list(dict.fromkeys(lookup.key for lookup in lookups))
         entries: dict[str, Any] = {}
-        for first in range(0, len(keys), _AT_ONCE):
-            entries |= yield _Read(keys[first : first + _AT_ONCE])
+        for first in range(0, len(keys), self._at_once):
+            entries |= yield _Read(keys[first : first + self._at_once])
         missing = yield from _give_known(lookups, entries)
         while missing:
             asked: dict[str, _Lookup] = {}
@@ -149,9 +149,14 @@ class CachedVerifier(PooledVerifier):
             pairs = zip(group, verdicts, strict=True)
             entries |= {lookup.key: lookup.written(verdict) for lookup, verdict in pairs}
         kept = [(key, entry) for key, entry in entries.items() if isinstance(entry, str)]
-        for first in range(0, len(kept), _AT_ONCE):
-            yield _Write(kept[first : first + _AT_ONCE])
+        for first in range(0, len(kept), self._at_once):
+            yield _Write(kept[first : first + self._at_once])
         return entries
+
+    @property
+    def _at_once(self) -> int:
+        """Entries in one request, which has to end in time: a cache takes them one by one."""
+        return 64 if isinstance(self.store, BaseStore) else 8
 
     def _lookups(self, tasks: Sequence[VerificationTask]) -> list["_Lookup"]:
         reads = _read_by(self.verifier) if self.reads is None else self.reads
@@ -215,10 +220,6 @@ class _Write(NamedTuple):
     """Asks to keep entries: keys, and the text of the entry under each."""
 
     entries: Sequence[tuple[str, str]]
-
-
-_AT_ONCE = 64
-"""Entries in one request to the store, which has to end within the timeout."""
 
 
 def _give_known(lookups: Sequence["_Lookup"], entries: Mapping[str, Any]) -> Any:

@@ -9,6 +9,9 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
+import psycopg
+from psycopg import sql
+
 USER = "audit"
 
 
@@ -41,7 +44,16 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        return f"postgresql://{USER}@/postgres?host={quote(str(self.folder))}"
+        return self._url("postgres")
+
+    def database(self, name: str) -> str:
+        """Make a database of its own, and give its URL."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return self._url(name)
+
+    def _url(self, database: str) -> str:
+        return f"postgresql://{USER}@/{database}?host={quote(str(self.folder))}"
 
     def start(self) -> None:
         options = f"-k {self.folder} -c listen_addresses='' -c max_connections=60"
@@ -67,5 +79,5 @@ class Cluster:
             user=self._account,
             cwd=self.folder,
             env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8"},
-            timeout=50,
+            timeout=300,
         )

@@ -36,7 +36,7 @@ class MemoryLog(AuditLog):
     def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
         self.attempts += 1
         self.writing.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(300)
         if self.down:
             msg = "SECRET is away"
             raise ConnectionError(msg)

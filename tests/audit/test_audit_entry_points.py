@@ -349,9 +349,9 @@ def test_the_records_of_a_batch_are_confirmed_together() -> None:
     worker = threading.Thread(target=checker(log).batch, args=(others,))
     worker.start()
     while log.pending < len(others):
-        log.writing.wait(30)
+        log.writing.wait(300)
     log.gate.set()
-    worker.join(30)
+    worker.join(300)
     assert len(log.kept) == len(others)
     assert log.attempts < 5
     log.close()

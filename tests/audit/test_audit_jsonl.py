@@ -25,7 +25,11 @@ def ids(log: JsonlAuditLog) -> list[str]:
 
 
 @given(st.lists(records(), max_size=4, unique_by=lambda kept: kept.id))
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    deadline=None,
+    max_examples=settings().max_examples // 3,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 def test_any_records_come_back_as_they_were_kept(
     tmp_path_factory: pytest.TempPathFactory, given_records: list[AuditRecord]
 ) -> None:
@@ -79,7 +83,7 @@ def test_a_torn_last_line_is_skipped_and_reported_and_spoils_nothing_after_it(
 
 
 @given(st.integers(0, 10**6))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=settings().max_examples * 2 // 5)
 def test_wherever_a_file_is_cut_off_all_lines_before_are_read(
     tmp_path_factory: pytest.TempPathFactory, place: int
 ) -> None:

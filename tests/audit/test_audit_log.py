@@ -102,7 +102,7 @@ def test_in_a_thread_record_waits_for_room() -> None:
         thread.start()
         assert log.pending == 1
         log.gate.set()
-        thread.join(10)
+        thread.join(300)
         assert log.flush()
         assert log.kept == ["a", "b"]
 
@@ -387,7 +387,7 @@ def test_the_child_of_a_fork_writes_its_own_records_only(tmp_path: Path) -> None
     process = context.Process(target=in_child, args=(log, there))
     process.start()
     kept, pending, spilled = here.recv()
-    process.join(20)
+    process.join(300)
     assert "child" in kept
     assert (pending, spilled) == (0, 0)
     assert log.flush()
@@ -401,7 +401,6 @@ def ends_without_flush(path: str) -> None:
     JsonlAuditLog(path).record(record("child"))
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_of_multiprocessing_that_ends_writes_what_it_has_not_flushed(
@@ -413,13 +412,13 @@ def test_a_child_of_multiprocessing_that_ends_writes_what_it_has_not_flushed(
     context = multiprocessing.get_context(method)
     process = context.Process(target=ends_without_flush, args=(str(path),))  # type: ignore[attr-defined]  # every context has it
     process.start()
-    process.join(150)
+    process.join(300)
     assert process.exitcode == 0
     assert [kept.id for kept in JsonlAuditLog(path).records()] == ["child"]
 
 
 @given(st.lists(st.sampled_from(["record", "down", "up", "flush", "next"]), max_size=25))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=settings().max_examples * 2 // 5)
 def test_whatever_happens_every_record_is_kept_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:

@@ -9,8 +9,6 @@ from audit.postgres_cluster import Cluster
 from audit.writers import Writer, all_at_once
 from langchain_groundedness import JsonlAuditLog, SQLAuditLog
 
-pytestmark = pytest.mark.timeout(180)
-
 PROCESSES = 8
 
 

@@ -57,7 +57,7 @@ def ids(found: Any) -> list[str]:
 @given(st.lists(records(), min_size=1, max_size=3, unique_by=lambda kept: kept.id))
 @settings(
     deadline=None,
-    max_examples=25,
+    max_examples=settings().max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_any_records_come_back_as_they_were_kept(

@@ -48,12 +48,12 @@ class Writer:
 
     def end(self) -> int:
         self.tell("end")
-        code = self._process.wait(30)
+        code = self._process.wait(300)
         self._close()
         return code
 
     def _close(self) -> None:
-        self._process.wait(30)
+        self._process.wait(300)
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()

@@ -80,7 +80,7 @@ def calibration(verifier: str = "embedded", **thresholds: float) -> Calibration:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings().max_examples // 5, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     kind=st.sampled_from(["precision", "recall"]),

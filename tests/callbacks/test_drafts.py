@@ -53,13 +53,13 @@ class Held(Writer):
     def _stream(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
         for chunk in super()._stream(*args, **kwargs):
             if chunk.text.endswith("$500."):
-                assert self.may_end.wait(timeout=20)
+                assert self.may_end.wait(timeout=300)
             yield chunk
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         async for chunk in super()._astream(*args, **kwargs):
             if chunk.text.endswith("$500."):
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(300):
                     await self.may_end.wait()
             yield chunk
 

@@ -142,7 +142,7 @@ async def test_a_check_that_has_begun_when_its_run_is_cancelled_goes_on() -> Non
     handler = AsyncGroundednessCallbackHandler(RunnableLambda(checker))
     await cancel_during_check(handler, checker)
     checker.may_end.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(300):
         read = [event.kind async for event in ended(handler)]
     assert read == ["verdict", "verdict", "result"]
 
@@ -176,7 +176,7 @@ async def test_leaving_an_awaited_stream_early_lets_the_run_go(kind: Any) -> Non
     async for _ in stream:
         break
     await stream.aclose()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(300):
         read = [event async for event in ended(handler)]
     assert read[-1].kind == "abandoned"
     assert handler._watch.size == 0
@@ -404,7 +404,7 @@ def test_threads_end_with_the_handler() -> None:
     handler.close()
     for thread in set(threading.enumerate()) - before:
         if thread.name.startswith("groundedness"):
-            thread.join(timeout=5)
+            thread.join(timeout=300)
             assert not thread.is_alive()
 
 

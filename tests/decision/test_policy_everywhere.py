@@ -252,7 +252,7 @@ def leaving(
         nonlocal read
         for piece in pieces:
             if read + 1 == first_before:
-                left.wait(timeout=20)
+                left.wait(timeout=300)
             read += 1
             yield piece
 
@@ -435,7 +435,7 @@ def answers() -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(SENTENCES), max_size=6).map("".join)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=settings().max_examples * 3 // 2)
 @given(policy=policies(), asked=questions(), answer=answers(), late=st.integers(0, 5))
 def test_a_guard_shows_the_same_streamed_as_whole_and_nothing_that_is_blocked_as_a_whole(
     policy: DecisionPolicy, asked: dict[str, Any], answer: str, late: int

@@ -216,10 +216,7 @@ def test_errors_in_yaml_name_the_path_what_came_and_what_is_accepted(
         ),
         (
             '{"rules": [\n  {"when": {"trust_score": {"below": NaN}}, "action": "flag"}]}',
-            (
-                "policy: rules[0].when.trust_score.below: Input should be a "
-                "finite number, got nan"
-            ),
+            ("policy: rules[0].when.trust_score.below: Input should be a finite number, got nan"),
         ),
         (
             '{"rules": [{"when": {"risk_tier": "a,b:[{}]\\""}, "action": "flag"},\n3]}',

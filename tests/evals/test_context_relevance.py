@@ -309,7 +309,7 @@ def test_a_statement_of_an_example_must_stand_in_its_contexts() -> None:
 SENTENCE = st.sampled_from(["A is one.", "B is two.", "Nobody knows C.", "D?", " "])
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @given(st.lists(st.lists(SENTENCE, max_size=3).map(" ".join), max_size=4), st.text(max_size=12))
 def test_whatever_a_model_says_statements_are_verbatim_and_scores_agree(
     contexts: list[str], reply: str

@@ -271,14 +271,14 @@ def test_embeddings_that_fail_fail_the_row(vectors: Any, reason: str) -> None:
 NUMBER = st.floats(-1e3, 1e3, allow_nan=False, allow_subnormal=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5, deadline=None)
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=2, max_size=2))
 def test_relevancy_never_leaves_zero_to_one(vectors: list[tuple[float, float]]) -> None:
     score = relevancy(ASKED, embeddings=Given([list(v) for v in vectors])).invoke(ROW)
     assert score.score is None or 0.0 <= score.score <= 1.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5, deadline=None)
 @given(st.floats() | st.integers(), st.floats(0, 1), st.floats(0, 1))
 def test_quality_never_leaves_zero_to_one(one: float, two: float, three: float) -> None:
     score = quality(scores(one, two, three)).invoke(ROW)

@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from counting import CountingEvaluator
 
 from langchain_groundedness.evals import EvaluationRow, evaluate, load_run
@@ -57,7 +56,6 @@ def live_a_while(folder: str, moment: str, count: int) -> None:
     )
 
 
-@pytest.mark.timeout(300)
 def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     chosen = random.Random(7)  # noqa: S311  (no secret)
     rows = [{"id": f"r{n}", "answer": "banana" * chosen.randint(1, 50)} for n in range(ROWS)]

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.timeout(180)
-
 SCRIPT = Path(__file__).with_name("ray_process.py")
 
 
@@ -38,7 +36,7 @@ class Cluster:
         return self._said()
 
     def end(self) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=300)
         assert self._process.returncode == 0
 
     def _said(self) -> Any:
@@ -122,6 +120,16 @@ def test_only_so_many_rows_are_on_their_way_however_many_there_are(
     assert found["rows"] == 20_000
     assert found["most"] <= found["allowed"] < 20_000 / 4
     assert found["kept"] == 0
+
+
+def test_when_ray_gives_up_the_rows_in_flight_are_named_and_nothing_of_them_is_shown(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    found = cluster.do("broken", tmp_path)
+    assert set(found["ids"]) <= {"r0", "r1", "r2"}
+    assert "Ray gave up (" in found["said"]
+    assert "can be resumed" in found["said"]
+    assert "secret" not in found["said"]
 
 
 def test_the_command_prints_its_summary_alone_and_writes_parquet(

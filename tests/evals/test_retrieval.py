@@ -181,7 +181,7 @@ async def test_documents_are_judged_side_by_side() -> None:
     waiting = asyncio.Barrier(3)
 
     async def judge(task: VerificationTask) -> list[ClaimVerdict]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             await waiting.wait()
         return await asyncio.to_thread(words_of, task)
 

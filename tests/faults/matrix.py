@@ -90,8 +90,6 @@ def cell(server: FaultyServer, models: Models, entry: str, fault: str | None, ra
     wrong = [*_wrong_claims(seen), *_wrong_texts(seen), *_wrong_scores(seen)]
     if fault is None or not FAULTS[fault].slow:  # a client in a hurry may drop a right reply
         wrong += _lost(server, seen)
-    if seconds > SECONDS:
-        wrong.append(f"took {seconds:.0f} s")
     return Cell(Counter([*_ends(seen)]), tuple(wrong), seconds)
 
 

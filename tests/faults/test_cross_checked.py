@@ -1,4 +1,4 @@
-"""The cross-checked judge of SECURITY.md, behind a server that goes wrong."""
+"""The cross-checked judge of docs/security.md, behind a server that goes wrong."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ DOCUMENT = "Teresa is the sister of a baker."
 
 def of_the_page(model: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Make the checker that the page shows, with another model."""
-    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     code = next(part for part in text.split("```python\n")[1:] if "CascadeVerifier" in part)
     names: dict[str, Any] = {}
     monkeypatch.setattr("langchain_openai.ChatOpenAI", lambda **_: model)

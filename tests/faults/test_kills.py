@@ -9,7 +9,6 @@ from killing import STORES, kill_often
 
 KILLS = 8
 pytestmark = [
-    pytest.mark.timeout(180),
     pytest.mark.filterwarnings("ignore:The function `loads`"),  # which `SQLiteCache` calls
     pytest.mark.filterwarnings("ignore:The default value of `allowed_objects`"),
 ]

@@ -1,7 +1,6 @@
 """An answer that waits in a graph and in the audit log at once: two doors to one decision."""
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from audit.postgres_cluster import Cluster, programs
+from audit.postgres_cluster import Cluster
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -294,23 +293,15 @@ def test_another_process_resumes_from_sqlite(log: SQLAuditLog, tmp_path: Path) -
     assert once(lambda graph: resume_reviewed(graph, record)) is None
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Cluster]:
-    if programs() is None:
-        assert "GROUNDEDNESS_NEEDS_POSTGRES" not in os.environ, "CI must not skip these tests"
-        pytest.skip("PostgreSQL's server programs are not here (Debian: apt install postgresql)")
-    cluster = Cluster()
-    yield cluster
-    cluster.remove()
-
-
 def test_log_and_checkpoints_can_share_a_postgresql_database(postgres: Cluster) -> None:
+    url = postgres.database("doors")
+
     def once(use: Callable[[Any], Any]) -> Any:
-        with PostgresSaver.from_conn_string(postgres.url) as saver:
+        with PostgresSaver.from_conn_string(url) as saver:
             saver.setup()
             return use(agent(log, checkpointer=saver))
 
-    with SQLAuditLog(postgres.url, on_store_down="raise") as log:
+    with SQLAuditLog(url, on_store_down="raise") as log:
         once(ask)
         record = log.decide(
             waiting(log).id, revision=0, reviewer="ada", action="edit", answer="It was $2.1B."

@@ -127,7 +127,7 @@ def test_reviewed_answers_give_thresholds_that_a_checker_loads(
     run: Run, database: str, tmp_path: Path
 ) -> None:
     other = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.gif")
-    assert "--plot draws SVG or PNG, not .gif" in failure(other)
+    assert "--plot draws .svg or .png, not .gif" in failure(other)
     drawn = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.png")
     assert drawn.code == 0
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
@@ -135,7 +135,7 @@ def test_reviewed_answers_give_thresholds_that_a_checker_loads(
     assert outcome.code == 0, outcome.err
     assert "in-sample" in outcome.out
     assert "cross-validated" in outcome.out
-    assert "answers that went to reviewers" in outcome.out
+    assert "answers that reviewers saw" in outcome.out
     found = Calibration.load(tmp_path / "calibration.json")
     assert 0.5 < found.threshold("support") <= 0.7
     assert found.chosen["support"].samples == 60
@@ -402,7 +402,7 @@ def test_where_nobody_has_reviewed_calibrate_says_how_many_wait(run: Run, tmp_pa
             file.record(reviewed(number, None, 0.5))
     for source in (("--db", url), ("--log", "new.jsonl")):
         said = failure(run("calibrate", *source, "--precision", "0.9"))
-        assert said.endswith("no record has been reviewed yet, 3 wait for a reviewer\n")
+        assert said.endswith("no record has been reviewed yet; 3 wait for a reviewer\n")
 
 
 def test_a_file_without_labels_is_named(run: Run, tmp_path: Path) -> None:
@@ -442,7 +442,7 @@ def test_names_to_be_typed_are_whole_in_a_narrow_terminal(
 def test_export_does_not_write_over_a_file(run: Run, log_file: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("mine", encoding="utf-8")
     err = failure(run("export-reviews", "--log", str(log_file), "--out", "mine.jsonl"))
-    assert "there is a file of this name already" in err
+    assert "the file exists already" in err
     assert (tmp_path / "mine.jsonl").read_text(encoding="utf-8") == "mine"
 
 

@@ -422,7 +422,7 @@ def test_a_vector_has_length_one_or_the_text_is_blank(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=20), max_size=5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings().max_examples // 3, deadline=None)
 def test_documents_are_embedded_like_queries(texts: list[str]) -> None:
     embeddings = HashedNgramEmbeddings(size=64)
     assert embeddings.embed_documents(texts) == [embeddings.embed_query(t) for t in texts]

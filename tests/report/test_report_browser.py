@@ -17,8 +17,6 @@ from langchain_groundedness.evals import EvaluationRun
 from langchain_groundedness.report import to_html
 from report.runs import hostile, large, small
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -41,7 +39,7 @@ class Reader:
         path.write_text(html, encoding="utf-8")
         context = self._browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **view})
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(300_000)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", lambda line: self.problems.append(line.text))

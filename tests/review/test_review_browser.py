@@ -18,8 +18,6 @@ from langchain_groundedness.audit import AuditRecord, Review
 from review.records import HOSTILE, record
 from review.test_review_pages import hostile
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -79,13 +77,13 @@ def entrance(log: Kept) -> Iterator[str]:
         assert found, line
         yield found[0]
         server.terminate()
-        out, err = server.communicate(timeout=60)
+        out, err = server.communicate(timeout=300)
         assert found[1] not in out + err  # printed once
 
 
 def page_of(context: BrowserContext, entrance: str, *, name: str = "Ada") -> Page:
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(300_000)
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda line: problems.append(line.text))

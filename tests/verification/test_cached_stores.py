@@ -296,9 +296,7 @@ claims = (Claim(id="1", text="Rome is in Italy."),)
 task = VerificationTask(claims=claims, documents=(Document("Rome is in Italy."),))
 """
     code += f"print({call}[0].verdict)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=45
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "supported\n"
 
 

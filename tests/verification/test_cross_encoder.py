@@ -233,7 +233,7 @@ async def test_cancellation_propagates(
     class Slow(BaseCrossEncoder):
         def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
             loop.call_soon_threadsafe(running.set)
-            released.wait(timeout=10)
+            released.wait(timeout=300)
             return [0.0 for _ in text_pairs]
 
     verifier = CrossEncoderVerifier(cross_encoder=Slow())

@@ -16,10 +16,10 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.class_probabilities import (
+from langchain_groundedness.verification.embedded.probabilities import (
     ClassProbabilities,
+    ProbabilisticVerdict,
     ProbabilisticVerifier,
-    VerdictWithProbabilities,
 )
 
 decisions: Any = pytest.importorskip("langchain_core.decisions")
@@ -98,23 +98,23 @@ def test_labels_that_leave_out_the_verdict_are_not_made_more_likely_by_it() -> N
 def test_near_a_threshold_the_choice_is_what_the_verifier_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def judge(
+    def judge_all(
         _: ProbabilisticVerifier, tasks: list[VerificationTask]
-    ) -> list[list[VerdictWithProbabilities]]:
+    ) -> list[list[ProbabilisticVerdict]]:
         return [
             [
-                VerdictWithProbabilities(
+                ProbabilisticVerdict(
                     claim=claim,
                     verdict="supported",
                     support_probability=0.45,
-                    probabilities=ClassProbabilities(0.45, 0.05, 0.5),
+                    class_probabilities=ClassProbabilities(0.45, 0.05, 0.5),
                 )
                 for claim in task.claims
             ]
             for task in tasks
         ]
 
-    monkeypatch.setattr(ProbabilisticVerifier, "judge", judge)
+    monkeypatch.setattr(ProbabilisticVerifier, "judge_all", judge_all)
     questions = {"all": choice(TRUE), "rest": choice(TRUE, "contradicted", "not_found")}
     answers = ask(EVIDENCE, **questions).choices
     assert (answers["all"].choice, answers["all"].confidence) == ("supported", 0.45)

@@ -50,11 +50,11 @@ def test_a_claim_about_both_subjects_is_about_no_single_clause() -> None:
 
 @given(st.text(max_size=120) | st.text(alphabet="ab ,;.not12 candoes", max_size=120))
 def test_any_text_can_be_read(text: str) -> None:
-    assert isinstance(full_clauses(text), tuple)
-    assert isinstance(denial_differs(text, text[::-1]), bool)
+    full_clauses(text)
+    denial_differs(text, text[::-1])
     assert not denial_differs(text, text)
     for quantity in find_quantities(text):
-        assert restricts(text, quantity) in {True, False}
+        assert quantity.bound or not restricts(text, quantity)
 
 
 @pytest.mark.parametrize(

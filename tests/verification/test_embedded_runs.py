@@ -14,13 +14,13 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.embedded import batching as _shared_runs
+from langchain_groundedness.verification.embedded import batching
 from langchain_groundedness.verification.embedded import verifier as embedded
-from langchain_groundedness.verification.embedded.batching import SharedRuns
+from langchain_groundedness.verification.embedded.batching import PairScorer
 from langchain_groundedness.verification.embedded.encoder import Floats, Pair
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
-ROOT = Path(embedded.__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 ARCHIVE = (
     "The archive of Oslo was founded in 1848. It keeps 300 treaties.",
     "Anna Berg has led it since 2015. Before that she was a judge in Bergen.",
@@ -108,15 +108,15 @@ class Counting:
 
     def logits(self, pairs: Sequence[Pair]) -> Floats:
         self.rounds.append(list(pairs))
-        assert self.may_go_on.wait(30)
+        assert self.may_go_on.wait(300)
         return np.zeros((len(pairs), 3), dtype=np.float32)
 
 
 @pytest.fixture
 def encoder(monkeypatch: pytest.MonkeyPatch) -> Counting:
-    counting, runs = Counting(), SharedRuns(1)
-    monkeypatch.setattr(_shared_runs, "encoder", lambda _: counting)
-    monkeypatch.setattr(embedded, "shared_runs", lambda _: runs)
+    counting, runs = Counting(), PairScorer(1)
+    monkeypatch.setattr(batching, "encoder", lambda _: counting)
+    monkeypatch.setattr(embedded, "pair_scorer", lambda _: runs)
     return counting
 
 
@@ -129,7 +129,7 @@ def test_a_batch_is_read_in_one_round_and_what_repeats_once(encoder: Counting) -
 async def test_32_answers_checked_at_once_share_rounds_and_leave_the_event_loop_free(
     encoder: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs, everyone_asked = SharedRuns(1), asyncio.Event()
+    runs, everyone_asked = PairScorer(1), asyncio.Event()
     asked: list[Future[Floats]] = []
 
     class Watched:
@@ -139,7 +139,7 @@ async def test_32_answers_checked_at_once_share_rounds_and_leave_the_event_loop_
                 everyone_asked.set()
             return asked[-1]
 
-    monkeypatch.setattr(embedded, "shared_runs", lambda _: Watched())
+    monkeypatch.setattr(embedded, "pair_scorer", lambda _: Watched())
     encoder.may_go_on.clear()
     verifier = EmbeddedVerifier()
     tasks = [task([f"The archive keeps {n} treaties of Oslo."]) for n in range(32)]
@@ -161,7 +161,7 @@ async def test_a_cancelled_check_withdraws_its_request(monkeypatch: pytest.Monke
             asked.put_nowait(Future())
             return asked._queue[-1]  # type: ignore[attr-defined,no-any-return]
 
-    monkeypatch.setattr(embedded, "shared_runs", lambda _: Never())
+    monkeypatch.setattr(embedded, "pair_scorer", lambda _: Never())
     check = asyncio.create_task(EmbeddedVerifier().ainvoke(TASKS[0]))
     request = await asked.get()
     check.cancel()
@@ -182,7 +182,7 @@ def test_an_interrupted_check_withdraws_its_request(monkeypatch: pytest.MonkeyPa
             assert pairs
             return request
 
-    monkeypatch.setattr(embedded, "shared_runs", lambda _: Runs())
+    monkeypatch.setattr(embedded, "pair_scorer", lambda _: Runs())
     with pytest.raises(KeyboardInterrupt):
         EmbeddedVerifier().invoke(TASKS[0])
     assert request.cancelled()
@@ -206,7 +206,7 @@ from itertools import cycle, islice
 import numpy as np
 from langchain_core.documents import Document
 from langchain_groundedness import Claim, EmbeddedVerifier, VerificationTask
-from langchain_groundedness.verification import _shared_runs
+from langchain_groundedness.verification.embedded import batching
 
 DOCUMENT = Document("Shelf 7 holds 70 boxes. It was built in 1907.")
 
@@ -230,14 +230,13 @@ loaded = peak()
 judge(f"Shelf 7 holds {n % 300} boxes." for n in range(1_000))
 class Encoder:
     logits = staticmethod(scripted)
-_shared_runs.encoder = lambda threads: Encoder()
+batching.encoder = lambda threads: Encoder()
 judge(f"Shelf 7 holds {n} boxes." for n in range(9_000, 19_000))
 print(loaded, peak())
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-@pytest.mark.timeout(300)  # 11,000 claims
 def test_ten_thousand_claims_in_a_batch_take_little_more_memory_than_a_few() -> None:
     # 300 different pairs are read by the encoder, 10,000 by a scripted one in its place: what
     # the encoder needs depends on its rounds, which have the same size either way.

@@ -28,7 +28,7 @@ from langchain_groundedness import (
 from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification.embedded import encoder as _encoder
-from langchain_groundedness.verification.embedded import encoder as _model_files
+from langchain_groundedness.verification.embedded import model_files as _model_files
 from langchain_groundedness.verification.embedded.encoder import (
     CLASSES,
     LONGEST_PAIR,
@@ -39,11 +39,11 @@ from langchain_groundedness.verification.embedded.encoder import (
     encoder,
     load_encoder,
 )
-from langchain_groundedness.verification.embedded.statement import rarity
+from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.support_model import support_model
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
-MODEL = Path(_encoder.__file__).parent.parent / "model"
+MODEL = Path(str(_model_files.model_folder()))
 FILES = ("encoder.onnx", "tokenizer.json", "encoder.json")
 LONG = "the treaty was signed in 1848 and the archive keeps a copy of it "
 ODD = {
@@ -90,7 +90,7 @@ def test_a_row_for_each_pair_and_a_column_for_each_class() -> None:
     assert encoder().logits([]).shape == (0, len(CLASSES))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings().max_examples // 8, deadline=None)
 @given(st.lists(st.integers(0, len(PAIRS) - 1), min_size=1, max_size=10))
 def test_a_score_depends_neither_on_company_nor_on_order_nor_on_padding(places: list[int]) -> None:
     scores = probabilities(encoder().logits([PAIRS[place] for place in places]))
@@ -361,8 +361,8 @@ print([each - usual for each in nice if each != usual], usual)
 def test_what_was_asked_before_the_main_thread_ended_is_answered() -> None:
     code = """
 from langchain_groundedness.verification.embedded.encoder import Pair
-from langchain_groundedness.verification.embedded.batching import shared_runs
-asked = shared_runs(1).submit([Pair("Rome is in Italy.", "Rome is in Italy.")])
+from langchain_groundedness.verification.embedded.batching import pair_scorer
+asked = pair_scorer(1).submit([Pair("Rome is in Italy.", "Rome is in Italy.")])
 asked.add_done_callback(lambda done: print(done.exception() or done.result().shape))
 """
     assert python(code) == "(1, 3)\n"

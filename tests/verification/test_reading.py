@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_groundedness.verification.embedded.encoder import (
     LONGEST_PAIR,
     Pair,
-    _writable,
+    _encodable,
     encoder,
 )
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
@@ -159,7 +159,7 @@ def test_of_a_table_no_more_is_read_than_leaves_room_for_the_best_sentence(cell:
 
 
 def tokens(pair: Pair) -> int:
-    return len(encoder()._tokenizer.encode(_writable(pair.evidence), _writable(pair.claim)).ids)
+    return len(encoder()._tokenizer.encode(_encodable(pair.evidence), _encodable(pair.claim)).ids)
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=300).map(" ".join) | st.text())

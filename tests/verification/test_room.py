@@ -12,7 +12,7 @@ from typing_extensions import override
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
 from langchain_groundedness.verification.base import Judging
-from langchain_groundedness.verification.embedded.verifier import room
+from langchain_groundedness.verification.embedded.verifier import concurrency_limit
 
 AT_MOST = 32
 MANY = 80
@@ -55,7 +55,7 @@ async def test_checks_that_are_cancelled_make_room() -> None:
         each.cancel()
     await asyncio.gather(*cancelled, return_exceptions=True)
     found = await asyncio.wait_for(
-        asyncio.gather(*(Counting().ainvoke(task(number)) for number in range(MANY))), 50
+        asyncio.gather(*(Counting().ainvoke(task(number)) for number in range(MANY))), 300
     )
     assert {v.verdict for verdicts in found for v in verdicts} == {"supported"}
 
@@ -64,7 +64,7 @@ async def test_streams_that_pause_hold_nobody_up() -> None:
     paused: list[Any] = [EmbeddedVerifier().astream(task(number)) for number in range(AT_MOST)]
     for each in paused:
         await anext(each)
-    (verdict, _) = await asyncio.wait_for(EmbeddedVerifier().ainvoke(task(0)), 50)
+    (verdict, _) = await asyncio.wait_for(EmbeddedVerifier().ainvoke(task(0)), 300)
     assert verdict.verdict == "supported"
     for each in paused:
         await each.aclose()
@@ -73,7 +73,7 @@ async def test_streams_that_pause_hold_nobody_up() -> None:
 def test_nothing_is_kept_of_an_event_loop_that_has_ended() -> None:
     async def crowd() -> None:
         async def enter() -> None:
-            async with room():
+            async with concurrency_limit():
                 await asyncio.sleep(0)
 
         await asyncio.gather(*(enter() for _ in range(MANY)))

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness.verification.embedded import batching as _shared_runs
-from langchain_groundedness.verification.embedded.batching import SharedRuns, shared_runs
-from langchain_groundedness.verification.embedded.encoder import Floats, Pair, usual_threads
+from langchain_groundedness.verification.embedded import batching
+from langchain_groundedness.verification.embedded.batching import PairScorer, pair_scorer
+from langchain_groundedness.verification.embedded.encoder import Floats, Pair, default_threads
 
-ROOT = Path(_shared_runs.__file__).parent.parent.parent
-SOON = 30
+ROOT = Path(__file__).parents[2]
+SOON = 300
 """Seconds after which a test fails that waits for something; nothing takes as long."""
 
 
@@ -55,14 +55,14 @@ class ScriptedEncoder:
 @pytest.fixture
 def encoder(monkeypatch: pytest.MonkeyPatch) -> ScriptedEncoder:
     scripted = ScriptedEncoder()
-    monkeypatch.setattr(_shared_runs, "encoder", lambda _: scripted)
+    monkeypatch.setattr(batching, "encoder", lambda _: scripted)
     return scripted
 
 
 @pytest.fixture
-def runs(encoder: ScriptedEncoder) -> SharedRuns:
+def runs(encoder: ScriptedEncoder) -> PairScorer:
     del encoder
-    return SharedRuns(1)
+    return PairScorer(1)
 
 
 def pairs(first: int, last: int) -> list[Pair]:
@@ -74,7 +74,7 @@ def scores(rows: Floats) -> list[int]:
 
 
 def test_a_pair_asked_for_twice_in_a_request_is_scored_once(
-    runs: SharedRuns, encoder: ScriptedEncoder
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
     rows = runs.submit([*pairs(0, 3), *pairs(1, 4), *pairs(0, 1)]).result(SOON)
     assert scores(rows) == [0, 1, 2, 1, 2, 3, 0]
@@ -82,7 +82,7 @@ def test_a_pair_asked_for_twice_in_a_request_is_scored_once(
 
 
 def test_a_pair_asked_for_again_is_not_scored_again(
-    runs: SharedRuns, encoder: ScriptedEncoder
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
     runs.submit(pairs(0, 3)).result(SOON)
     assert scores(runs.submit(pairs(1, 5)).result(SOON)) == [1, 2, 3, 4]
@@ -90,19 +90,19 @@ def test_a_pair_asked_for_again_is_not_scored_again(
     assert encoder.rounds == [pairs(0, 3), pairs(3, 5)]
 
 
-def test_evidence_and_claim_are_told_apart(runs: SharedRuns, encoder: ScriptedEncoder) -> None:
+def test_evidence_and_claim_are_told_apart(runs: PairScorer, encoder: ScriptedEncoder) -> None:
     alike = [Pair("1", "12"), Pair("11", "2"), Pair("", "112"), Pair("\ud800", "7")]
     assert scores(runs.submit(alike).result(SOON)) == [12, 2, 112, 7]
     assert encoder.rounds == [alike]
 
 
-def test_what_a_caller_does_to_its_rows_changes_no_later_reply(runs: SharedRuns) -> None:
+def test_what_a_caller_does_to_its_rows_changes_no_later_reply(runs: PairScorer) -> None:
     runs.submit(pairs(0, 2)).result(SOON).fill(7)
     assert scores(runs.submit(pairs(0, 2)).result(SOON)) == [0, 1]
 
 
 def test_requests_of_the_same_time_share_a_round(
-    runs: SharedRuns, encoder: ScriptedEncoder
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
     encoder.hold()
     first = runs.submit(pairs(0, 1))
@@ -118,7 +118,7 @@ def test_requests_of_the_same_time_share_a_round(
 
 @pytest.mark.parametrize("huge", [1, 6])
 def test_huge_requests_do_not_keep_a_small_one_waiting(
-    runs: SharedRuns, encoder: ScriptedEncoder, huge: int
+    runs: PairScorer, encoder: ScriptedEncoder, huge: int
 ) -> None:
     encoder.hold()
     large = [runs.submit(pairs(10_000 * n, 10_000 * n + 5_000)) for n in range(huge)]
@@ -132,7 +132,7 @@ def test_huge_requests_do_not_keep_a_small_one_waiting(
 
 
 def test_a_cancelled_request_saves_its_rounds_and_harms_nobody(
-    runs: SharedRuns, encoder: ScriptedEncoder
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
     encoder.hold()
     large = runs.submit(pairs(0, 5_000))
@@ -148,7 +148,7 @@ def test_a_cancelled_request_saves_its_rounds_and_harms_nobody(
 
 
 def test_a_request_cancelled_in_its_only_round_harms_nobody(
-    runs: SharedRuns, encoder: ScriptedEncoder
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
     encoder.hold()
     first = runs.submit(pairs(0, 2))
@@ -159,7 +159,7 @@ def test_a_request_cancelled_in_its_only_round_harms_nobody(
 
 
 async def test_a_cancelled_task_saves_its_rounds(
-    runs: SharedRuns, encoder: ScriptedEncoder
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
     async def ask(first: int, last: int) -> Floats:
         return await asyncio.wrap_future(runs.submit(pairs(first, last)))
@@ -177,7 +177,7 @@ async def test_a_cancelled_task_saves_its_rounds(
 
 
 def test_a_request_that_fails_costs_those_of_its_round_nothing(
-    runs: SharedRuns, encoder: ScriptedEncoder
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
     encoder.hold()
     encoder.failures = [None, MemoryError(), None, MemoryError()]
@@ -194,7 +194,7 @@ def test_a_request_that_fails_costs_those_of_its_round_nothing(
 
 
 def test_a_request_alone_in_its_round_fails_with_it(
-    runs: SharedRuns, encoder: ScriptedEncoder
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
     encoder.failures = [MemoryError()]
     with pytest.raises(MemoryError):
@@ -202,7 +202,7 @@ def test_a_request_alone_in_its_round_fails_with_it(
     assert len(encoder.rounds) == 1
 
 
-def test_no_pairs_are_answered_at_once(runs: SharedRuns, encoder: ScriptedEncoder) -> None:
+def test_no_pairs_are_answered_at_once(runs: PairScorer, encoder: ScriptedEncoder) -> None:
     empty = runs.submit([])
     assert empty.done()
     assert empty.result().shape == (0, 3)
@@ -213,8 +213,8 @@ def test_no_pairs_are_answered_at_once(runs: SharedRuns, encoder: ScriptedEncode
 def test_rows_come_in_the_order_of_the_pairs(numbers: list[list[int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         encoder = ScriptedEncoder()
-        patch.setattr(_shared_runs, "encoder", lambda _: encoder)
-        runs = SharedRuns(1)
+        patch.setattr(batching, "encoder", lambda _: encoder)
+        runs = PairScorer(1)
         asked = [runs.submit([Pair("", str(n)) for n in each]) for each in numbers]
         assert [scores(each.result(SOON)) for each in asked] == numbers
     scored = [pair for each in encoder.rounds for pair in each]
@@ -222,9 +222,9 @@ def test_rows_come_in_the_order_of_the_pairs(numbers: list[list[int]]) -> None:
 
 
 def test_kept_scores_stay_bounded_and_the_latest_are_kept(
-    runs: SharedRuns, encoder: ScriptedEncoder, monkeypatch: pytest.MonkeyPatch
+    runs: PairScorer, encoder: ScriptedEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_shared_runs, "_KEPT", 100)
+    monkeypatch.setattr(batching, "_KEPT", 100)
     assert scores(runs.submit(pairs(0, 1_000)).result(SOON)) == list(range(1_000))
     runs.submit(pairs(999, 1_000)).result(SOON)
     assert len(runs._known) == 100
@@ -235,14 +235,14 @@ def test_kept_scores_stay_bounded_and_the_latest_are_kept(
     assert encoder.rounds == [pairs(0, 1)]
 
 
-def test_a_kept_score_does_not_keep_the_round_it_came_from(runs: SharedRuns) -> None:
+def test_a_kept_score_does_not_keep_the_round_it_came_from(runs: PairScorer) -> None:
     runs.submit(pairs(0, 256)).result(SOON)
     assert {(type(row), len(row)) for row in runs._known.values()} == {(bytes, 12)}
 
 
 def test_a_worker_that_nobody_holds_any_more_ends(encoder: ScriptedEncoder) -> None:
     del encoder
-    runs = SharedRuns(1)
+    runs = PairScorer(1)
     runs.submit(pairs(0, 1)).result(SOON)
     (worker,) = runs._worker._threads
     del runs
@@ -251,21 +251,21 @@ def test_a_worker_that_nobody_holds_any_more_ends(encoder: ScriptedEncoder) -> N
 
 
 def test_each_number_of_threads_has_one_worker() -> None:
-    assert shared_runs(2) is shared_runs(2)
-    assert shared_runs(2) is not shared_runs(1)
+    assert pair_scorer(2) is pair_scorer(2)
+    assert pair_scorer(2) is not pair_scorer(1)
 
 
 def test_the_usual_number_of_threads_given_by_name_has_no_worker_of_its_own() -> None:
-    assert shared_runs(usual_threads()) is shared_runs()
+    assert pair_scorer(default_threads()) is pair_scorer()
 
 
 def test_threads_that_ask_first_at_the_same_time_share_a_worker() -> None:
     at_once = threading.Barrier(8)
-    found: list[SharedRuns] = []
+    found: list[PairScorer] = []
 
     def ask() -> None:
         at_once.wait(SOON)
-        found.append(shared_runs(77))
+        found.append(pair_scorer(77))
 
     asking = [threading.Thread(target=ask) for _ in range(8)]
     for thread in asking:
@@ -280,8 +280,8 @@ def test_asking_while_python_shuts_down_says_so() -> None:
 import threading
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.verification.embedded.encoder import Pair
-from langchain_groundedness.verification.embedded.batching import shared_runs
-runs = shared_runs()
+from langchain_groundedness.verification.embedded.batching import pair_scorer
+runs = pair_scorer()
 
 def late():
     threading.main_thread().join()
@@ -302,7 +302,6 @@ def run_python(code: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=55,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -312,10 +311,10 @@ def test_nothing_is_started_or_loaded_before_the_first_request() -> None:
     out = run_python("""
 import sys, threading
 from langchain_groundedness import EmbeddedVerifier, GroundednessRunnable
-from langchain_groundedness.verification.embedded.batching import shared_runs
+from langchain_groundedness.verification.embedded.batching import pair_scorer
 EmbeddedVerifier()
 GroundednessRunnable()
-shared_runs(None).submit([])
+pair_scorer(None).submit([])
 print(threading.active_count(), {"onnxruntime", "tokenizers"} & set(sys.modules))
 """)
     assert out == "1 set()\n"
@@ -325,15 +324,15 @@ def test_an_interpreter_that_ends_with_work_pending_ends() -> None:
     run_python("""
 import threading
 import numpy as np
-from langchain_groundedness.verification import _shared_runs
+from langchain_groundedness.verification.embedded import batching
 from langchain_groundedness.verification.embedded.encoder import Pair
 begun = threading.Event()
 class Encoder:
     def logits(self, pairs):
         begun.set()
         return np.zeros((len(pairs), 3), dtype=np.float32)
-_shared_runs.encoder = lambda threads: Encoder()
-runs = _shared_runs.shared_runs()
+batching.encoder = lambda threads: Encoder()
+runs = batching.pair_scorer()
 asked = [runs.submit([Pair(str(n), str(m)) for m in range(3_000)]) for n in range(10)]
 begun.wait()
 """)
@@ -345,17 +344,17 @@ def test_a_forked_child_scores_and_ends_like_its_parent(threads: int) -> None:
     # In an interpreter of its own, so that this one's threads are not forked.
     out = run_python(f"""
 import os, signal, sys
-from langchain_groundedness.verification import _encoder
-from langchain_groundedness.verification.embedded.batching import shared_runs
+from langchain_groundedness.verification.embedded import encoder as _encoder
+from langchain_groundedness.verification.embedded.batching import pair_scorer
 pairs = [_encoder.Pair("Rome is old. " * 9, f"Rome is {{n}} years old.") for n in range(30)]
-before = shared_runs({threads}).submit(pairs).result()
+before = pair_scorer({threads}).submit(pairs).result()
 with _encoder._ENCODERS._lock:  # as if another thread were loading
     child = os.fork()
 if child:
     print(os.waitpid(child, 0)[1])
 else:
     signal.alarm(40)
-    after = shared_runs({threads}).submit(pairs).result()
+    after = pair_scorer({threads}).submit(pairs).result()
     sys.exit(0 if abs(after - before).max() < 1e-3 else 3)
 """)
     assert out == "0\n"

@@ -11,7 +11,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.class_probabilities import ProbabilisticVerifier
+from langchain_groundedness.verification.embedded.probabilities import ProbabilisticVerifier
 
 __all__ = ["EmbeddedCrossEncoder"]
 
@@ -70,7 +70,7 @@ class EmbeddedCrossEncoder(CheckedOptions, BaseCrossEncoder):
         scores = {
             (verdict.claim.text, passage): verdict.support_probability or 0.0
             for passage, verdicts in zip(
-                claims, ProbabilisticVerifier(threads=self.threads).judge(tasks), strict=True
+                claims, ProbabilisticVerifier(threads=self.threads).judge_all(tasks), strict=True
             )
             for verdict in verdicts
         }

@@ -15,10 +15,10 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs.formats import CheckInput, no_documents, read_input
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.class_probabilities import (
+from langchain_groundedness.verification.embedded.probabilities import (
     ClassProbabilities,
+    ProbabilisticVerdict,
     ProbabilisticVerifier,
-    VerdictWithProbabilities,
 )
 
 try:
@@ -129,14 +129,14 @@ class EmbeddedDecisionModel(CheckedOptions, BaseDecisionModel):
         task = VerificationTask(
             claims=tuple(claims), documents=evidence.documents, question=evidence.question
         )
-        [verdicts] = ProbabilisticVerifier(threads=self.threads).judge([task])
-        _refuse_unchecked(asked, verdicts)
+        [verdicts] = ProbabilisticVerifier(threads=self.threads).judge_all([task])
+        _require_probabilities(asked, verdicts)
         return ClassifierResponse(
             model=self.model,
             answers={
-                each.name: _answer(each, verdict, verdict.probabilities)
+                each.name: _answer(each, verdict, verdict.class_probabilities)
                 for each, verdict in zip(asked, verdicts, strict=True)
-                if verdict.probabilities is not None
+                if verdict.class_probabilities is not None
             },
         )
 
@@ -198,13 +198,13 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _refuse_unchecked(
-    asked: Sequence[_Asked], verdicts: Sequence[VerdictWithProbabilities]
+def _require_probabilities(
+    asked: Sequence[_Asked], verdicts: Sequence[ProbabilisticVerdict]
 ) -> None:
     failed = [
         (each.name, verdict.reason or "the claim says nothing that could be looked for")
         for each, verdict in zip(asked, verdicts, strict=True)
-        if verdict.probabilities is None
+        if verdict.class_probabilities is None
     ]
     if failed:
         names = ", ".join(repr(name[:_LONGEST_NAME]) for name, _ in failed)
@@ -217,13 +217,13 @@ def _refuse_unchecked(
 
 
 def _answer(
-    asked: _Asked, verdict: VerdictWithProbabilities, of_verdict: ClassProbabilities
+    asked: _Asked, verdict: ProbabilisticVerdict, class_probabilities: ClassProbabilities
 ) -> NoulAnswer | ChoiceAnswer:
     if asked.labels is None:
-        return NoulAnswer(type="noul", noul=of_verdict.supported)
+        return NoulAnswer(type="noul", noul=class_probabilities.supported)
+    of_verdict = class_probabilities._asdict()
     probabilities = {
-        label: min(1.0, sum(getattr(of_verdict, name) for name in _LABELS[label]))
-        for label in asked.labels
+        label: min(1.0, sum(of_verdict[name] for name in _LABELS[label])) for label in asked.labels
     }
     choice = max(
         asked.labels, key=lambda label: (verdict.verdict in _LABELS[label], probabilities[label])
