@@ -40,6 +40,7 @@ from langchain_groundedness.llm.timeouts import (
     DEFAULT_TIMEOUT,
     Seconds,
     acall_with_timeout,
+    call_with_timeout,
 )
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.types import Usage
