@@ -194,11 +194,7 @@ class CrossEncoderVerifier(PooledVerifier):
         if failure is not None and support is None:
             return ClaimVerdict.unchecked(claim, failure, verifier=name)
         best = max(r.supported for r, _ in read if r.supported is not None)
-        stated: list[tuple[ScoreClass, Passage]] = []
-        if support is not None:
-            stated.append(("supported", support))
-        if against is not None:
-            stated.append(("contradicted", against))
+        stated: dict[ScoreClass, Passage | None] = {"supported": support, "contradicted": against}
         verdicts = [
             ClaimVerdict(
                 claim=claim,
@@ -208,7 +204,8 @@ class CrossEncoderVerifier(PooledVerifier):
                 citations=(Citation.from_document(task.documents, w.document, w.start, w.end),),
                 verifier=name,
             )
-            for label, w in stated
+            for label, w in stated.items()
+            if w is not None
         ]
         return merge_verdicts(verdicts) if verdicts else self._open(claim, best)
 
