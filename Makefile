@@ -187,6 +187,7 @@ $(VENV)/.encoder: pyproject.toml | $(VENV)/.training
 	@$(INSTALL) --group encoder
 	@touch $@
 
+$(VENV)/.llm: export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 $(VENV)/.llm: pyproject.toml | $(VENV)/.test
 	@echo "installing a model server; the first time, compiling it takes about 10 minutes"
 	@$(INSTALL) --group llm

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A property holds or not however busy the machine is; how long a whole test may take is bounded.
-settings.register_profile("quick", deadline=None, max_examples=20)
-settings.register_profile("thorough", deadline=None, max_examples=100)
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", patient, max_examples=20)
+settings.register_profile("thorough", patient, max_examples=100)
 settings.load_profile("quick")
 
 MARKERS = {

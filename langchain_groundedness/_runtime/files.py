@@ -1,4 +1,4 @@
-"""Files that only their owner can read, that nobody can redirect, and locks on them."""
+"""Files that only their owner can read and that links cannot redirect, and locks on them."""
 
 import errno
 import os
@@ -81,7 +81,7 @@ def private_folder(path: Path) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Put a file in the place of another one as a whole: nobody finds half of it, or none."""
+    """Replace a file atomically: readers find the old content or the new, never half."""
     target = path.resolve()
     draft = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -129,7 +129,7 @@ def is_same_file(descriptor: int, path: Path) -> bool:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take a lock on an open file, for as long as it stays open, if nobody has it."""
+    """Take a lock on an open file until it is closed, unless another process holds it."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

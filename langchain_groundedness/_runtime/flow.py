@@ -82,7 +82,7 @@ _MANY = 5_000
 
 
 class _End(NamedTuple):
-    """What a flow has returned; no thread can hand over a `StopIteration`."""
+    """What a flow returned; a `StopIteration` cannot cross threads."""
 
     result: Any
 
@@ -103,10 +103,10 @@ _Output = TypeVar("_Output")
 
 
 def exceptions_at_most(outputs: list[_Output]) -> list[_Output]:
-    """Raise a cancellation or an interrupt that came back as if it were an outcome.
+    """Raise a cancellation or an interrupt that was returned as an outcome.
 
-    With `return_exceptions=True`, LangChain returns whatever ended a batch in the place of its
-    outputs, also what must end the program or the task.
+    With `return_exceptions=True`, LangChain also returns exceptions that must end the program or
+    the task.
     """
     for output in outputs:
         if isinstance(output, BaseException) and not isinstance(output, Exception):

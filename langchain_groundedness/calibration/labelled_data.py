@@ -46,7 +46,7 @@ class LabelledRow(NamedTuple):
     is_right: bool
     question: str | None = None
     given: tuple[ScoredClaim, ...] = ()
-    """What a verifier has said already, if that stands in the file."""
+    """What a verifier said, if the file holds it."""
     retrieval_score: float | None = None
     group: str = ""
 
@@ -69,7 +69,7 @@ def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
 def samples_of(
     rows: Iterable[LabelledRow], checker: GroundednessRunnable
 ) -> Iterator[CalibrationSample]:
-    """Check what was labelled, unless a verifier's word stands beside it."""
+    """Check the labelled rows that hold no verdict of a verifier."""
     remaining = iter(rows)
     while some := list(islice(remaining, _AT_ONCE)):
         found: dict[int, tuple[ScoredClaim, ...]] = {}
@@ -117,7 +117,7 @@ def _row(line: str, where: str) -> LabelledRow:
     try:
         read = _Line.model_validate_json(line)
     except ValidationError as exc:
-        # Neither the input nor the context is told: they quote the text.
+        # Neither input nor context is repeated: they quote the text.
         faults = exc.errors(include_url=False, include_input=False, include_context=False)
         told = (": ".join((*map(str, fault["loc"]), fault["msg"])) for fault in faults[:3])
         msg = f"{where}: {'; '.join(told).replace('Value error, ', '')}"
@@ -192,7 +192,7 @@ class _GivenOfAnswer(_Given):
 
 
 class _Line(_Given):
-    """One line as it stands in the file."""
+    """One line of the file."""
 
     claim: _Text | None = None
     answer: _Text | None = None

@@ -242,7 +242,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     folds: int = 5,
     seed: int = 0,
 ) -> Calibration:
-    """Choose thresholds on samples of which somebody knows whether they are right.
+    """Choose thresholds on samples that are known to be right or wrong.
 
     Args:
         samples: Claims and answers that were checked, 20 of each kind (right, wrong) at least, and
@@ -393,7 +393,7 @@ class ThresholdSpec(NamedTuple):
 
     name: ThresholdName
     units: tuple[Unit, ...]
-    """What it can be chosen on; the first of which there is enough."""
+    """What it can be chosen on; the first with enough samples."""
     needs: str
     """What it needs, for a reader whose samples have none."""
     view: Callable[[CalibrationSample, str | None, _Cuts], _View]
@@ -411,7 +411,7 @@ _SPECS = (
     ThresholdSpec(
         "support", ("claim", "answer"), f"claims, or answers, {_OF_ONE_VERIFIER}", _support
     ),
-    ThresholdSpec("trust", ("answer",), "answers of which every claim was checked", _trust),
+    ThresholdSpec("trust", ("answer",), "answers with every claim checked", _trust),
     ThresholdSpec(
         "review", ("answer",), "answers whose supported claims have probabilities", _review
     ),

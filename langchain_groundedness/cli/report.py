@@ -12,8 +12,7 @@ from langchain_groundedness.cli.errors import errors_in_one_line
 from langchain_groundedness.cli.options import FailUnder, MaxFailed, numbers
 from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.evals.run_files import load_run
-from langchain_groundedness.report import to_markdown, write_report
-from langchain_groundedness.report.figures import judge
+from langchain_groundedness.report import check_thresholds, to_markdown, write_report
 
 __all__ = ["report"]
 
@@ -52,7 +51,7 @@ def report(
         thresholds = numbers(fail_under, "--fail-under", "faithfulness=0.8")
         found = load_run(run)
         baseline = None if compare is None else load_run(compare)
-        verdicts = judge(found, thresholds, max_failed=max_failed)
+        results = check_thresholds(found, thresholds, max_failed=max_failed)
         for path in output or ():
             write_report(
                 found, path, baseline=baseline, fail_under=thresholds, max_failed=max_failed
@@ -60,8 +59,8 @@ def report(
             typer.echo(f"written to {printable(str(path))}", err=True)
         if not output:
             typer.echo(to_markdown(found, baseline=baseline), nl=False)
-        for verdict in verdicts:
-            sign = "✓" if verdict.passed else "✗"
-            typer.echo(f"{sign} {printable(verdict.text)}", err=True)
-        if not all(verdict.passed for verdict in verdicts):
+        for result in results:
+            sign = "✓" if result.passed else "✗"
+            typer.echo(f"{sign} {printable(result.text)}", err=True)
+        if not all(result.passed for result in results):
             raise typer.Exit(1)

@@ -45,9 +45,9 @@ from langchain_groundedness.cli.options import (
 )
 from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.evals import CompositeScore, validation
-from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
 from langchain_groundedness.evals.datasets import open_dataset
+from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.statistics import Estimate
 from langchain_groundedness.evals.validation import (
     AnswerValidator,

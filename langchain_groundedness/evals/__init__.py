@@ -1,7 +1,5 @@
 """Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
 
-from langchain_groundedness.evals.answer_quality import AnswerQualityEvaluator
-from langchain_groundedness.evals.answer_relevancy import AnswerRelevancyEvaluator
 from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.citations import CitationEvaluator
 from langchain_groundedness.evals.composite import CompositeScore
@@ -14,10 +12,14 @@ from langchain_groundedness.evals.correctness import (
 from langchain_groundedness.evals.datasets import DataSet, open_dataset
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
+from langchain_groundedness.evals.judged import (
+    AnswerQualityEvaluator,
+    AnswerRelevancyEvaluator,
+    RubricEvaluator,
+)
 from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
 from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, ContextRecallEvaluator
 from langchain_groundedness.evals.review_export import ReviewExport
-from langchain_groundedness.evals.rubric import RubricEvaluator
 from langchain_groundedness.evals.run_files import load_run, save_run
 from langchain_groundedness.evals.runner import EvaluationInterrupted, aevaluate, evaluate
 from langchain_groundedness.evals.summary import summarize, to_pandas
@@ -75,3 +77,13 @@ __all__ = [
     "summarize",
     "to_pandas",
 ]
+
+
+def _run_html(run: EvaluationRun) -> str:
+    """Show a run in a notebook; the report is imported only then."""
+    from langchain_groundedness.report.html import run_html  # noqa: PLC0415  (for notebooks)
+
+    return run_html(run)
+
+
+EvaluationRun.as_html = _run_html

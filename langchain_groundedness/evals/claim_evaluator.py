@@ -16,9 +16,10 @@ from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.summary import add_usage
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs.formats import CheckInput, has_text, no_documents
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.pipeline.check import Check, CheckState, replies_of
 from langchain_groundedness.pipeline.recording import encoder_checksum
-from langchain_groundedness.pipeline.steps import Check, CheckState, replies_of
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
     Citation,
@@ -50,7 +51,7 @@ class Evidence(NamedTuple):
 class ClaimEvaluator(Evaluator, ABC):
     """Base of evaluators that find claims and have them judged, as `GroundednessRunnable` does."""
 
-    model: AnyRunnable | None = None
+    model: ChatModel | None = None
     """Chat model that extracts and judges claims; `None` for the embedded verifier."""
     verifier: AnyRunnable | None = None
     """Judges the claims; by default the model, or the embedded verifier."""

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
+from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.values import RowScore
 
 __all__ = ["DEFAULT_WEIGHTS", "CompositeScore", "dimensions"]

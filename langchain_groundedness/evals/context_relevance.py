@@ -16,7 +16,6 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import (
     CONTEXT_RELEVANCE_PROMPT,
@@ -28,6 +27,7 @@ from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs.formats import has_text
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
 from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space
 from langchain_groundedness.llm.structured import StructuredModel
@@ -117,7 +117,7 @@ class ContextRelevanceEvaluator(Evaluator):
     needs = ("question", "documents")
 
     key: str = Field(default="context_relevance", min_length=1)
-    model: AnyRunnable | None = None
+    model: ChatModel | None = None
     """Chat model that chooses the relevant sentences."""
     examples: tuple[RelevanceExample, ...] | None = None
     """Few-shot examples for the model, each `{"inputs": {"questions": "…", "contexts": ["…"]},

@@ -127,7 +127,7 @@ class EvaluationRun(_Value):
     usage: Usage = Usage()
 
     as_html: ClassVar[Callable[["EvaluationRun"], str] | None] = None
-    """How notebooks show a run; `langchain_groundedness.report` sets it when it is imported."""
+    """How notebooks show a run; set by `langchain_groundedness.evals`."""
 
     @override
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:

@@ -198,7 +198,7 @@ def shares_content_word(claim: str, quote: str) -> bool:
         quote: The evidence that was named for it.
 
     Returns:
-        True if a word that carries meaning stands in both.
+        True if both contain the same word that carries meaning.
     """
     return not content_words(claim).isdisjoint(content_words(quote))
 

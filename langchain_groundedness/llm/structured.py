@@ -190,7 +190,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
 
 
 def unsupported(exc: Exception) -> bool:
-    """Tell whether an error may mean that the model or its server does not know an option."""
+    """Tell whether an error may mean that the model or its server does not support an option."""
     if any("ContextOverflow" in cls.__name__ for cls in type(exc).__mro__):
         return False
     if (status := _status(exc)) is not None:

@@ -22,7 +22,7 @@ from langchain_groundedness.middleware.messages import (
 from langchain_groundedness.middleware.review_decisions import Approve, EditAnswer, Reject, Respond
 from langchain_groundedness.middleware.state import Outcome, record_of
 from langchain_groundedness.middleware.turn import STATE_KEY, Turn, marked_as_ours
-from langchain_groundedness.pipeline.steps import NO_DOCUMENTS
+from langchain_groundedness.pipeline.check import NO_DOCUMENTS
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
 __all__ = ["AfterRetries", "OnUngrounded", "Rules", "mended"]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from operator import add
-from typing import Annotated, Any, ClassVar, NamedTuple, NotRequired
+from typing import Annotated, Any, ClassVar, NamedTuple, NotRequired, Unpack
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
@@ -63,14 +63,18 @@ from langchain_groundedness.middleware.state import (
 from langchain_groundedness.middleware.turn import STATE_KEY, Turn, part, read_answer, read_turn
 from langchain_groundedness.pipeline.recording import (
     Pending,
-    RecordedRun,
     Recorder,
     log_of,
     suggested,
     thread_of,
     unaudited,
 )
-from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.runnable import (
+    CheckerOptions,
+    GroundednessRunnable,
+    checker_from,
+    show_checker_options,
+)
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["GroundednessMiddleware", "GroundednessState", "groundedness_node"]
@@ -158,6 +162,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
     state_schema = GroundednessState
     transformers = (InternalCallTransformer, GroundednessTransformer)
 
+    @show_checker_options
     def __init__(  # noqa: PLR0913  (options by keyword)
         self,
         checker: Runnable[Any, GroundednessResult] | None = None,
@@ -170,11 +175,30 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         hold_stream: bool = False,
         live: bool = False,
         audit_log: AuditLog | None = None,
+        **options: Unpack[CheckerOptions],
     ) -> None:
-        """Choose how to check, and what to do."""
+        """Choose how to check, and what to do.
+
+        Args:
+            checker: Checks the answers; by default a `GroundednessRunnable` with the options given
+                here.
+            on_ungrounded: What happens to an answer that is not grounded, or could not be checked.
+            max_retries: With `retry`, how often the model answers again.
+            after_retries: With `retry`, what happens when the last retry was not grounded either.
+            blocked_message: What the user reads instead of a blocked answer.
+            context_extractor: Reads answer, documents and question from the agent's state.
+            hold_stream: Whether streamed text leaves only after its verdict.
+            live: Whether sentences are checked while the model writes.
+            audit_log: Gets a record of each decision; by default the checker's.
+            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work, or a checker came together
+                with options of one.
+        """
         super().__init__()
         self._audited = AuditedGate(
-            checker,
+            checker_from(checker, options),
             context_extractor,
             on_ungrounded=on_ungrounded,
             max_retries=max_retries,
@@ -261,6 +285,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         return request.override(model=held_model(request.model, listening)), listening
 
 
+@show_checker_options
 def groundedness_node(  # noqa: PLR0913  (options by keyword)
     checker: Runnable[Any, GroundednessResult] | None = None,
     *,
@@ -270,6 +295,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
     blocked_message: str = BLOCKED,
     context_extractor: Callable[[Any], Any] | None = None,
     audit_log: AuditLog | None = None,
+    **options: Unpack[CheckerOptions],
 ) -> Runnable[Any, dict[str, Any]]:
     """Make a node for a hand-written graph that does what the middleware does.
 
@@ -288,6 +314,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         blocked_message: As for `GroundednessMiddleware`.
         context_extractor: As for `GroundednessMiddleware`.
         audit_log: As for `GroundednessMiddleware`.
+        **options: As for `GroundednessMiddleware`.
 
     Returns:
         The node, for `add_node`.
@@ -302,7 +329,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         'grounded'
     """
     gate = AuditedGate(
-        checker,
+        checker_from(checker, options),
         context_extractor,
         on_ungrounded=on_ungrounded,
         max_retries=max_retries,
@@ -355,20 +382,13 @@ class Gate:
 
     def __init__(
         self,
-        checker: Runnable[Any, GroundednessResult] | None,
+        checker: Runnable[Any, GroundednessResult],
         extractor: Callable[[Any], Any] | None,
         *,
         whole_state: bool = False,
         **options: Any,
     ) -> None:
         """Check the options."""
-        checker = GroundednessRunnable() if checker is None else checker
-        if not isinstance(checker, Runnable):
-            msg = (
-                "checker must be a GroundednessRunnable, or a runnable that returns a "
-                f"GroundednessResult, got {type(checker).__name__}"
-            )
-            raise ConfigurationError(msg)
         if extractor is not None and not callable(extractor):
             msg = f"context_extractor must be callable, got {type(extractor).__name__}"
             raise ConfigurationError(msg)
@@ -607,7 +627,7 @@ class AuditedGate:
 
     def __init__(
         self,
-        checker: Runnable[Any, GroundednessResult] | None,
+        checker: Runnable[Any, GroundednessResult],
         extractor: Callable[[Any], Any] | None,
         *,
         whole_state: bool = False,
@@ -667,7 +687,7 @@ class _Audited:
         self._asked = False
         callbacks: Any = config.get("callbacks")
         above = getattr(callbacks, "parent_run_id", None)
-        self._pending = Pending(recorder, RecordedRun(run_id=above, thread_id=thread_of(config)))
+        self._pending = Pending(recorder, run_id=above, thread_id=thread_of(config))
         self._fields: dict[str, Any] = {"attempt": turn.retries}
         self._log = recorder.log
         self._decided: Decided | None = None

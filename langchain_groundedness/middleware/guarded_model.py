@@ -25,8 +25,8 @@ from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.events import EventStream
 from langchain_groundedness.pipeline.live import LiveCheck
-from langchain_groundedness.pipeline.live_drivers import arun_live, run_live
 from langchain_groundedness.pipeline.release import Release, ReleaseRules
+from langchain_groundedness.pipeline.runs import arun_live, run_live
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
     ClaimVerdict,

@@ -18,7 +18,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    SkipValidation,
     StringConstraints,
     ValidationError,
     create_model,
@@ -36,6 +35,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 from langchain_groundedness.inputs.formats import read_input
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import QUERY_PROMPT, check_prompt, fence, fold_space
 from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
@@ -163,7 +163,7 @@ Samples: TypeAlias = Iterable[QuerySample | tuple[str, str] | Mapping[str, str]]
 
 
 def read_query(value: object) -> str:
-    """Read the query out of what stands at the head of a chain."""
+    """Read the query from the input of a chain."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, BaseMessage):
@@ -355,8 +355,8 @@ class ClosedSetClassifier(CheckedOptions, FlowRunnable[Any, QueryClass]):
     def _classify(self, query: str) -> Flow[QueryClass]:
         """Sort one query that is not empty.
 
-        What is raised before the first call comes through to the caller; what is raised by a call
-        or after it is a failure.
+        What is raised before the first call reaches the caller; what is raised by a call or after
+        it is a failure of the classifier.
         """
 
     def evaluate(self, samples: Samples, config: RunnableConfig | None = None) -> QueryReport:
@@ -408,11 +408,11 @@ class LLMQueryClassifier(ClosedSetClassifier):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     classes: Mapping[str, str] = Field(default_factory=lambda: dict(QUERY_CLASSES))
-    """Descriptions by name; both stand in the prompt as they are, so they must be yours. The
-    shipped ones cannot say what your assistant is there for: name your subject in them."""
+    """Descriptions by name; both are put into the prompt unchanged, so never take them from
+    outside. The shipped ones do not know what your assistant is for: name your subject in them."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.QUERY_PROMPT`; it must have the same variables and ask for a name."""
     timeout: Seconds = DEFAULT_TIMEOUT
@@ -451,9 +451,9 @@ class LLMQueryClassifier(ClosedSetClassifier):
 class RunnableQueryClassifier(ClosedSetClassifier):
     """Makes a classifier of any runnable or function from a query to the name of its class.
 
-    A runnable that gives names can stand in a chain without this; with it, a failure, and a name
-    that is not on the list, end as `unknown` with `failed=True`, so that they are routed to the
-    strictest check.
+    A runnable that returns names works in a chain without this; with it, a failure, or a name that
+    is not on the list, becomes `unknown` with `failed=True`, so it is routed to the strictest
+    check.
 
     Example:
         >>> def by_word(query: str) -> str:

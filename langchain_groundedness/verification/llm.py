@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Self, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
@@ -17,6 +17,7 @@ from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     LABEL_PROMPT,
     VERIFICATION_PROMPT,
@@ -75,7 +76,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The judge: a chat model, plain or bound."""
     strategy: Literal["batched", "per_claim"] = "batched"
     """`batched`: many claims per call, with explanations and corrections. `per_claim`: one call
@@ -91,11 +92,11 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     """Most claims in one call of `batched`."""
     support_threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
     """Least probability of support for `supported`, in `per_claim` with log-probabilities. Small
-    models are shy: one of 1.5 billion parameters told claims apart best at 0.2 to 0.3."""
+    models are cautious: one of 1.5 billion parameters separated claims best at 0.2 to 0.3."""
     max_concurrency: int = Field(default=16, ge=1)
     """Most calls at a time, if the config of the run does not say."""
     timeout: Seconds = DEFAULT_TIMEOUT
-    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
+    """Seconds to wait for one reply of the model; a claim whose call times out is `unchecked`.
     `None` leaves it to the model's client."""
     retry_budget: int | None = Field(default=None, ge=0)
     """Most calls beyond those that a check takes if every reply is right: to find the form that
@@ -438,7 +439,7 @@ def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
 def _forced(raw: Any, threshold: float) -> _Answer:
     """Read which label a model that wrote a sentence would have begun with, by its probabilities.
 
-    What it wrote has the last word: a sentence that denies anything is no verdict.
+    Its text overrides the probabilities: a sentence with a negation is no verdict.
     """
     if says_no(reply_text(raw)):
         return _Answer(None, None)

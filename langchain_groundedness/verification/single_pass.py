@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import size_of
@@ -19,6 +18,7 @@ from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.inputs.formats import has_text
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     SINGLE_PASS_PROMPT,
     VerdictLines,
@@ -47,18 +47,18 @@ __all__ = ["SinglePassJudge"]
 
 
 class Judged(NamedTuple):
-    """What a reply says about one sentence, read but not yet believed."""
+    """What a reply says about one sentence, before it is checked against the evidence."""
 
     whole: VerdictLine | None = None
-    """Its verdict, if it was judged as it stands."""
+    """Its verdict, if it was judged as a whole."""
     parts: tuple[tuple[str, VerdictLine | None], ...] = ()
-    """The statements that were made of it, each with its verdict; `None` for one that was not
+    """The statements it was split into, each with its verdict; `None` for one that was not
     decided: it got two different ones, or one that cannot be read."""
     undecided: bool = False
     """Whether the sentence, as it stands, got two different verdicts."""
 
     def about(self, sentence: str) -> "Judged":
-        """Take a statement that is the sentence itself for the sentence."""
+        """Treat a statement that repeats the sentence as the sentence."""
         parts = dict(self.parts)
         if sentence not in parts:
             return self
@@ -74,8 +74,8 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     The model sees the evidence and the answer, both in numbered sentences, and writes one line per
     sentence of the answer: what decides it and how, or one line for each statement in it. Every
-    sentence that states something ends with a verdict: one that got no line, or of which the
-    statements leave something out, is asked about again, and is `unchecked` if that fails too.
+    sentence that states something gets a verdict: one without a line, or whose statements leave
+    something out, is asked about again, and is `unchecked` if that fails too.
 
     The input is a task with `answer`, `documents` and `question`; its claims are not looked at. The
     claims that are found are called `c1`, `c2`, … in the order of the answer.
@@ -98,7 +98,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the
@@ -181,7 +181,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     def _settle(
         self, layout: "_Layout", evidence: NumberedEvidence, judged: Mapping[int, Judged]
     ) -> Flow[list[ClaimVerdict]]:
-        """Believe what the evidence bears out, and ask again about what is missing."""
+        """Keep what the evidence backs, and ask again about what is missing."""
         found = list(layout.found(judged))
         claims = _numbered(claim for claim, _ in found)
         task, name = layout.task.only(claims), self.get_name()

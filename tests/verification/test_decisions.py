@@ -16,7 +16,7 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.probabilities import (
+from langchain_groundedness.verification.embedded.class_probabilities import (
     ClassProbabilities,
     ProbabilisticVerdict,
     ProbabilisticVerifier,

@@ -11,7 +11,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.probabilities import ProbabilisticVerifier
+from langchain_groundedness.verification.embedded.class_probabilities import ProbabilisticVerifier
 
 __all__ = ["EmbeddedCrossEncoder"]
 

@@ -15,7 +15,7 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs.formats import CheckInput, no_documents, read_input
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.probabilities import (
+from langchain_groundedness.verification.embedded.class_probabilities import (
     ClassProbabilities,
     ProbabilisticVerdict,
     ProbabilisticVerifier,

@@ -33,7 +33,7 @@ from langchain_groundedness import (
     GroundednessRunnable,
     InputFormatError,
 )
-from langchain_groundedness.callbacks.run_trees import Gathered, answer_of
+from langchain_groundedness.callbacks.run_inputs import RunInputs, answer_of
 
 ONE, TWO, THREE = Document("One."), Document("Two."), Document("Three.")
 
@@ -43,7 +43,7 @@ def texts(documents: Any) -> list[str]:
 
 
 def test_retrieved_documents_come_before_those_of_the_output_and_the_inputs() -> None:
-    gathered = Gathered()
+    gathered = RunInputs()
     gathered.take_inputs({"question": "Which?", "context": [THREE]})
     output = {"answer": "One.", "source_documents": [TWO]}
     assert texts(gathered.read({"answer": "One."}).documents) == ["Three."]
@@ -65,7 +65,7 @@ def test_retrieved_documents_come_before_those_of_the_output_and_the_inputs() ->
     ],
 )
 def test_the_question_is_read_from_every_form_of_input(inputs: Any) -> None:
-    gathered = Gathered()
+    gathered = RunInputs()
     gathered.take_inputs({"input": ""})  # as a chain says that streams
     gathered.take_inputs(inputs)
     gathered.take_inputs("Another?")
@@ -74,7 +74,7 @@ def test_the_question_is_read_from_every_form_of_input(inputs: Any) -> None:
 
 @pytest.mark.parametrize("inputs", [None, 3, [], ["a"], {}, {"messages": 3}, object()])
 def test_inputs_without_a_question_do_no_harm(inputs: Any) -> None:
-    gathered = Gathered()
+    gathered = RunInputs()
     gathered.take_inputs(inputs)
     assert gathered.read("That one.").question is None
 
@@ -95,27 +95,27 @@ def test_inputs_without_a_question_do_no_harm(inputs: Any) -> None:
     ],
 )
 def test_a_tool_says_what_it_found_in_any_form(output: Any, found: list[str]) -> None:
-    gathered = Gathered()
+    gathered = RunInputs()
     gathered.take_tool_output(output, tool=uuid4(), name="look_up")
     assert texts(gathered.documents) == found
 
 
 def test_what_a_retriever_in_a_tool_found_comes_before_the_text_of_the_tool() -> None:
-    gathered, run = Gathered(), uuid4()
+    gathered, run = RunInputs(), uuid4()
     gathered.take_retrieved([ONE], tool=run)
     gathered.take_tool_output(ToolMessage("One. Perhaps.", tool_call_id="1"), tool=run)
     assert texts(gathered.documents) == ["One."]
 
 
 def test_what_a_tool_found_that_failed_later_is_no_evidence() -> None:
-    gathered, run = Gathered(), uuid4()
+    gathered, run = RunInputs(), uuid4()
     gathered.take_retrieved([ONE], tool=run)
     gathered.drop_tool(run)
     assert gathered.documents == ()
 
 
 def test_results_from_before_a_pause_are_read_from_the_messages() -> None:
-    gathered, run = Gathered(), uuid4()
+    gathered, run = RunInputs(), uuid4()
     late = ToolMessage("Two.", tool_call_id="2")
     gathered.take_tool_output(late, tool=run)
     state = [
@@ -130,7 +130,7 @@ def test_results_from_before_a_pause_are_read_from_the_messages() -> None:
 
 
 def test_a_result_that_is_itself_the_answer_is_no_evidence_for_it() -> None:
-    gathered, run = Gathered(), uuid4()
+    gathered, run = RunInputs(), uuid4()
     gathered.take_tool_output(ToolMessage("One.", tool_call_id="1"), tool=uuid4())
     direct = ToolMessage("Two.", tool_call_id="2")
     gathered.take_tool_output(direct, tool=run)
@@ -140,7 +140,7 @@ def test_a_result_that_is_itself_the_answer_is_no_evidence_for_it() -> None:
 
 
 def test_an_extractor_has_the_last_word_on_documents() -> None:
-    gathered = Gathered()
+    gathered = RunInputs()
     gathered.take_retrieved([ONE], tool=None)
     read = gathered.read({"x": "Two."}, context_extractor=lambda given: (given["x"], [TWO]))
     assert (read.answer, texts(read.documents)) == ("Two.", ["Two."])
@@ -150,7 +150,7 @@ def test_an_extractor_has_the_last_word_on_documents() -> None:
 
 def test_an_output_without_an_answer_is_refused() -> None:
     with pytest.raises(InputFormatError):
-        Gathered().read({"found": [ONE]})
+        RunInputs().read({"found": [ONE]})
 
 
 def test_a_model_by_itself_answers_unless_it_calls_a_tool() -> None:
@@ -226,7 +226,7 @@ def test_an_agent_that_goes_on_after_a_pause_is_checked_against_what_it_found_be
     [result] = handler.results.values()
     assert (result.question, result.answer) == (question("Land1"), answer("Land1"))
     assert texts(result.documents) == [document("Land1").page_content]
-    assert handler._watch.size == 0
+    assert handler.open_runs == 0
     handler.close()
     assert [event.kind for event in handler.events()] == [
         "abandoned",

@@ -8,11 +8,11 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.encoder import Floats, Pair
-from langchain_groundedness.verification.embedded.probabilities import (
+from langchain_groundedness.verification.embedded.class_probabilities import (
     ProbabilisticVerdict,
     ProbabilisticVerifier,
 )
+from langchain_groundedness.verification.embedded.encoder import Floats, Pair
 from langchain_groundedness.verification.embedded.support_model import support_model
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 

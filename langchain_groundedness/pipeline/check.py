@@ -1,15 +1,15 @@
-"""The steps of the check: what each step asks and what its answer changes.
+"""The steps of the check: what each step requests and what the reply changes.
 
-Pure apart from the pipeline that binds the steps to their runnables.
+No I/O here, apart from the pipeline that binds the steps to their runnables.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from time import perf_counter
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -27,8 +27,13 @@ from langchain_groundedness.correction.edits import (
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import Situation
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
-from langchain_groundedness.inputs.formats import NO_DOCUMENTS, CheckInput, has_text, no_documents
-from langchain_groundedness.inputs.schema import InputReader
+from langchain_groundedness.inputs.formats import (
+    NO_DOCUMENTS,
+    CheckInput,
+    InputReader,
+    has_text,
+    no_documents,
+)
 from langchain_groundedness.types import (
     Claim,
     ClaimVerdict,
@@ -45,9 +50,12 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verification import CachedVerifier, Verifier
 from langchain_groundedness.verification.scoring import answer_verdict, reconcile, trust_score
 
-__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of"]
+__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
 
 _EDITS = frozenset({"correct", "strip"})
+
+Limit: TypeAlias = AbstractAsyncContextManager[Any] | None
+"""Held by the steps of many answers while they wait for a model; `None` for no limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,39 +90,32 @@ class CheckState:
         return replace(self, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
 
 
-class Absorb(Protocol):
+class ApplyReply(Protocol):
     """From a state and a reply to the new state."""
 
     def __call__(self, state: CheckState, reply: Any, *, complete: bool) -> CheckState:
-        """Absorb a reply; `complete` tells whether more of it may follow."""
-
-
-@dataclass(frozen=True)
-class _Ask:
-    index: int
-    state: CheckState
-    request: Any
+        """Apply a reply; `complete` tells whether more of it may follow."""
 
 
 class Step(Runnable[CheckState, CheckState]):
-    """A named step that asks a runnable and absorbs what it answers."""
+    """A named step: it sends a request to a runnable and applies the reply to the state."""
 
     def __init__(  # noqa: PLR0913  (a step is described once, by keyword)
         self,
         name: str,
         bound: Runnable[Any, Any],
         *,
-        prepare: Callable[[CheckState], Any | None],
-        absorb: Absorb,
-        recover: Callable[[CheckState, Exception], CheckState],
-        limit: AbstractAsyncContextManager[Any] | None = None,
+        build_request: Callable[[CheckState], Any | None],
+        apply_reply: ApplyReply,
+        on_error: Callable[[CheckState, Exception], CheckState],
+        limit: Limit = None,
     ) -> None:
-        """Describe the step."""
-        self.name = self._title = name
+        """Describe the step; `limit` is held during awaited calls."""
+        self.name = self.title = name
         self.bound = bound
-        self._prepare = prepare
-        self._absorb = absorb
-        self._recover = recover
+        self.build_request = build_request
+        self.apply_reply = apply_reply
+        self.on_error = on_error
         self._limit = nullcontext() if limit is None else limit
 
     @override
@@ -138,11 +139,10 @@ class Step(Runnable[CheckState, CheckState]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[CheckState]:
-        return exceptions_at_most(
-            self._batch_with_config(
-                self._ask_all, inputs, config, return_exceptions=return_exceptions
-            )
+        outcomes = self._batch_with_config(
+            self._run, inputs, config, return_exceptions=return_exceptions
         )
+        return exceptions_at_most(outcomes)
 
     @override
     async def abatch(
@@ -153,109 +153,63 @@ class Step(Runnable[CheckState, CheckState]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[CheckState]:
-        return exceptions_at_most(
-            await self._abatch_with_config(
-                self._aask_all, inputs, config, return_exceptions=return_exceptions
-            )
+        outcomes = await self._abatch_with_config(
+            self._arun, inputs, config, return_exceptions=return_exceptions
         )
+        return exceptions_at_most(outcomes)
 
     @override
     def transform(
-        self,
-        input: Iterator[CheckState],
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
+        self, input: Iterator[CheckState], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[CheckState]:
-        yield from self._transform_stream_with_config(input, self._grow, config)
+        yield from self._transform_stream_with_config(input, self._stream, config)
 
     @override
     async def atransform(
-        self,
-        input: AsyncIterator[CheckState],
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
+        self, input: AsyncIterator[CheckState], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[CheckState]:
-        async for state in self._atransform_stream_with_config(input, self._agrow, config):
+        async for state in self._atransform_stream_with_config(input, self._astream, config):
             yield state
 
-    def _ask_all(
+    def outcome(self, state: CheckState, reply: Any) -> CheckState:
+        """Apply a complete reply; an error, also one in applying it, is for `on_error`."""
+        if isinstance(reply, Exception):
+            return self.on_error(state, caught(reply))
+        try:
+            return self.apply_reply(state, reply, complete=True)
+        except VerificationError:  # what `raise_on_failure` asks for
+            raise
+        except Exception as exc:  # noqa: BLE001  (a reply that cannot be read is a failure too)
+            return self.on_error(state, caught(exc))
+
+    def _run(
         self,
         states: list[CheckState],
         run_manager: list[CallbackManagerForChainRun],
         config: list[RunnableConfig],
     ) -> list[Exception | CheckState]:
-        grown, asks = self._begun(states)
-        if asks:
-            configs = [config[ask.index] for ask in asks]
-            requests = [ask.request for ask in asks]
-            began = perf_counter()
-            with step(self._title):
-                replies = self.bound.batch(requests, configs, return_exceptions=True)
-                self._conclude_all(grown, asks, exceptions_at_most(replies), began)
-        return grown
+        requests = _Requests(self, states, config)
+        if requests.inputs:
+            with step(self.title):
+                replies = self.bound.batch(*requests.arguments, return_exceptions=True)
+                requests.apply(replies)
+        return requests.outcomes
 
-    async def _aask_all(
+    async def _arun(
         self,
         states: list[CheckState],
         run_manager: list[AsyncCallbackManagerForChainRun],
         config: list[RunnableConfig],
     ) -> list[Exception | CheckState]:
-        grown, asks = self._begun(states)
-        if asks:
-            configs = [config[ask.index] for ask in asks]
-            requests = [ask.request for ask in asks]
-            began = perf_counter()
+        requests = _Requests(self, states, config)
+        if requests.inputs:
             async with self._limit:
-                with step(self._title):
-                    replies = await self.bound.abatch(requests, configs, return_exceptions=True)
-                    self._conclude_all(grown, asks, exceptions_at_most(replies), began)
-        return grown
+                with step(self.title):
+                    replies = await self.bound.abatch(*requests.arguments, return_exceptions=True)
+                    requests.apply(replies)
+        return requests.outcomes
 
-    def _begun(
-        self, states: Sequence[CheckState]
-    ) -> tuple[list[Exception | CheckState], list[_Ask]]:
-        """Give each state as it stays if nothing is asked about it, and what is to be asked."""
-        grown: list[Exception | CheckState] = list(states)
-        asks = []
-        for index, state in enumerate(states):
-            try:
-                request = self._prepare(state)
-            except Exception as exc:  # noqa: BLE001  (`_outcome` decides what it means)
-                grown[index] = self._outcome(state, exc)
-            else:
-                asks += [] if request is None else [_Ask(index, state, request)]
-        return grown, asks
-
-    def _conclude_all(
-        self,
-        grown: list[Exception | CheckState],
-        asks: Sequence[_Ask],
-        replies: Sequence[Any],
-        began: float,
-    ) -> None:
-        waited = {self._title: round(1000 * (perf_counter() - began), 3)}
-        for ask, reply in zip(asks, replies, strict=True):
-            state = replace(ask.state, timings={**ask.state.timings, **waited})
-            grown[ask.index] = self._outcome(state, reply)
-
-    def _outcome(self, state: CheckState, reply: Any) -> Exception | CheckState:
-        try:
-            return self._conclude(state, reply)
-        except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
-            return exc
-
-    def _conclude(self, state: CheckState, reply: Any) -> CheckState:
-        """Absorb a reply; an error, also one in absorbing it, is for `recover`."""
-        if isinstance(reply, Exception):
-            return self._recover(state, caught(reply))
-        try:
-            return self._absorb(state, reply, complete=True)
-        except VerificationError:  # what `raise_on_failure` asks for
-            raise
-        except Exception as exc:  # noqa: BLE001  (a reply that cannot be read is a failure too)
-            return self._recover(state, caught(exc))
-
-    def _grow(
+    def _stream(
         self,
         states: Iterator[CheckState],
         run_manager: CallbackManagerForChainRun,
@@ -266,19 +220,18 @@ class Step(Runnable[CheckState, CheckState]):
             yield state
         if state is None:
             return
-        parts = _Parts()
+        reply = _StreamedReply(self, state)
         try:
-            request = self._prepare(state)
-            if request is None:
+            if (request := self.build_request(state)) is None:
                 return
-            with aside(self._title) as beside:
-                for part in beside.each(self.bound.stream(request, config)):
-                    yield self._absorb(state, parts.add(part), complete=False)
-        except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
-            parts.error = exc
-        yield self._finish(state, parts)
+            with aside(self.title) as span:
+                for part in span.around(self.bound.stream(request, config)):
+                    yield reply.add(part)
+        except Exception as exc:  # noqa: BLE001  (`end` raises it again if it must)
+            reply.error = exc
+        yield reply.end()
 
-    async def _agrow(
+    async def _astream(
         self,
         states: AsyncIterator[CheckState],
         run_manager: AsyncCallbackManagerForChainRun,
@@ -289,28 +242,78 @@ class Step(Runnable[CheckState, CheckState]):
             yield state
         if state is None:
             return
-        parts = _Parts()
+        reply = _StreamedReply(self, state)
         try:
-            request = self._prepare(state)
-            if request is None:
+            if (request := self.build_request(state)) is None:
                 return
-            with aside(self._title) as beside:
-                async for part in beside.each(self.bound.astream(request, config)):
-                    yield self._absorb(state, parts.add(part), complete=False)
-        except Exception as exc:  # noqa: BLE001  (`_finish` raises it again if it must)
-            parts.error = exc
-        yield self._finish(state, parts)
+            with aside(self.title) as span:
+                async for part in span.around(self.bound.astream(request, config)):
+                    yield reply.add(part)
+        except Exception as exc:  # noqa: BLE001  (`end` raises it again if it must)
+            reply.error = exc
+        yield reply.end()
 
-    def _finish(self, state: CheckState, parts: "_Parts") -> CheckState:
-        if parts.error is None:
-            return self._conclude(state, parts.total)
-        try:  # What was answered before the error stays.
-            kept = (
-                state if parts.total is None else self._absorb(state, parts.total, complete=False)
-            )
-        except Exception:  # noqa: BLE001  (unreadable: this was the error)
-            kept = state
-        return self._recover(kept, parts.error)
+
+class _Requests:
+    """The requests of a step for several states, and the outcome of each state."""
+
+    def __init__(
+        self, step: Step, states: Sequence[CheckState], configs: Sequence[RunnableConfig]
+    ) -> None:
+        self.outcomes: list[Exception | CheckState] = list(states)
+        self.inputs: list[Any] = []
+        self._configs: list[RunnableConfig] = []
+        self._asked: list[tuple[int, CheckState]] = []
+        self._step = step
+        self._began = perf_counter()
+        for place, (state, config) in enumerate(zip(states, configs, strict=True)):
+            try:
+                request = step.build_request(state)
+            except Exception as exc:  # noqa: BLE001  (`_settle` decides what it means)
+                self._settle(place, state, exc)
+                continue
+            if request is not None:
+                self.inputs.append(request)
+                self._configs.append(config)
+                self._asked.append((place, state))
+
+    @property
+    def arguments(self) -> tuple[list[Any], list[RunnableConfig]]:
+        return self.inputs, self._configs
+
+    def apply(self, replies: list[Any]) -> None:
+        waited = {self._step.title: round(1000 * (perf_counter() - self._began), 3)}
+        for (place, state), reply in zip(self._asked, exceptions_at_most(replies), strict=True):
+            self._settle(place, replace(state, timings={**state.timings, **waited}), reply)
+
+    def _settle(self, place: int, state: CheckState, reply: Any) -> None:
+        try:
+            self.outcomes[place] = self._step.outcome(state, reply)
+        except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+            self.outcomes[place] = exc
+
+
+class _StreamedReply:
+    """What a stream has given so far, added up."""
+
+    def __init__(self, step: Step, state: CheckState) -> None:
+        self.error: Exception | None = None
+        self._step = step
+        self._state = state
+        self._total: Any = None
+
+    def add(self, part: Any) -> CheckState:
+        self._total = part if self._total is None else self._total + part
+        return self._step.apply_reply(self._state, self._total, complete=False)
+
+    def end(self) -> CheckState:
+        if self.error is None:
+            return self._step.outcome(self._state, self._total)
+        kept = self._state
+        if self._total is not None:
+            with suppress(Exception):  # unreadable: this was the error
+                kept = self._step.apply_reply(self._state, self._total, complete=False)
+        return self._step.on_error(kept, self.error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,75 +340,94 @@ class Check:
         verifier = type(asked.verifier if isinstance(asked, CachedVerifier) else asked)
         return verifier.batch is not Runnable.batch or verifier.abatch is not Runnable.abatch
 
-    def pipeline(
-        self,
-        read: InputReader,
-        *,
-        limit: AbstractAsyncContextManager[Any] | None = None,
-    ) -> Runnable[Any, CheckState]:
-        """Bind the steps in order."""
-        whole = reduce(or_, self.on_whole_answers(limit=limit), reading(read))
-        return whole | self.editing(limit=limit) if self.edits_answers else whole
-
-    def on_whole_answers(
-        self, *, limit: AbstractAsyncContextManager[Any] | None = None
-    ) -> tuple[Runnable[CheckState, CheckState], ...]:
-        """Bind the steps that find and judge the claims of a whole answer."""
-        if self.single_pass is not None:
-            return (judging(self, self.single_pass, limit=limit),)
-        return self.extracting(limit=limit), self.verifying(edit=False, limit=limit)
-
-    def extracting(self, *, limit: AbstractAsyncContextManager[Any] | None = None) -> Step:
-        """Bind the step that finds the claims."""
-        return Step(
-            "extract_claims",
-            self.extractor,
-            prepare=self.extraction,
-            absorb=self.with_claims,
-            recover=self.without_claims,
-            limit=limit,
-        )
-
     @property
     def edits_answers(self) -> bool:
         """Whether the options ask for any change of the text."""
         return self.on_contradicted in _EDITS or self.on_unverifiable in _EDITS
 
+    def pipeline(self, read: InputReader, *, limit: Limit = None) -> Runnable[Any, CheckState]:
+        """Bind all steps in order, from the input on."""
+        steps = [*self.on_whole_answers(limit=limit)]
+        if self.edits_answers:
+            steps.append(self.editing(limit=limit))
+        return reduce(or_, steps, reading(read))
+
+    def on_whole_answers(
+        self, *, limit: Limit = None
+    ) -> tuple[Runnable[CheckState, CheckState], ...]:
+        """Bind the steps that find and judge the claims of a whole answer."""
+        if self.single_pass is None:
+            extract = Step(
+                "extract_claims",
+                self.extractor,
+                build_request=self.extraction,
+                apply_reply=self.with_claims,
+                on_error=self.without_claims,
+                limit=limit,
+            )
+            return extract, self.verifying(edit=False, limit=limit)
+        judge = Step(
+            "judge_answer",
+            self.single_pass,
+            build_request=self.judgement,
+            apply_reply=self.with_judgement,
+            on_error=self.without_judgement,
+            limit=limit,
+        )
+        return (judge,)
+
     def verifying(
-        self, *, edit: bool = True, limit: AbstractAsyncContextManager[Any] | None = None
+        self, *, edit: bool = True, limit: Limit = None
     ) -> Runnable[CheckState, CheckState]:
         """Bind the steps that come after the extraction."""
         verify = Step(
             "verify_claims",
             self.verifier,
-            prepare=self.verification,
-            absorb=self.with_verdicts,
-            recover=self.without_verdicts,
+            build_request=self.verification,
+            apply_reply=self.with_verdicts,
+            on_error=self.without_verdicts,
             limit=limit,
         )
         return verify | self.editing(limit=limit) if edit and self.edits_answers else verify
 
-    def editing(
-        self, *, limit: AbstractAsyncContextManager[Any] | None = None
-    ) -> Runnable[CheckState, CheckState]:
+    def editing(self, *, limit: Limit = None) -> Runnable[CheckState, CheckState]:
         """Bind the steps that change the text, and check the changes."""
         correct = Step(
             "correct_answer",
             self.corrector,
-            prepare=self.correction,
-            absorb=self.with_correction,
-            recover=self.without_correction,
+            build_request=self.correction,
+            apply_reply=self.with_correction,
+            on_error=self.without_correction,
             limit=limit,
         )
         recheck = Step(
             "recheck_edits",
             self.verifier,
-            prepare=self.recheck,
-            absorb=self.with_recheck,
-            recover=self.without_recheck,
+            build_request=self.recheck,
+            apply_reply=self.with_recheck,
+            on_error=self.without_recheck,
             limit=limit,
         )
         return correct | recheck
+
+    def judgement(self, state: CheckState) -> VerificationTask | None:
+        """Ask for claims and verdicts at once, of an answer that is not blank."""
+        return state.task(()) if state.source.answer.strip() else None
+
+    def with_judgement(
+        self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+    ) -> CheckState:
+        """Take over claims and verdicts."""
+        given = replies_of(ClaimVerdict, reply, source="judge")
+        state = self.with_claims(state, [v.claim for v in given], complete=complete)
+        if self.verification(state) is None:  # no claims, or nothing to read
+            return state
+        return self.with_verdicts(state, given, complete=complete)
+
+    def without_judgement(self, state: CheckState, error: Exception) -> CheckState:
+        """Fall back to sentences, all unchecked."""
+        claims = tuple(sentences_of(state.source.answer))
+        return self.without_verdicts(replace(state, claims=claims), error)
 
     def extraction(self, state: CheckState) -> ExtractionTask | None:
         """Ask for the claims of an answer that is not blank."""
@@ -430,7 +452,7 @@ class Check:
         return replace(state, claims=tuple(claims))
 
     def without_claims(self, state: CheckState, error: Exception) -> CheckState:
-        """Fall back to sentences, all unchecked: the reader sees what was not checked."""
+        """Fall back to sentences, all unchecked, so that the reader sees what was not checked."""
         reason = f"claim extraction failed ({_cause(error)})"
         if self.raise_on_failure:
             raise VerificationError(reason) from error
@@ -438,7 +460,7 @@ class Check:
 
     def verification(self, state: CheckState) -> VerificationTask | None:
         """Ask for verdicts on the first `max_claims` claims, if there is anything to read."""
-        claims = self.within(state)
+        claims = self.claims_to_check(state)
         if not claims or state.failure or not has_text(state.source.documents):
             return None
         return state.task(claims)
@@ -447,7 +469,7 @@ class Check:
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
         """Match verdicts to claims; what a complete reply leaves out is unchecked."""
-        task = state.task(self.within(state))
+        task = state.task(self.claims_to_check(state))
         given = replies_of(ClaimVerdict, reply, source="verifier")
         answered = {verdict.claim.id for verdict in given}
         if not complete:
@@ -463,7 +485,7 @@ class Check:
     def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
         """Leave the claims without a verdict unchecked, and say why.
 
-        A broken installation is no failed check: it never gets better, so whoever called hears.
+        A broken installation does not get better by itself, so its error reaches the caller.
         """
         if isinstance(error, ConfigurationError):
             raise error
@@ -481,7 +503,7 @@ class Check:
             wanted.add("contradicted")
         if self.on_unverifiable in _EDITS:
             wanted.add("unverifiable")
-        verdicts = self.outcome(state)
+        verdicts = self.all_verdicts(state)
         if not any(v.verdict in wanted for v in verdicts):
             return None
         return CorrectionTask(
@@ -503,7 +525,7 @@ class Check:
     def with_correction(
         self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
     ) -> CheckState:
-        """Take the edits over; the text is made from them, so that it holds nothing else."""
+        """Take the edits over; the text is made from them alone."""
         if not complete:
             return state
         if not isinstance(reply, CorrectedAnswer):
@@ -538,7 +560,7 @@ class Check:
         return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
-        """Undo the corrections, since nothing supports them."""
+        """Undo the corrections, since their check failed."""
         if self.raise_on_failure:
             msg = f"checking the edits failed ({_cause(error)})"
             raise VerificationError(msg) from error
@@ -547,23 +569,24 @@ class Check:
         failed = self._doubtful(state)
         return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
 
-    def outcome(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
+    def all_verdicts(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
         """Give one verdict per claim, with the reason where it is unchecked."""
         known = {verdict.claim.id: verdict for verdict in state.verdicts}
         return tuple(
-            known.get(claim.id) or ClaimVerdict.unchecked(claim, self.reason(state, index))
+            known.get(claim.id)
+            or ClaimVerdict.unchecked(claim, self.unchecked_reason(state, index))
             for index, claim in enumerate(state.claims or ())
         )
 
-    def within(self, state: CheckState) -> tuple[Claim, ...]:
+    def claims_to_check(self, state: CheckState) -> tuple[Claim, ...]:
         """Give the claims that are to be checked: those among the first `max_claims`."""
         claims = state.claims or ()
         most = self.max_claims
         return claims if most is None else claims[: max(0, most - state.first)]
 
-    def reason(self, state: CheckState, index: int) -> str:
+    def unchecked_reason(self, state: CheckState, index: int) -> str:
         """Say why the claim at a place has no verdict."""
-        if index >= len(self.within(state)):
+        if index >= len(self.claims_to_check(state)):
             return f"over max_claims={self.max_claims}"
         if state.failure is None and not has_text(state.source.documents):
             return no_documents(state.source)
@@ -571,7 +594,7 @@ class Check:
 
     def result(self, state: CheckState, usage: Usage) -> GroundednessResult:
         """Sum the final state up."""
-        source, verdicts = state.source, self.outcome(state)
+        source, verdicts = state.source, self.all_verdicts(state)
         score = trust_score(verdicts)
         corrected = state.corrected
         return GroundednessResult(
@@ -618,39 +641,6 @@ def _cause(error: Exception) -> str:
     return str(error) if isinstance(error, UnexpectedReplyError) else cause(error)
 
 
-def judging(
-    check: "Check",
-    judge: Runnable[VerificationTask, list[ClaimVerdict]],
-    *,
-    limit: AbstractAsyncContextManager[Any] | None = None,
-) -> Step:
-    """Bind the step that takes the place of extraction and verification."""
-
-    def prepare(state: CheckState) -> VerificationTask | None:
-        source = state.source
-        if not source.answer.strip():
-            return None
-        return VerificationTask(
-            claims=(),
-            documents=source.documents,
-            question=source.question,
-            answer=source.answer,
-        )
-
-    def absorb(state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool) -> CheckState:
-        given = replies_of(ClaimVerdict, reply, source="judge")
-        state = check.with_claims(state, [v.claim for v in given], complete=complete)
-        if check.verification(state) is None:  # no claims, or nothing to read
-            return state
-        return check.with_verdicts(state, given, complete=complete)
-
-    def recover(state: CheckState, error: Exception) -> CheckState:
-        claims = tuple(sentences_of(state.source.answer))
-        return check.without_verdicts(replace(state, claims=claims), error)
-
-    return Step("judge_answer", judge, prepare=prepare, absorb=absorb, recover=recover, limit=limit)
-
-
 def sentences_of(answer: str) -> list[Claim]:
     """Give what is to be listed as unchecked when no claims could be found."""
     whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
@@ -661,7 +651,7 @@ _Reply = TypeVar("_Reply")
 
 
 class UnexpectedReplyError(TypeError):
-    """A runnable of the user's replied with something that the step cannot use."""
+    """A user's runnable gave a reply that the step cannot use."""
 
 
 def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:
@@ -687,15 +677,3 @@ def reading(read: InputReader) -> Runnable[Any, CheckState]:
         return CheckState(source=await read.aread(value))
 
     return RunnableLambda(begun, abegun, name="read_input")
-
-
-class _Parts:
-    """What a stream has given so far, added up."""
-
-    def __init__(self) -> None:
-        self.total: Any = None
-        self.error: Exception | None = None
-
-    def add(self, part: Any) -> Any:
-        self.total = part if self.total is None else self.total + part
-        return self.total

@@ -12,8 +12,8 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from typing_extensions import override
 
 from langchain_groundedness import GroundednessRunnable
-from langchain_groundedness._runtime import executors as _turns
-from langchain_groundedness._runtime.executors import _TURNS, turn
+from langchain_groundedness._runtime import executors
+from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness.testing import ScriptedVerifier
 
 STEPS = 30
@@ -27,7 +27,7 @@ async def rounds_of(count: int) -> list[int]:
     now = passes()
 
     async def begin() -> None:
-        await turn()
+        await admitted()
         began.append(now[0])
 
     await asyncio.gather(*(begin() for _ in range(count)))
@@ -76,7 +76,7 @@ async def test_who_is_alone_does_not_wait() -> None:
 
 
 def begins_at_once() -> bool:
-    waiting = turn()
+    waiting = admitted()
     try:
         waiting.send(None)
     except StopIteration:
@@ -91,7 +91,7 @@ async def test_they_begin_in_the_order_they_came_and_one_that_is_cancelled_holds
     began: list[int] = []
 
     async def begin(number: int) -> None:
-        await turn()
+        await admitted()
         began.append(number)
 
     tasks = [asyncio.create_task(begin(number)) for number in range(6)]
@@ -99,7 +99,7 @@ async def test_they_begin_in_the_order_they_came_and_one_that_is_cancelled_holds
     tasks[2].cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert began == [0, 1, 3, 4, 5]
-    await asyncio.wait_for(turn(), 300)
+    await asyncio.wait_for(admitted(), 300)
 
 
 async def test_checks_that_are_begun_at_once_all_end() -> None:
@@ -121,7 +121,7 @@ class Begun(AsyncCallbackHandler):
 async def test_the_answers_of_a_batch_begin_one_after_the_other_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_turns, "_LONGEST_S", 60.0)  # however slow the machine is
+    monkeypatch.setattr(executors, "_LONGEST_S", 60.0)  # however slow the machine is
     checker, begun = GroundednessRunnable(verifier=ScriptedVerifier(lambda _: "supported")), Begun()
     results = await checker.abatch([ROW] * 12, {"callbacks": [begun]})
     assert {result.verdict for result in results} == {"grounded"}
@@ -130,11 +130,13 @@ async def test_the_answers_of_a_batch_begin_one_after_the_other_too(
 
 
 def test_nothing_is_kept_of_an_event_loop_that_has_ended() -> None:
-    before = {id(known) for known in _TURNS}  # clients of models keep some of other tests
+    before = {
+        id(known) for known in executors._ADMISSIONS
+    }  # clients of models keep some of other tests
     with asyncio.Runner() as runner:
-        runner.run(turn())
+        runner.run(admitted())
         loop = weakref.ref(runner.get_loop())
     del runner
     gc.collect()
     assert loop() is None
-    assert {id(known) for known in _TURNS} <= before
+    assert {id(known) for known in executors._ADMISSIONS} <= before
