@@ -83,6 +83,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     marker: str | None = MARKER
     """How a correction is shown, with the place `{correction}`; `None` for clean text."""
@@ -102,11 +103,6 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             msg = f"marker must be None or hold {PLACE!r} once, got {marker!r}"
             raise ValueError(msg)
         return marker
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:

@@ -96,6 +96,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _can_be_saved = True
 
     contradicted: Action = "flag"
     """The documents contradict a claim."""
@@ -117,11 +118,6 @@ class DecisionPolicy(CheckedOptions, Serializable):
     at_most: Literal["flag", "review", "block"] = "block"
     """The most severe action that is taken. Of a finding or a rule that asks for more, the reasons
     say what it would have done."""
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @classmethod
     def strict(cls) -> Self:

@@ -69,6 +69,7 @@ class EvidencePacker(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _can_be_saved = True
 
     max_tokens: Annotated[int, Field(ge=1)]
     """Most tokens that the passages of one batch may have together. Only a single character that
@@ -78,11 +79,6 @@ class EvidencePacker(CheckedOptions, Serializable):
     overlap_sentences: Annotated[int, Field(ge=0)] = 1
     """How many sentences a window of an oversized document repeats from the one before, where
     the budget leaves room for them."""
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @override
     def to_json(self) -> SerializedConstructor | SerializedNotImplemented:

@@ -407,6 +407,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The chat model, plain or bound."""
@@ -423,11 +424,6 @@ class LLMQueryClassifier(ClosedSetClassifier):
         _check_names(tuple(self.classes))
         check_prompt(self.prompt or QUERY_PROMPT, required={"classes", "question"})
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def _classify(self, query: str) -> Flow[QueryClass]:
@@ -466,6 +462,7 @@ class RunnableQueryClassifier(ClosedSetClassifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     classifier: AnyRunnable
     """Gets the query as a text; gives a name, a member of an `Enum` of names, a `QueryClass`, or
@@ -477,11 +474,6 @@ class RunnableQueryClassifier(ClosedSetClassifier):
     def _usable(self) -> Self:
         _check_names(self.classes)
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def _classify(self, query: str) -> Flow[QueryClass]:

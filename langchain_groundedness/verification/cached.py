@@ -85,6 +85,7 @@ class CachedVerifier(PooledVerifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = False
 
     verifier: AnyRunnable
     """What is asked: a verifier of this package, or any runnable from a task to verdicts."""
@@ -110,12 +111,6 @@ class CachedVerifier(PooledVerifier):
     def _check_options(self) -> None:
         require_store(self.store, "store")
         self._description()
-
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this cannot be saved: no store can."""
-        return False
 
     def warm_up(self) -> None:
         """Load what the verifier needs now instead of on first use."""

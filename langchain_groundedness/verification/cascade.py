@@ -39,6 +39,7 @@ class Stage(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     verifier: Runnable[VerificationTask, list[ClaimVerdict]]
     """A verifier, or any function or chain from a task to verdicts."""
@@ -65,11 +66,6 @@ class Stage(CheckedOptions, Serializable):
     @classmethod
     def _runnable(cls, verifier: Any) -> Any:
         return coerce_to_runnable(verifier)
-
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @property
     def title(self) -> str:

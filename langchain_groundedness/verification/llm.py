@@ -75,6 +75,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The judge: a chat model, plain or bound."""
@@ -108,11 +109,6 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         claims = "claims" if self.strategy == "batched" else "claim"
         check_prompt(self._prompt, required={"evidence", claims}, optional={"question"})
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     # Casts to Any: LangChain passes the config by name, which its types do not say.
 
