@@ -16,7 +16,7 @@ from langchain_groundedness.evals.datasets import DataSet, LocatedRow, Outline, 
 from langchain_groundedness.evals.evaluator import Evaluator, failed_rows_message
 from langchain_groundedness.evals.progress import Price, ProgressBar
 from langchain_groundedness.evals.run_files import Journal, RunEnd
-from langchain_groundedness.evals.summary import RunTotals, register_notebook_view
+from langchain_groundedness.evals.summary import RunTotals
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -157,7 +157,6 @@ class Evaluation:
 
     def result(self, *, complete: bool) -> EvaluationRun:
         """Give all that is there; raise if it is complete, rows failed, and that must be heard."""
-        register_notebook_view()
         run = EvaluationRun(
             header=self.header or self._make_header(),
             rows=tuple(self._rows[place] for place in sorted(self._rows)),

@@ -1,9 +1,7 @@
 """What a run comes to: means, counts and usage, and its rows as a table."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +13,6 @@ __all__ = [
     "MetricTotals",
     "RunTotals",
     "add_usage",
-    "register_notebook_view",
     "summarize",
     "to_pandas",
 ]
@@ -145,10 +142,3 @@ def add_usage(*usages: Usage) -> Usage:
         output_tokens=sum(outputs) if outputs else None,
         cached_verdicts=sum(usage.cached_verdicts for usage in usages),
     )
-
-
-def register_notebook_view() -> None:
-    """Let notebooks show a run as a table; elsewhere, nothing is loaded for that."""
-    if "IPython" in sys.modules:
-        with suppress(ImportError):
-            import langchain_groundedness.report  # noqa: F401, PLC0415  (registers the view)
