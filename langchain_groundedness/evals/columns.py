@@ -207,18 +207,16 @@ def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -
     found = _by_field(given or {})
     for field, column in found.items():
         if column not in names:
-            msg = (
-                f"there is no column {column!r} for {field}; the columns are {listed(tuple(names))}"
-            )
+            msg = f"there is no column {column!r} for {field}; the columns are {listed(names)}"
             raise InputFormatError(msg, keys=tuple(names))
     free = [name for name in names if name not in found.values()]
     for field in _DATASET_COLUMNS:
         fitting = [name for name in free if field not in found and _field_of(name) == field]
         if len(fitting) > 1:
             msg = (
-                f"more than one column may hold the {field}: {listed(tuple(fitting))}; say which "
+                f"more than one column may hold the {field}: {listed(fitting)}; say which "
                 f"with columns={{{field!r}: {fitting[0]!r}}}, or --column {field}={fitting[0]}. "
-                f"The columns are {listed(tuple(names))}"
+                f"The columns are {listed(names)}"
             )
             raise InputFormatError(msg, keys=tuple(names))
         if fitting:

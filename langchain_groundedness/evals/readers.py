@@ -6,7 +6,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -118,7 +118,7 @@ def file_error(path: object, error: Exception) -> InputFormatError:
     return InputFormatError(f"{path}: {why or first or type(error).__name__}")
 
 
-def listed(columns: tuple[str, ...]) -> str:
+def listed(columns: Sequence[str]) -> str:
     """Name columns in an error."""
     shown = ", ".join(repr(column[:_LONGEST_NAME]) for column in columns[:_MAX_LISTED])
     more = len(columns) - _MAX_LISTED

@@ -11,8 +11,9 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -74,16 +75,6 @@ class RunLine(NamedTuple):
 KeptT = TypeVar("KeptT")
 
 
-class RunContents(NamedTuple, Generic[KeptT]):
-    """What a run file holds; of each row, what was kept of its line."""
-
-    header: RunHeader
-    rows: tuple[KeptT, ...]
-    """In the order of the data set."""
-    bad_rows: tuple[BadRow, ...]
-    end: RunEnd
-
-
 def load_run(path: str | Path) -> EvaluationRun:
     """Read a run file.
 
@@ -98,16 +89,13 @@ def load_run(path: str | Path) -> EvaluationRun:
             names the line.
     """
     header, rows, bad_rows, end = read_run(path, lambda line: line.value)
-    return EvaluationRun(
-        header=header,
-        rows=cast("tuple[EvaluatedRow, ...]", rows),
-        bad_rows=bad_rows,
-        **dict(end),
-    )
+    return EvaluationRun(header=header, rows=rows, bad_rows=bad_rows, **dict(end))
 
 
-def read_run(path: str | Path, keep: Callable[[RunLine], KeptT]) -> RunContents[KeptT]:
-    """Read a run file, with what `keep` gives for the line of a row."""
+def read_run(
+    path: str | Path, keep: Callable[[RunLine], KeptT]
+) -> tuple[RunHeader, list[KeptT], list[BadRow], RunEnd]:
+    """Read a run file, with what `keep` returns for each row, in the order of the data set."""
     header: RunHeader | None = None
     rows: dict[str, tuple[float, KeptT]] = {}
     bad_rows: dict[BadRow, None] = {}
@@ -124,8 +112,8 @@ def read_run(path: str | Path, keep: Callable[[RunLine], KeptT]) -> RunContents[
     if header is None:
         msg = f"{path}: not a run file: it is empty"
         raise ConfigurationError(msg)
-    ordered = sorted(rows.values(), key=lambda each: each[0])
-    return RunContents(header, tuple(kept for _, kept in ordered), tuple(bad_rows), end)
+    ordered = sorted(rows.values(), key=itemgetter(0))
+    return header, [kept for _, kept in ordered], list(bad_rows), end
 
 
 def save_run(run: EvaluationRun, path: str | Path) -> None:
