@@ -38,7 +38,7 @@ test-all: $(VENV)/.test ## run all tests that need no model server, thoroughly, 
 WITH_LANGCHAIN = tests/contract tests/callbacks tests/middleware tests/test_chains.py \
 	tests/test_inputs_chains.py tests/test_interruptions.py tests/test_runnable.py \
 	tests/test_streaming.py tests/test_structured.py tests/test_transform.py \
-	tests/verifiers/test_decisions.py tests/verifiers/test_llm.py \
+	tests/verification/test_decisions.py tests/verification/test_llm.py \
 	tests/evals/test_evaluator.py tests/evals/test_langsmith.py
 
 test-newest: $(NEWEST)/.langchain ## run the tests that touch LangChain with its newest releases
@@ -187,6 +187,7 @@ $(VENV)/.encoder: pyproject.toml | $(VENV)/.training
 	@$(INSTALL) --group encoder
 	@touch $@
 
+$(VENV)/.llm: export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 $(VENV)/.llm: pyproject.toml | $(VENV)/.test
 	@echo "installing a model server; the first time, compiling it takes about 10 minutes"
 	@$(INSTALL) --group llm

@@ -178,10 +178,10 @@ def _asked(tasks: Sequence[VerificationTask]) -> Iterator[tuple[str, list[str]]]
 def _forgetting(threads: int, judge: Callable[[], object]) -> None:
     """Judge without what is remembered of the same answers from the method before."""
     from langchain_groundedness.verification.embedded import verifier as embedded  # noqa: PLC0415  (as above)
-    from langchain_groundedness.verification.embedded.batching import shared_runs  # noqa: PLC0415  (as above)
+    from langchain_groundedness.verification.embedded.batching import pair_scorer  # noqa: PLC0415  (as above)
 
     embedded._recent.cache_clear()  # noqa: SLF001  (nobody else needs it)
-    shared_runs(threads)._known.clear()  # noqa: SLF001  (as above)
+    pair_scorer(threads)._known.clear()  # noqa: SLF001  (as above)
     judge()
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from IPython.display import display
 
 from langchain_groundedness import DecisionPolicy, GroundednessGuard, GroundednessRunnable
-from langchain_groundedness.evals import FaithfulnessEvaluator, as_score, evaluate
+from langchain_groundedness.evals import FaithfulnessEvaluator, as_score, evaluate, summarize
 
 PAPERS = Path("papers")
 asked = [json.loads(line) for line in (PAPERS / "answers.jsonl").read_text("utf-8").splitlines()]
@@ -82,7 +82,7 @@ run = evaluate(
     FaithfulnessEvaluator(),
 )
 scores = [score for row in run.rows for score in row.scores]
-print(f"here     {run.summary()['metrics']['faithfulness']['mean']:.3f}")
+print(f"here     {summarize(run)['metrics']['faithfulness']['mean']:.3f}")
 print(f"haystack {as_score(scores, convention='haystack'):.3f}")
 
 # %% [markdown]

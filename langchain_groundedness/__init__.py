@@ -6,32 +6,6 @@ Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from langchain_groundedness.claims import LLMClaimExtractor, SentenceClaimExtractor
-from langchain_groundedness.correction import Corrector
-from langchain_groundedness.decision import DecisionPolicy, DecisionRule
-from langchain_groundedness.exceptions import (
-    ConfigurationError,
-    GroundednessError,
-    InputFormatError,
-    MissingDependencyError,
-    VerificationError,
-    require,
-)
-from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.serialization import load_arguments
-from langchain_groundedness.streaming import GroundednessGuard
-from langchain_groundedness.types import (
-    Citation,
-    Claim,
-    ClaimVerdict,
-    Decision,
-    GroundednessResult,
-    GroundednessResultChunk,
-    VerificationTask,
-)
-from langchain_groundedness.verification import CachedVerifier, CascadeVerifier, LLMVerifier, Stage
-from langchain_groundedness.verification.single_pass import SinglePassJudge
-
 if TYPE_CHECKING:
     from langchain_groundedness.audit import JsonlAuditLog, SQLAuditLog
     from langchain_groundedness.callbacks import (
@@ -39,12 +13,39 @@ if TYPE_CHECKING:
         GroundednessCallbackHandler,
         collect_groundedness,
     )
+    from langchain_groundedness.claims import LLMClaimExtractor, SentenceClaimExtractor
+    from langchain_groundedness.correction import Corrector
+    from langchain_groundedness.decision import DecisionPolicy, DecisionRule
+    from langchain_groundedness.exceptions import (
+        ConfigurationError,
+        GroundednessError,
+        InputFormatError,
+        MissingDependencyError,
+        VerificationError,
+    )
     from langchain_groundedness.middleware import GroundednessMiddleware, groundedness_node
+    from langchain_groundedness.runnable import GroundednessRunnable, acheck, check
+    from langchain_groundedness.serialization import load_arguments
+    from langchain_groundedness.streaming import GroundednessGuard
+    from langchain_groundedness.types import (
+        Citation,
+        Claim,
+        ClaimVerdict,
+        Decision,
+        GroundednessResult,
+        GroundednessResultChunk,
+        VerificationTask,
+    )
     from langchain_groundedness.verification import (
+        CachedVerifier,
+        CascadeVerifier,
         CrossEncoderVerifier,
         EmbeddedVerifier,
         EmbeddingVerifier,
+        LLMVerifier,
+        Stage,
     )
+    from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 __all__ = [
     "AsyncGroundednessCallbackHandler",
@@ -79,44 +80,62 @@ __all__ = [
     "Stage",
     "VerificationError",
     "VerificationTask",
+    "acheck",
+    "check",
     "collect_groundedness",
     "groundedness_node",
     "load_arguments",
 ]
 
-_LAZY = {
-    "AsyncGroundednessCallbackHandler": "callbacks",
-    "CrossEncoderVerifier": "verification",
-    "EmbeddedVerifier": "verification",
-    "EmbeddingVerifier": "verification",
-    "GroundednessCallbackHandler": "callbacks",
-    "GroundednessMiddleware": "middleware",
-    "JsonlAuditLog": "audit",
-    "SQLAuditLog": "audit",
-    "collect_groundedness": "callbacks",
-    "groundedness_node": "middleware",
+_HOMES = {
+    "audit": "JsonlAuditLog SQLAuditLog",
+    "callbacks": (
+        "AsyncGroundednessCallbackHandler GroundednessCallbackHandler collect_groundedness"
+    ),
+    "claims": "LLMClaimExtractor SentenceClaimExtractor",
+    "correction": "Corrector",
+    "decision": "DecisionPolicy DecisionRule",
+    "exceptions": (
+        "ConfigurationError GroundednessError InputFormatError MissingDependencyError "
+        "VerificationError"
+    ),
+    "middleware": "GroundednessMiddleware groundedness_node",
+    "runnable": "GroundednessRunnable acheck check",
+    "serialization": "load_arguments",
+    "streaming": "GroundednessGuard",
+    "types": (
+        "Citation Claim ClaimVerdict Decision GroundednessResult GroundednessResultChunk "
+        "VerificationTask"
+    ),
+    "verification": (
+        "CachedVerifier CascadeVerifier CrossEncoderVerifier EmbeddedVerifier EmbeddingVerifier "
+        "LLMVerifier Stage"
+    ),
+    "verification.single_pass": "SinglePassJudge",
 }
-"""Names that not every check needs, with the subpackage that has them; loaded on first use."""
-_AGENTS = frozenset({"GroundednessMiddleware", "groundedness_node"})
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+"""Where each name is imported from on first use, so that importing the package costs little."""
 
-if not TYPE_CHECKING:  # `from langchain_groundedness import *` brings what is installed
+if not TYPE_CHECKING:  # a star import brings what is installed
     from langchain_groundedness._runtime.lazy_imports import absent
 
-    _ABSENT = absent(dict.fromkeys(_AGENTS, "langchain.agents.middleware"))
-    __all__ = [name for name in __all__ if name not in _ABSENT]
+    _NEEDS = dict.fromkeys(_HOMES["middleware"].split(), "langchain.agents.middleware")
+    __all__ = [name for name in __all__ if name not in absent(_NEEDS)]
 
 
 def __getattr__(name: str) -> Any:
-    """Load what not every check needs when it is asked for."""
-    if name not in _LAZY:
+    """Import a name when it is first used."""
+    if name not in _HOME_OF:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    if name in _AGENTS:
+    if _HOME_OF[name] == "middleware":
+        from langchain_groundedness.exceptions import require  # noqa: PLC0415
+
         require("langchain.agents", extra="agents")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
     return found
 
 
 def __dir__() -> list[str]:
-    """Name what is loaded when it is asked for, too."""
-    return sorted({*globals(), *_LAZY})
+    """List the names that are not imported yet, too."""
+    return sorted({*globals(), *_HOME_OF})

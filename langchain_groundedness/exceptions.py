@@ -42,6 +42,22 @@ __all__ = [
 ]
 
 
+_CODE = re.compile(r"[a-z][a-z0-9_.-]{2,50}")
+_KEY = re.compile(r"api[_ -]?key|authenticat|credential|auth_token", re.IGNORECASE)
+_UNREACHED = re.compile(r"Connect\w*Timeout")
+_WAITED = re.compile(r"Timeout(?!Error$)|\w+TimeoutError$")
+_REACH = re.compile(r"Connect")
+_HINTS = {
+    401: "check the API key",
+    403: "the API key has no access to this",
+    404: "check the name of the model and the URL of the server",
+    413: "the request is too large for the model",
+    429: "too many requests, or the quota is used up",
+}
+_COULD_NOT = "the server could not be reached"
+_DEEPEST = 10
+
+
 class GroundednessError(Exception):
     """Root of every error this package raises on purpose."""
 
@@ -208,25 +224,6 @@ def require(module: str, *, extra: str) -> ModuleType:
         raise MissingDependencyError(msg) from exc
 
 
-_CODE = re.compile(r"[a-z][a-z0-9_.-]{2,50}")
-
-_KEY = re.compile(r"api[_ -]?key|authenticat|credential|auth_token", re.IGNORECASE)
-
-_UNREACHED = re.compile(r"Connect\w*Timeout")
-
-_WAITED = re.compile(r"Timeout(?!Error$)|\w+TimeoutError$")
-
-_REACH = re.compile(r"Connect")
-
-_HINTS = {
-    401: "check the API key",
-    403: "the API key has no access to this",
-    404: "check the name of the model and the URL of the server",
-    413: "the request is too large for the model",
-    429: "too many requests, or the quota is used up",
-}
-
-
 def cause(error: BaseException) -> str:
     """Name an error, and what it says about itself in codes.
 
@@ -280,9 +277,6 @@ def _hint(error: BaseException, status: object) -> str:
     return "is the API key set?" if _KEY.search(str(error)) else ""
 
 
-_COULD_NOT = "the server could not be reached"
-
-
 def _causing(error: BaseException) -> Iterator[BaseException]:
     """Give an error, and the errors that it was raised from."""
     at: BaseException | None = error
@@ -291,6 +285,3 @@ def _causing(error: BaseException) -> Iterator[BaseException]:
             return
         yield at
         at = at.__cause__
-
-
-_DEEPEST = 10

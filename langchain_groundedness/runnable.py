@@ -2,38 +2,85 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
-from langchain_core.runnables import RunnableConfig, RunnableSerializable
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import turn
+from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.flow import exceptions_at_most
-from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog
+from langchain_groundedness.claims.extractors import (
+    ClaimExtractor,
+    LLMClaimExtractor,
+    SentenceClaimExtractor,
+)
+from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.inputs.schema import GroundednessInput, InputReader, reader
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
-from langchain_groundedness.pipeline.build import assembled, import_verifier, refuse_clashes
+from langchain_groundedness.display.notebook import result_html
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.inputs.formats import GroundednessInput, InputReader, reader
+from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
+from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
 from langchain_groundedness.pipeline.recording import Recorder
-from langchain_groundedness.pipeline.runs import Runs, arun_pieces, run_pieces
-from langchain_groundedness.pipeline.steps import Check
+from langchain_groundedness.pipeline.runs import BatchRun, arun_pieces, run_pieces
 from langchain_groundedness.text.sentences import load
 from langchain_groundedness.types import (
+    HTML_FORMATTERS,
     GroundednessResult,
     GroundednessResultChunk,
     OnContradicted,
     OnUnverifiable,
 )
-from langchain_groundedness.verification.cached import VerdictCache
+from langchain_groundedness.verification import CachedVerifier, LLMVerifier, Verifier
+from langchain_groundedness.verification.cached import VerdictCache, require_store
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
-__all__ = ["GroundednessRunnable"]
+__all__ = [
+    "CheckerOptions",
+    "GroundednessRunnable",
+    "acheck",
+    "check",
+    "checker_from",
+    "show_checker_options",
+]
+
+_Runnable: TypeAlias = Runnable[Any, Any] | Callable[..., Any]
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
+
+
+class CheckerOptions(TypedDict, total=False):
+    """Options of `GroundednessRunnable`; guard, handlers and middleware take them too."""
+
+    model: _Runnable | str | None
+    model_timeout: float | None
+    extractor: _Runnable | None
+    verifier: _Runnable | None
+    corrector: _Runnable | None
+    max_claims: int | None
+    on_contradicted: OnContradicted
+    on_unverifiable: OnUnverifiable
+    trust_threshold: float
+    policy: DecisionPolicy
+    raise_on_failure: bool
+    examples: Sequence[Any] | None
+    single_pass: bool | SinglePassJudge
+    verdict_cache: VerdictCache | None
+
+
+class RunnableOptions(CheckerOptions, total=False):
+    """All options of `GroundednessRunnable`."""
+
+    context_extractor: Callable[[Any], Any] | None
+    audit_log: AuditLog | None
+    name: str | None
 
 
 class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
@@ -43,8 +90,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     chains and agents return as it is, or `{"answer": ..., "documents": ..., "question": ...}`.
     Without a model it works offline, with the embedded verifier.
 
-    Nothing is fine because it was not checked: a claim that could not be checked is `unchecked`
-    in the result, with the reason, and the answer is then not trusted.
+    A claim that could not be checked is never shown as supported: it is `unchecked` in the result,
+    with the reason, and the answer is not trusted.
 
     Example:
         >>> checker = GroundednessRunnable(on_contradicted="correct")
@@ -63,54 +110,73 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: AnyRunnable | None = None
-    """Chat model that extracts and judges claims; `None` for the embedded verifier."""
-    model_timeout: Seconds = PATIENCE
-    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
-    `None` leaves it to the model's client. Stages of your own have options of their own."""
+    model: ChatModel | None = None
+    model_timeout: Seconds = DEFAULT_TIMEOUT
     extractor: AnyRunnable | None = None
-    """Finds the claims; by default the model, or sentences where there is no model."""
     verifier: AnyRunnable | None = None
-    """Judges the claims; by default the model, or the embedded verifier."""
     corrector: AnyRunnable | None = None
-    """Edits the answer; by default a `Corrector`, with the model if there is one."""
     max_claims: int | None = Field(default=None, ge=1)
-    """Most claims to verify; those beyond stay in the result as `unchecked`."""
     on_contradicted: OnContradicted = "annotate"
-    """What happens to the text of contradicted claims. Edits are checked again, and undone if
-    the documents do not support them."""
     on_unverifiable: OnUnverifiable = "keep"
-    """What happens to the text of unverifiable claims."""
     trust_threshold: float = Field(default=1.0, ge=0.0, le=1.0)
-    """Least share of supported claims for an answer to be trusted."""
     policy: DecisionPolicy = DecisionPolicy()
-    """Turns verdicts, and what is known about the question, into a decision."""
     raise_on_failure: bool = False
-    """Raise `VerificationError` when a claim cannot be checked because something failed."""
     context_extractor: Callable[[Any], Any] | None = None
-    """Turns an input of any shape into one that is accepted."""
     examples: Sequence[Any] | None = None
-    """Few-shot examples for the extraction by the model."""
     single_pass: bool | SinglePassJudge = False
-    """Whether the model finds and judges the claims in one call, not in two; or the judge that
-    does. `stream` and `transform` then wait for the whole answer; a guard asks per sentence."""
     audit_log: AuditLog | None = Field(default=None, exclude=True)
-    """Gets a record of each decision. It is not saved with the checker."""
     verdict_cache: VerdictCache | None = Field(default=None, exclude=True)
-    """Keeps verdicts, as a `CachedVerifier` does. It is not saved with the checker."""
 
     _check: Check | None = PrivateAttr(default=None)
 
+    def __init__(self, **options: Unpack[RunnableOptions]) -> None:
+        """Choose how answers are checked; every option has a default.
+
+        Args:
+            model: Chat model that extracts and judges the claims: the model, a function, or
+                `provider:name` for LangChain's `init_chat_model` (extra `agents`). `None` for the
+                embedded verifier, which works offline.
+            model_timeout: Seconds to wait for one reply of the model; a claim whose call times out
+                is `unchecked`. `None` leaves it to the model's client. Stages that you pass have
+                timeouts of their own.
+            extractor: Finds the claims; by default the model, or sentences without a model.
+            verifier: Judges the claims; by default the model, or the embedded verifier.
+            corrector: Edits the answer; by default a `Corrector`, with the model if there is one.
+            max_claims: Most claims to verify; those beyond it are `unchecked` in the result.
+            on_contradicted: What happens to the text of contradicted claims: `annotate` leaves it,
+                `correct` replaces what is wrong, `strip` removes it, `block` withholds the answer.
+                Edits are checked again, and undone if the documents do not support them.
+            on_unverifiable: What happens to the text of unverifiable claims: `keep` or `strip`.
+            trust_threshold: Least share of supported claims for an answer to be trusted, 0 to 1.
+            policy: Turns verdicts, and what is known about the question, into a decision.
+            raise_on_failure: Raise `VerificationError` when a claim cannot be checked because
+                something failed.
+            examples: Few-shot examples for the extraction by the model.
+            single_pass: Whether the model finds and judges the claims in one call instead of two;
+                or the judge that does. `stream` and `transform` then wait for the whole answer; a
+                guard asks once per sentence.
+            verdict_cache: Keeps verdicts, as a `CachedVerifier` does. It is not saved with the
+                checker.
+            context_extractor: Turns an input of any shape into one that is accepted.
+            audit_log: Gets a record of each decision. It is not saved with the checker.
+            name: Name of the runnable in traces.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work, or two exclude each other.
+            MissingDependencyError: `model` is a name, and the extra `agents` is not installed.
+        """
+        super().__init__(**options)
+
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
-        refuse_clashes(self)
-        import_verifier(self)
+        _refuse_conflicts(self)
+        self._import_verifier()
         return self
 
     @override
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
-        import_verifier(self)
+        self._import_verifier()
 
     @override
     @classmethod
@@ -121,14 +187,14 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def invoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
-        return self._call_with_config(self._run, input, config, **kwargs)
+        return self.batch([input], config, **kwargs)[0]
 
     @override
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
-        await turn()
-        return await self._acall_with_config(self._arun, input, config, **kwargs)
+        await admitted()
+        return (await self.abatch([input], config, **kwargs))[0]
 
     @override
     def batch(
@@ -141,7 +207,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     ) -> list[GroundednessResult]:
         return exceptions_at_most(
             self._batch_with_config(
-                self._run_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+                self._run, inputs, config, return_exceptions=return_exceptions, **kwargs
             )
         )
 
@@ -156,7 +222,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     ) -> list[GroundednessResult]:
         return exceptions_at_most(
             await self._abatch_with_config(
-                self._arun_all, inputs, config, return_exceptions=return_exceptions, **kwargs
+                self._arun, inputs, config, return_exceptions=return_exceptions, **kwargs
             )
         )
 
@@ -219,7 +285,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
             Chunks that add up with `+` to what `invoke` returns for the sum of the pieces, but
             for the usage: a model that judges sentence by sentence is called more often.
         """
-        yield from transformed(self, self._grow, input, config, **kwargs)
+        yield from transformed(self, self._stream, input, config, **kwargs)
 
     @override
     async def atransform(
@@ -235,8 +301,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         Yields:
             As `transform`.
         """
-        await turn()
-        async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as chunks:
+        await admitted()
+        async with aclosing(atransformed(self, self._astream, input, config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -271,24 +337,70 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def check(self) -> Check:
         """The steps and options in force, with the defaults filled in."""
         if self._check is None:
-            self._check = assembled(self)
+            judge = self._judge()
+            model = self.model or (judge.model if judge else None)
+            self._check = Check(
+                extractor=self._extractor(judge),
+                verifier=self._verifier(judge),
+                corrector=self.corrector or Corrector(model=model, timeout=self.model_timeout),
+                max_claims=self.max_claims,
+                on_contradicted=self.on_contradicted,
+                on_unverifiable=self.on_unverifiable,
+                trust_threshold=self.trust_threshold,
+                policy=self._policy(),
+                raise_on_failure=self.raise_on_failure,
+                single_pass=judge,
+            )
         return self._check
 
-    def live(self, *, removes: bool = False, **given: Any) -> LiveCheck:
+    def _judge(self) -> SinglePassJudge | None:
+        if isinstance(self.single_pass, SinglePassJudge):
+            return self.single_pass
+        if not self.single_pass or self.model is None:
+            return None
+        return SinglePassJudge(model=self.model, timeout=self.model_timeout)
+
+    def _extractor(self, judge: SinglePassJudge | None) -> ClaimExtractor:
+        if self.extractor is not None:
+            return self.extractor
+        if self.model is None or judge is not None:
+            return SentenceClaimExtractor()
+        return LLMClaimExtractor(
+            model=self.model, examples=self.examples, timeout=self.model_timeout
+        )
+
+    def _verifier(self, judge: SinglePassJudge | None) -> Verifier:
+        if self.verifier is not None:
+            verifier = self.verifier
+        elif judge is not None:
+            verifier = judge.verifier
+        elif self.model is None:
+            verifier = _embedded_verifier()
+        else:
+            verifier = LLMVerifier(model=self.model, timeout=self.model_timeout)
+        store = self.verdict_cache
+        return verifier if store is None else CachedVerifier(verifier=verifier, store=store)
+
+    def _policy(self) -> DecisionPolicy:
+        blocks = self.on_contradicted == "block"
+        return self.policy.model_copy(update={"contradicted": "block"}) if blocks else self.policy
+
+    def _import_verifier(self) -> None:
+        """Import what the check needs now, and not at the first check, on an event loop perhaps."""
+        if self.verifier is None and self.model is None and not self.single_pass:
+            _embedded_verifier()
+
+    def live(self, *, removes: bool = False, whole: bool = False, **given: Any) -> LiveCheck:
         """Start a check of an answer that is still to be written.
 
         Args:
             removes: Whether sentences may be removed, whatever the options say.
+            whole: Whether `single_pass` waits for the whole answer.
             **given: `documents`, `question` and labels of it, for inputs that carry none.
 
         Returns:
             The check, to be fed by a driver.
         """
-        return self._live(given, removes=removes)
-
-    def _live(
-        self, given: dict[str, Any], *, removes: bool = False, whole: bool = False
-    ) -> LiveCheck:
         gather = self.context_extractor is not None
         reader = self._reader(**given)
         return LiveCheck(self.check, reader, gather=gather, removes=removes, whole=whole)
@@ -300,46 +412,29 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def _recorder(self) -> Recorder:
         return Recorder(self.audit_log, "runnable", self)
 
-    def _runs(self, given: dict[str, Any]) -> Runs:
-        return Runs(self.check, self._reader(**given), self._recorder)
-
     def _run(
-        self,
-        value: Any,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
-    ) -> GroundednessResult:
-        return self._runs(given).one(value, config, run_manager)
-
-    async def _arun(
-        self,
-        value: Any,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
-    ) -> GroundednessResult:
-        return await self._runs(given).aone(value, config, run_manager)
-
-    def _run_all(
         self,
         values: list[Any],
         run_manager: list[CallbackManagerForChainRun],
         config: list[RunnableConfig],
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
-        return self._runs(given).many(values, config, run_manager)
+        return BatchRun(self.check, self._reader(**given), self._recorder).run(
+            values, config, run_manager
+        )
 
-    async def _arun_all(
+    async def _arun(
         self,
         values: list[Any],
         run_manager: list[AsyncCallbackManagerForChainRun],
         config: list[RunnableConfig],
         **given: Any,
     ) -> list[Exception | GroundednessResult]:
-        return await self._runs(given).amany(values, config, run_manager)
+        return await BatchRun(self.check, self._reader(**given), self._recorder).arun(
+            values, config, run_manager
+        )
 
-    def _grow(
+    def _stream(
         self,
         pieces: Iterator[Any],
         run_manager: CallbackManagerForChainRun,
@@ -347,16 +442,143 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         **given: Any,
     ) -> Iterator[GroundednessResultChunk]:
         pending = self._recorder.begin(run_manager, config)
-        yield from run_pieces(self._live(given, whole=True), pieces, config, pending)
+        yield from run_pieces(self.live(whole=True, **given), pieces, config, pending)
 
-    async def _agrow(
+    async def _astream(
         self,
         pieces: AsyncIterator[Any],
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         **given: Any,
     ) -> AsyncGenerator[GroundednessResultChunk]:
-        pending, live = self._recorder.begin(run_manager, config), self._live(given, whole=True)
+        pending, live = self._recorder.begin(run_manager, config), self.live(whole=True, **given)
         async with aclosing(arun_pieces(live, pieces, config, pending)) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+
+expand_options(GroundednessRunnable.__init__, GroundednessRunnable)
+HTML_FORMATTERS[GroundednessResult] = result_html
+
+
+def _refuse_conflicts(options: GroundednessRunnable) -> None:
+    """Refuse options that exclude each other."""
+    single = options.single_pass is not False
+    theirs = options.extractor is not None or options.verifier is not None
+    if single and (theirs or options.examples is not None):
+        msg = (
+            "single_pass finds and judges the claims itself: it excludes extractor=, verifier= and "
+            "examples="
+        )
+        raise ValueError(msg)
+    if options.single_pass is True and options.model is None:
+        msg = "single_pass=True needs a model: pass model=, or single_pass=SinglePassJudge(...)"
+        raise ValueError(msg)
+    if options.examples is not None and (options.model is None or options.extractor is not None):
+        msg = (
+            "examples are for the extraction by the model: pass model= and no extractor= "
+            "(give the examples to your own extractor)"
+        )
+        raise ValueError(msg)
+    if options.verdict_cache is not None:
+        if single:
+            msg = (
+                "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
+                "answers: pass one of them"
+            )
+            raise ValueError(msg)
+        require_store(options.verdict_cache, "verdict_cache")
+        options._verifier(None)  # noqa: SLF001  (refuses what cannot be kept)
+    at_most = options.policy.at_most
+    if options.on_contradicted == "block" and at_most != "block":
+        msg = f"on_contradicted='block' excludes a policy with at_most={at_most!r}: change one"
+        raise ValueError(msg)
+
+
+def _embedded_verifier() -> Verifier:
+    from langchain_groundedness.verification import EmbeddedVerifier  # noqa: PLC0415  (is slow)
+
+    return EmbeddedVerifier()
+
+
+def show_checker_options(function: _FunctionT) -> _FunctionT:
+    """Show `**options: Unpack[CheckerOptions]` by name in the signature of a function."""
+    return expand_options(function, GroundednessRunnable)
+
+
+def checker_from(
+    checker: Runnable[Any, GroundednessResult] | None, options: CheckerOptions
+) -> Runnable[Any, GroundednessResult]:
+    """Give the checker that came, or make one of its options.
+
+    Raises:
+        ConfigurationError: Both came, the checker is none, or an option cannot work.
+    """
+    if checker is None:
+        return GroundednessRunnable(**options)
+    if options:
+        msg = (
+            f"got checker= and options of a checker ({', '.join(options)}): give the options to "
+            "the checker, or leave checker= out"
+        )
+        raise ConfigurationError(msg)
+    if not isinstance(checker, Runnable):
+        msg = (
+            "checker must be a GroundednessRunnable, or a runnable that returns a "
+            f"GroundednessResult, got a value of type {type(checker).__name__}"
+        )
+        raise ConfigurationError(msg)
+    return checker
+
+
+@show_checker_options
+def check(
+    answer: Any,
+    documents: Any,
+    question: str | None = None,
+    **options: Unpack[CheckerOptions],
+) -> GroundednessResult:
+    """Check one answer against the documents it was made from.
+
+    Args:
+        answer: The answer: a text or a message.
+        documents: What it must be supported by: texts or `Document`s.
+        question: The question, if known.
+        **options: As for `GroundednessRunnable`, such as `model="openai:gpt-4o-mini"`.
+
+    Returns:
+        The verdicts on its claims, and what follows from them.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work.
+        InputFormatError: The answer or the documents cannot be read.
+
+    Example:
+        >>> result = check("Revenue was $2.4B in Q3.", ["Revenue was $2.1B in Q3."])
+        >>> result.verdict
+        'has_contradictions'
+    """
+    given = {"answer": answer, "documents": documents, "question": question}
+    return GroundednessRunnable(**options).invoke(given)
+
+
+@show_checker_options
+async def acheck(
+    answer: Any,
+    documents: Any,
+    question: str | None = None,
+    **options: Unpack[CheckerOptions],
+) -> GroundednessResult:
+    """Check one answer as `check` does, without blocking the event loop.
+
+    Args:
+        answer: As for `check`.
+        documents: As for `check`.
+        question: As for `check`.
+        **options: As for `check`.
+
+    Returns:
+        As `check`.
+    """
+    given = {"answer": answer, "documents": documents, "question": question}
+    return await GroundednessRunnable(**options).ainvoke(given)

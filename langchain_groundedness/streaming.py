@@ -1,24 +1,24 @@
-"""A guard between a model and its reader: text in, text out, and nothing unverified in between."""
+"""A guard between a model and its reader: it releases text only after the check allows it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import aclosing, closing
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import turn
-from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.executors import admitted
+from langchain_groundedness._runtime.options import CheckedOptions, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness.audit import AuditLog, Review
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.events import EventStream
-from langchain_groundedness.pipeline.live_drivers import arun_live, run_live
 from langchain_groundedness.pipeline.recording import Recorder, unaudited
 from langchain_groundedness.pipeline.release import OnUnchecked, Release, ReleaseRules, guarded_text
-from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.pipeline.runs import arun_live, run_live
+from langchain_groundedness.runnable import CheckerOptions, GroundednessRunnable, checker_from
 
 if TYPE_CHECKING:
     from langchain_groundedness.types import GroundednessResult
@@ -26,33 +26,43 @@ if TYPE_CHECKING:
 __all__ = ["GroundednessGuard"]
 
 
+class GuardOptions(CheckerOptions, total=False):
+    """Options of `GroundednessGuard`: its own, and those of its checker."""
+
+    release: Literal["verified", "immediate"]
+    on_unchecked: OnUnchecked
+    unchecked_marker: str
+    blocked_message: str
+    audit_log: AuditLog | None
+    name: str | None
+
+
 class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     """Lets the text of an answer through, sentence by sentence, as its verdicts allow.
 
     Put it behind a chain with `chain.pipe(GroundednessGuard(checker))`: it reads what
-    `GroundednessRunnable` reads, and gives text. What happens to a sentence with a failed claim
-    is up to the checker's `on_contradicted` and `on_unverifiable`; every other character leaves
-    as it came, and so does what states nothing: headings, questions, code. Where contradicted
-    claims are to be corrected, a sentence with one that could not be, because no correction stood
-    the check or none could be made, is left out. Custom events tell about claims, verdicts,
-    corrections and the decision.
+    `GroundednessRunnable` reads, and gives text. The checker's `on_contradicted` and
+    `on_unverifiable` decide what happens to a sentence with a failed claim; every other character
+    is released unchanged, and so are headings, questions and code, which state nothing. If
+    contradicted claims are to be corrected and a claim has no correction that passes the check,
+    its sentence is left out. Custom events report claims, verdicts, corrections and the decision.
 
-    Where the checker's policy decides `block`, the answer ends before the sentence that makes the
-    decision sure, with `blocked_message`. While the policy may block for something that only the
-    whole answer shows (a share of claims, a trust score below less than 1, a rule that another
-    excuses), no text leaves until that is ruled out; nor while rules ask for what a stream of
-    mappings may still say about the question. So nothing leaves of an answer that is blocked as a
-    whole. `flag` and `review` hold back nothing.
+    If the checker's policy decides `block`, the answer ends before the sentence that settles the
+    decision, with `blocked_message`. If the policy may block for a reason that only the whole
+    answer shows (a share of claims, a trust score below a limit less than 1, a rule that another
+    rule excuses), no text is released until that is ruled out; nor while a stream of mappings may
+    still supply a label of the question that the rules need. So no part of an answer that is
+    blocked as a whole is released. `flag` and `review` hold back nothing.
 
-    A statement in which the checker's extractor found no claim is an unchecked one.
+    A statement in which the checker's extractor found no claim counts as unchecked.
 
-    Text leaves while the answer is written if the checker's extractor is a
-    `SentenceClaimExtractor`, as it is without a model; give `extractor=` beside `model=` for that.
-    One that needs the whole answer gets it, and all text leaves then.
+    Text is released while the answer is written if the checker's extractor is a
+    `SentenceClaimExtractor`, the default without a model; with `model=`, pass `extractor=` too.
+    Any other extractor needs the whole answer, and all text is released at the end.
 
     Example:
-        >>> checker = GroundednessRunnable(on_contradicted="correct")
-        >>> guard = GroundednessGuard(checker).bind(documents=["Revenue was $2.1B in Q3."])
+        >>> guard = GroundednessGuard(on_contradicted="correct")
+        >>> guard = guard.bind(documents=["Revenue was $2.1B in Q3."])
         >>> tokens = ["Revenue ", "was $2.4B", " in Q3. ", "Bye!"]
         >>> "".join(guard.transform(iter(tokens)))
         'Revenue was [CORRECTED: $2.1B] in Q3. Bye!'
@@ -61,25 +71,40 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     checker: GroundednessRunnable
-    """Checks the sentences, and says what happens to those that fail."""
     release: Literal["verified", "immediate"] = "verified"
-    """`verified`: a sentence leaves only after its verdict. `immediate`: text leaves as it comes,
-    and a `groundedness.retract` event tells what to put in the place of which characters."""
     on_unchecked: OnUnchecked = "mark"
-    """What happens to a sentence that could not be checked: it is left out, leaves with
-    `unchecked_marker` behind it, or leaves as it is."""
     unchecked_marker: str = " [UNCHECKED]"
-    """Stands behind sentences that could not be checked."""
     blocked_message: str = "The rest of this answer was withheld: it did not pass the check."
-    """Stands in the place of what is blocked: with `on_contradicted="block"`, of the first
-    contradicted sentence and all that follows it."""
     audit_log: AuditLog | None = Field(default=None, exclude=True)
-    """Gets a record of each decision, with the text that was let through; by default that of the
-    checker, which records nothing by itself here. It is not saved with the guard."""
 
-    def __init__(self, checker: GroundednessRunnable, **options: Any) -> None:
-        """Guard with a checker."""
-        super().__init__(checker=checker, **options)
+    def __init__(
+        self, checker: GroundednessRunnable | None = None, **options: Unpack[GuardOptions]
+    ) -> None:
+        """Guard with a checker, or with the options of one.
+
+        Args:
+            checker: Checks the sentences, and says what happens to those that fail; by default a
+                `GroundednessRunnable` with the options given here.
+            release: `verified`: a sentence leaves only after its verdict. `immediate`: text leaves
+                as it comes, and a `groundedness.retract` event tells which characters to replace.
+            on_unchecked: What happens to a sentence that could not be checked: `hold_back` leaves
+                it out, `mark` puts `unchecked_marker` behind it, `release` lets it through.
+            unchecked_marker: Stands behind sentences that could not be checked.
+            blocked_message: Replaces what is blocked: with `on_contradicted="block"`, the first
+                contradicted sentence and all that follows it.
+            audit_log: Gets a record of each decision, with the text that was let through; by
+                default that of the checker, which records nothing by itself here. It is not saved
+                with the guard.
+            name: Name of the guard in traces.
+            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work, or a checker came together
+                with options of one.
+        """
+        own: dict[str, Any] = {n: v for n, v in options.items() if n in type(self).model_fields}
+        rest: Any = {name: value for name, value in options.items() if name not in own}
+        super().__init__(checker=checker_from(checker, rest), **own)
 
     @override
     @classmethod
@@ -100,7 +125,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
             **kwargs: As for the checker.
 
         Returns:
-            The corrected answer; also with `release="immediate"`, since nothing has left yet.
+            The corrected answer, also with `release="immediate"`.
         """
         return self._call_with_config(self._run, input, config, **kwargs)
 
@@ -116,7 +141,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         Returns:
             As `invoke`.
         """
-        await turn()
+        await admitted()
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     @override
@@ -152,7 +177,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
             `"immediate"` to the answer as it came, as far as it came if it is blocked, with
             the message behind it.
         """
-        yield from transformed(self, self._grow, input, config, **kwargs)
+        yield from transformed(self, self._stream, input, config, **kwargs)
 
     @override
     async def atransform(
@@ -168,8 +193,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         Yields:
             As `transform`.
         """
-        await turn()
-        async with aclosing(atransformed(self, self._agrow, input, config, **kwargs)) as texts:
+        await admitted()
+        async with aclosing(atransformed(self, self._astream, input, config, **kwargs)) as texts:
             async for text in texts:
                 yield text
 
@@ -216,7 +241,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         await pending.aend(result, shown_answer=text)
         return text
 
-    def _grow(
+    def _stream(
         self,
         pieces: Iterator[Any],
         run_manager: CallbackManagerForChainRun,
@@ -234,8 +259,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                         yield text
                     if guarded.release.stopped:
                         break
-        except BaseException:  # the reader has gone, or the model has failed
-            # Not confirmed: nothing leaves any more, and this may be a garbage collection.
+        except BaseException:  # the reader stopped reading, or the model failed
+            # Not confirmed: no more text is released, and this may run in a garbage collection.
             pending.hand_over(guarded.abandoned(), **guarded.left_behind)
             raise
         text = guarded.end()
@@ -244,7 +269,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         if text:
             yield text
 
-    async def _agrow(
+    async def _astream(
         self,
         pieces: AsyncIterator[Any],
         run_manager: AsyncCallbackManagerForChainRun,
@@ -262,7 +287,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                         yield text
                     if guarded.release.stopped:
                         break
-        except BaseException:  # the reader has gone, or the model has failed
+        except BaseException:  # the reader stopped reading, or the model failed
             await pending.ahand_over(guarded.abandoned(), **guarded.left_behind)
             raise
         text = guarded.end()
@@ -270,6 +295,9 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         await guarded.apublish()
         if text:
             yield text
+
+
+expand_options(GroundednessGuard.__init__, GroundednessGuard, GroundednessRunnable)
 
 
 class _Guarded:
@@ -290,7 +318,7 @@ class _Guarded:
 
     @property
     def shown(self) -> str:
-        """What the reader is left with: the text that has left, less what was retracted."""
+        """What the reader keeps: the released text, without what was retracted."""
         if not self._immediate or self.result is None:
             return "".join(self._let_out)
         return guarded_text(self.result, self._rules).text

@@ -1,12 +1,13 @@
 """The values that flow between the stages: frozen, validated, serialisable with pydantic."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
+    "HTML_FORMATTERS",
     "Action",
     "AnswerVerdict",
     "Citation",
@@ -46,11 +47,11 @@ Action = Literal["pass", "flag", "block", "review"]
 """What the policy says should happen to an answer."""
 
 OnContradicted = Literal["annotate", "correct", "strip", "block"]
-"""What happens to the text of a contradicted claim: nothing, replacement, or removal. With `block`
-the decision is `block`, and a guard puts its message in the place of the rest of the answer."""
+"""What happens to the text of a contradicted claim: it is kept, corrected, or removed. With `block`
+the decision is `block`, and a guard replaces the rest of the answer with its message."""
 
 OnUnverifiable = Literal["keep", "strip"]
-"""What happens to the text of an unverifiable claim: nothing, or removal."""
+"""What happens to the text of an unverifiable claim: it is kept, or removed."""
 
 Offset = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -154,7 +155,7 @@ class Citation(_Span):
         )
 
     def holds_in(self, documents: Sequence[Document]) -> bool:
-        """Tell whether the quote stands in the documents where the citation says it does.
+        """Tell whether the documents contain the quote where the citation says.
 
         Args:
             documents: All documents of the task.
@@ -249,7 +250,7 @@ class Edit(_Span):
     claim_id: str
     original: str
     replacement: str
-    """What stands in the answer now, marker included; empty if the text was stripped."""
+    """The text in the answer now, marker included; empty if the text was stripped."""
     correction: str = ""
     """The replacement without its marker."""
 
@@ -290,8 +291,7 @@ class Usage(_Value):
     which the client could not read the reply. `None` if nothing was counted."""
     output_tokens: int | None = None
     cached_verdicts: int = 0
-    """Verdicts that nobody was asked for: a `CachedVerifier` had them, or shared them with a check
-    that asked at the same time."""
+    """Verdicts that a `CachedVerifier` had, or found for an equal claim of the same batch."""
 
 
 class GroundednessResult(_Value):
@@ -329,11 +329,14 @@ class GroundednessResult(_Value):
 
     __hash__ = None  # type: ignore[assignment]  # documents are mutable, so no value has a hash
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """Show the answer with its claims marked, in a notebook."""
-        from langchain_groundedness.display.notebook import result_html  # noqa: PLC0415  (for notebooks)
+        shown = HTML_FORMATTERS.get(GroundednessResult)
+        return shown(self) if shown else None
 
-        return result_html(self)
+
+HTML_FORMATTERS: dict[type[BaseModel], Callable[[Any], str]] = {}
+"""How notebooks show a value, by its class; what draws values enters itself."""
 
 
 class GroundednessResultChunk(GroundednessResult):

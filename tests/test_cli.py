@@ -17,7 +17,7 @@ from langchain_groundedness import cli
 from langchain_groundedness.__main__ import main
 from langchain_groundedness.cli import check as _check
 from langchain_groundedness.cli import options as _models
-from langchain_groundedness.cli import spread
+from langchain_groundedness.cli import repeat_option
 from langchain_groundedness.testing import ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import GroundednessResult
 
@@ -123,15 +123,15 @@ def test_a_policy_file_decides(
         (
             "policy.yaml",
             "rules:\n  - when: {}\n",
-            "policy.yaml, line 2, column 5: rules[0].action:",
+            "policy.yaml: rules[0].action:",
         ),
         (
             "policy.json",
             '{\n "blocks": 1}',
-            "policy.json, line 2, column 2: blocks: there is no such",
+            "policy.json: blocks: there is no such",
         ),
         ("policy.yaml", None, "policy.yaml: No such file or directory"),
-        ("policy", "{}", "policy: a policy is in a file whose name ends in .yaml, .yml, .json"),
+        ("policy", "{}", "policy: the name of a policy file must end in .yaml, .yml, .json"),
     ],
 )
 def test_a_policy_file_that_is_none_is_one_line_and_no_traceback(
@@ -177,14 +177,14 @@ def test_documents_takes_several_paths_and_may_be_repeated_in_order(
         ("--o --x", "--o= --x"),
     ],
 )
-def test_spread_repeats_the_option_before_each_value(given_arguments: str, expected: str) -> None:
-    assert list(spread(given_arguments.split(), "--o")) == expected.split()
+def test_an_option_is_repeated_before_each_value(given_arguments: str, expected: str) -> None:
+    assert list(repeat_option(given_arguments.split(), "--o")) == expected.split()
 
 
 @given(st.lists(st.text()))
-def test_spread_leaves_other_arguments_alone(arguments: Sequence[str]) -> None:
+def test_other_arguments_are_left_alone(arguments: Sequence[str]) -> None:
     others = [argument for argument in arguments if not argument.startswith("--o")]
-    assert list(spread(others, "--o")) == others
+    assert list(repeat_option(others, "--o")) == others
 
 
 def test_answer_can_come_from_a_file_or_from_standard_input(check: Run, folder: Path) -> None:

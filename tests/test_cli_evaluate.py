@@ -89,8 +89,8 @@ def test_what_was_not_checked_does_not_pass_the_bound(run: Run, tmp_path: Path) 
     outcome = run(*bounded)
     assert outcome.code == 1
     assert "1 rows failed or could not be read, more than 0" in outcome.err
-    assert "1 rows could not be read and are set aside:" in outcome.out
-    assert "line 2: answer: a text is needed, got list" in outcome.out
+    assert "1 rows could not be read and are left out:" in outcome.out
+    assert "line 2: answer: expected a text, got list" in outcome.out
     assert run(*bounded, "--max-failed", "1").code == 0
     write(tmp_path / "rows.jsonl", {**TRUE, "contexts": None})
     outcome = run(*bounded, "--fresh")
@@ -144,10 +144,13 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
         ((*USUAL, "--column", "answer"), "--column takes a pair"),
         ((*USUAL, "--column", "answer=gone"), "there is no column 'gone' for answer"),
         ((*USUAL, "--fail-under", "bleu=1"), "--fail-under bleu: that metric is not measured"),
-        ((*USUAL, "--fail-under", "faithfulness=x"), "--fail-under faithfulness: a finite number"),
+        (
+            (*USUAL, "--fail-under", "faithfulness=x"),
+            "--fail-under faithfulness takes a finite number",
+        ),
         (
             (*USUAL, "--fail-under", "faithfulness=nan"),
-            "--fail-under faithfulness: a finite number",
+            "--fail-under faithfulness takes a finite number",
         ),
         ((*USUAL, "--fail-under", "faithfulness=80"), "scores are from 0 to 1, got 80"),
         ((*USUAL, "--fail-under", "faithfulness=-1"), "scores are from 0 to 1, got -1"),
@@ -155,13 +158,13 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
             (*USUAL, "--fail-under", "faithfulness=1", "--fail-under", "faithfulness=0"),
             "--fail-under faithfulness is given twice",
         ),
-        ((*USUAL, "--price", "nan,1"), "--price: a finite number"),
-        ((*USUAL[:3], "-o", "run.html"), "JSON lines are written there; name it run.jsonl"),
+        ((*USUAL, "--price", "nan,1"), "--price takes a finite number"),
+        ((*USUAL[:3], "-o", "run.html"), "the file will hold JSON lines; name it run.jsonl"),
         ((*USUAL, "--price", "1"), "--price takes two numbers"),
         ((*USUAL, "--base-url", "http://x"), "--base-url needs --model"),
         ((*USUAL, "--calibration", "gone.json"), "gone.json: No such file"),
         ((*USUAL[:3], "-o", "gone/run.jsonl"), "gone/run.jsonl: No such file or directory"),
-        ((*USUAL[:3], "-o", "rows.jsonl"), "rows.jsonl, line 1: no line of a run file"),
+        ((*USUAL[:3], "-o", "rows.jsonl"), "rows.jsonl, line 1: not a line of a run file"),
     ],
 )
 def test_what_cannot_be_done_ends_with_one_line_and_two(
@@ -204,7 +207,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(
     outcome = run(*USUAL, "--max-concurrency", "1")
     assert outcome.code == 130
     assert "partial: run.jsonl" in outcome.out
-    assert "interrupted; the same command goes on from here" in outcome.err
+    assert "interrupted; run the same command again to resume" in outcome.err
     assert not load_run("run.jsonl").complete
     assert run(*USUAL).code == 0
     assert len(load_run("run.jsonl").rows) == 50

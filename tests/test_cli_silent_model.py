@@ -30,9 +30,9 @@ ASYNC = "from langchain_groundedness.__main__ import main; main()"
 BLOCKING = """
 from typing import Any
 from langchain_core.language_models import BaseChatModel
-from langchain_groundedness.cli import _models
+from langchain_groundedness.cli import options
 
-made = _models._chat_model
+made = options._chat_model
 
 class Blocking(BaseChatModel):
     inner: Any
@@ -44,7 +44,7 @@ class Blocking(BaseChatModel):
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
         return self.inner._generate(messages)
 
-_models._chat_model = lambda *given: Blocking(inner=made(*given))
+options._chat_model = lambda *given: Blocking(inner=made(*given))
 from langchain_groundedness.__main__ import main
 main()
 """

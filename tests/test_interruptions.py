@@ -56,7 +56,7 @@ class Stuck:
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Stuck:
     """Let the embedded verifier hang once it has begun, until the test lets it go."""
     stuck = Stuck()
-    monkeypatch.setattr(embedded, "examine", stuck.judge)
+    monkeypatch.setattr(embedded, "gather_evidence", stuck.judge)
     return stuck
 
 
@@ -123,7 +123,7 @@ def test_ctrl_c_ends_a_check(
     def interrupt(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(embedded, "examine", interrupt)
+    monkeypatch.setattr(embedded, "gather_evidence", interrupt)
     verifiers: dict[str | None, Any] = {
         "a function": interrupt,
         "a cascade": CascadeVerifier([EmbeddedVerifier()]),
@@ -136,7 +136,7 @@ def test_ctrl_c_ends_a_batch_of_the_embedded_verifier(monkeypatch: pytest.Monkey
     def interrupt(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(embedded, "examine", interrupt)
+    monkeypatch.setattr(embedded, "gather_evidence", interrupt)
     with pytest.raises(KeyboardInterrupt):
         EmbeddedVerifier().batch([TASK], return_exceptions=True)
 
@@ -147,7 +147,7 @@ def test_the_command_line_exits_with_130(
     def interrupt(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(embedded, "examine", interrupt)
+    monkeypatch.setattr(embedded, "gather_evidence", interrupt)
     (tmp_path / "a.txt").write_text("Rome is in Italy.", encoding="utf-8")
     with pytest.raises(SystemExit) as end:
         run(["check", "--answer", "Rome is in Italy.", "--documents", str(tmp_path / "a.txt")])

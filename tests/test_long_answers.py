@@ -55,7 +55,7 @@ async def test_the_sentences_of_a_long_answer_are_found_off_the_event_loop(
         found_in.append(threading.current_thread() is not threading.main_thread())
         return sentence_claims(*given, **options)
 
-    monkeypatch.setattr("langchain_groundedness.claims.sentence_claims", noted)
+    monkeypatch.setattr("langchain_groundedness.claims.extractors.sentence_claims", noted)
     answer = " ".join(SENTENCE.format(n, n) for n in range(sentences))
     found = await LLMClaimExtractor(model=ScriptedChatModel(replies=["none"])).ainvoke(answer)
     assert len(found) == sentences

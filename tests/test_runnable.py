@@ -526,18 +526,6 @@ def test_equality_is_that_of_the_options_used_or_not() -> None:
     assert used != 1
 
 
-def test_a_model_given_by_its_name_is_refused_with_the_way_to_make_one() -> None:
-    name: Any = "gpt-4o"
-    with pytest.raises(ConfigurationError, match="init_chat_model"):
-        GroundednessRunnable(model=name)
-
-
-def test_an_option_without_its_name_is_refused() -> None:
-    made: Any = GroundednessRunnable
-    with pytest.raises(ConfigurationError, match=r"model=\.\.\.; got GroundednessRunnable"):
-        made(GroundednessRunnable())
-
-
 def test_a_bad_option_says_what_came_and_lists_the_others_only_if_it_is_unknown() -> None:
     with pytest.raises(ConfigurationError, match=r"trust_threshold.*got 7$"):
         GroundednessRunnable(trust_threshold=7)

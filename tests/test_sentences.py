@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langchain_groundedness.claims import statements
 from langchain_groundedness.text import sentences as _boundaries
-from langchain_groundedness.text.sentences import Sentence, SentenceSplitter, split_sentences
+from langchain_groundedness.text.sentences import split_sentences
 
 PIECES = st.sampled_from(
     [
@@ -45,21 +46,19 @@ def test_every_character_but_white_space_is_in_exactly_one_sentence(text: str) -
 
 @given(TEXTS, st.lists(st.integers(0, 400), max_size=30))
 def test_a_stream_gives_the_same_sentences_however_it_is_cut(text: str, cuts: list[int]) -> None:
-    assert stream(text, cuts) == split_sentences(text)
+    assert stream(text, cuts) == stream(text, [])
 
 
 @given(TEXTS)
 def test_a_stream_of_single_characters_gives_the_same_sentences(text: str) -> None:
-    assert stream(text, list(range(len(text)))) == split_sentences(text)
+    assert stream(text, list(range(len(text)))) == stream(text, [])
 
 
-def stream(text: str, cuts: list[int]) -> list[Sentence]:
-    splitter = SentenceSplitter()
+def stream(text: str, cuts: list[int]) -> list[statements.Sentence]:
+    reader = statements.StatementReader(only_checkable=False)
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    found = [
-        sentence for start, end in pairwise(edges) for sentence in splitter.feed(text[start:end])
-    ]
-    return found + splitter.close()
+    found = [each for start, end in pairwise(edges) for each in reader.feed(text[start:end])]
+    return found + reader.close()
 
 
 @given(TEXTS, st.integers(5, 40))
@@ -81,20 +80,14 @@ def test_no_border_of_a_stretch_hides_an_address(stretch: int) -> None:
 
 def test_a_long_stream_keeps_offsets_in_the_whole_text() -> None:
     text = "It rose by 3.5% in May. Then (in June) it fell. " * 1000 + "\n\n- An item. Two.\n" * 500
-    assert stream(text, list(range(0, len(text), 7))) == split_sentences(text)
+    assert stream(text, list(range(0, len(text), 7))) == stream(text, [])
 
 
 def test_a_stream_releases_a_sentence_one_word_after_its_end() -> None:
-    splitter = SentenceSplitter()
-    assert splitter.feed("Sales rose. ") == []
-    assert splitter.feed("They ") == [Sentence("Sales rose.", 0, 11)]
-
-
-def test_a_closed_splitter_starts_anew() -> None:
-    splitter = SentenceSplitter()
-    splitter.feed("```\nunclosed code")
-    splitter.close()
-    assert splitter.feed("One. Two. ") == [Sentence("One.", 0, 4)]
+    reader = statements.StatementReader()
+    assert reader.feed("Sales rose. ") == []
+    [released] = reader.feed("They ")
+    assert (released.start, released.end) == (0, 11)
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.exceptions import OutputParsingError
-from langchain_groundedness.llm import structured
-from langchain_groundedness.llm import weak_cache as _learnt
+from langchain_groundedness.llm import structured, weak_cache
 from langchain_groundedness.llm.replies import reply_text, salvaged
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import Budget
+from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.testing import (
     ScriptedChatModel,
     ScriptedRequest,
@@ -134,11 +133,11 @@ def test_json_mode_is_asked_for_json_in_words() -> None:
 def test_what_was_learnt_is_forgotten_with_the_model() -> None:
     model = FakeListChatModel(responses=["a b"])
     ask(model).invoke({"what": "it"})
-    key = (id(model), structured._SUBJECT)
-    assert key in _learnt._LEARNT
+    known = id(model)
+    assert known in weak_cache._REMEMBERED
     del model
     gc.collect()
-    assert key not in _learnt._LEARNT
+    assert known not in weak_cache._REMEMBERED
 
 
 def test_how_a_model_is_asked_is_made_once_and_goes_with_whoever_asks() -> None:
@@ -281,7 +280,7 @@ def test_a_line_that_was_cut_off_inside_a_schema_does_not_count() -> None:
 def test_that_a_reply_was_cut_off_inside_a_schema_is_said() -> None:
     cut = ScriptedResponse("", finish_reason="length")
     with ScriptedServer([cut, cut]) as server, pytest.raises(OutputParsingError) as caught:
-        ask(chat(server)).invoke({"what": "it"}, budget=Budget(0))
+        ask(chat(server)).invoke({"what": "it"}, budget=RetryBudget(0))
     assert str(caught.value).endswith("cut off at the limit of tokens, see the model's max_tokens")
 
 

@@ -26,7 +26,7 @@ from langchain_groundedness import (
     LLMVerifier,
     SentenceClaimExtractor,
 )
-from langchain_groundedness._runtime import telemetry as _telemetry
+from langchain_groundedness._runtime import telemetry
 from langchain_groundedness.testing import ScriptedVerifier
 
 TOLD = "The code is swordfish."
@@ -60,9 +60,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     measuring = MeterProvider([reader])
     monkeypatch.setattr(trace, "get_tracer", tracing.get_tracer)
     monkeypatch.setattr(metrics, "get_meter", measuring.get_meter)
-    _telemetry._instruments.cache_clear()
+    telemetry._instruments.cache_clear()
     yield Seen(reader, exporter)
-    _telemetry._instruments.cache_clear()
+    telemetry._instruments.cache_clear()
     measuring.shutdown()
     tracing.shutdown()
 
@@ -152,10 +152,10 @@ class Blocked:
             raise ModuleNotFoundError(f"blocked: {name}", name=name)
 sys.meta_path.insert(0, Blocked())
 import langchain_groundedness as package
-from langchain_groundedness import _telemetry
+from langchain_groundedness._runtime import telemetry
 from langchain_groundedness.testing import ScriptedVerifier
 checker = package.GroundednessRunnable(verifier=ScriptedVerifier({"It rains.": "unverifiable"}))
-assert not _telemetry._instruments.cache_info().currsize
+assert not telemetry._instruments.cache_info().currsize
 print(checker.invoke({"answer": "It rains.", "documents": ["Rome."]}).verdict)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

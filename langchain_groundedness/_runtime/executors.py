@@ -1,8 +1,8 @@
 """Threads for computing off the event loop: one for ordinary texts, one for very long ones.
 
-Python computes in one thread at a time. With many threads that want to, the event loop waits for
-each of them in turn, five milliseconds at a time, and nothing is done any sooner. Two are enough:
-then a document that takes seconds to read does not keep the short ones waiting.
+Python computes in one thread at a time. With many busy threads the event loop waits for each of
+them in turn, five milliseconds at a time, and no work is done any sooner. Two are enough: a
+document that takes seconds to read does not keep the short ones waiting.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.exceptions import GroundednessError
 
-__all__ = ["computed", "size_of", "turn"]
+__all__ = ["admitted", "computed", "size_of"]
 
 _P = ParamSpec("_P")
 
@@ -37,13 +37,13 @@ def size_of(documents: Iterable[Document]) -> int:
 async def computed(
     size: int, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
-    """Compute something without keeping the event loop waiting."""
+    """Compute something without blocking the event loop."""
     work = partial(copy_context().run, _called, partial(function, *args, **kwargs))
     try:
-        future = _LANES.of(size).submit(work)
+        future = _EXECUTORS.for_size(size).submit(work)
     except RuntimeError as exc:
         msg = (
-            "a check was begun while Python shuts down, when no thread can be started any more: "
+            "a check began while Python was shutting down, when threads can no longer start: "
             "finish all checks before the program ends"
         )
         raise GroundednessError(msg) from exc
@@ -53,75 +53,78 @@ async def computed(
 def _called(function: Callable[[], _T]) -> _T:
     try:
         return function()
-    except StopIteration as exc:  # which no future can hold: whoever waits for it would for ever
+    except StopIteration as exc:  # no future can hold it: its reader would wait forever
         raise RuntimeError(*exc.args) from exc
 
 
-class _Lanes:
-    """Those of this process."""
+class _Executors:
+    """The threads of this process."""
 
     def __init__(self) -> None:
-        self.start_anew()
+        self.start()
 
-    def of(self, size: int) -> ThreadPoolExecutor:
+    def for_size(self, size: int) -> ThreadPoolExecutor:
         return self._long if size > _LONG else self._short
 
-    def start_anew(self) -> None:
-        """A forked child has none of its parent's threads."""
+    def start(self) -> None:
+        """Start afresh: a forked child has none of its parent's threads."""
         self._short = ThreadPoolExecutor(1, thread_name_prefix="groundedness-short")
         self._long = ThreadPoolExecutor(1, thread_name_prefix="groundedness-long")
 
 
-_LANES = _Lanes()
+_EXECUTORS = _Executors()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_LANES.start_anew)
+    os.register_at_fork(after_in_child=_EXECUTORS.start)
 
 _ROUNDS = 32
-"""Of the event loop, from one beginning to the next. 500 checks with a chat model at once made it
-wait for 60 ms at the 99th percentile with 1 round, 22 with 4, 18 with 8, 12 with 16 and more."""
+"""Passes of the event loop between one admission and the next. 500 checks with a chat model at once
+made it wait for 60 ms at the 99th percentile with 1 pass, 22 with 4, 18 with 8, 12 with 16 and
+more."""
 
 _LONGEST_S = 0.02
-"""After so long the next one begins in any case: others may keep the loop busy for ever."""
+"""Most seconds between two admissions: other tasks may keep the loop busy."""
 
 
-async def turn() -> None:
-    """Wait until it is this task's turn to begin a check; alone, it need not wait."""
+async def admitted() -> None:
+    """Wait until a check may begin on this event loop; one that is alone need not wait."""
     loop = asyncio.get_running_loop()
-    if loop not in _TURNS:
-        _TURNS[loop] = _Turns()
-    await _TURNS[loop].take(loop)
+    if loop not in _ADMISSIONS:
+        _ADMISSIONS[loop] = _Admission()
+    await _ADMISSIONS[loop].wait(loop)
 
 
-class _Turns:
-    """Those of one event loop."""
+class _Admission:
+    """Admits the checks of one event loop, one at a time."""
 
     def __init__(self) -> None:
-        self._taken = False
+        self._pausing = False
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def take(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._taken:
+    async def wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._pausing:
             mine: asyncio.Future[None] = loop.create_future()
             self._waiting.append(mine)
             await mine
         else:
-            self._begin(loop)
+            self._pause(loop)
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._taken = True
+    def _pause(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._pausing = True
         loop.call_soon(self._next, loop, _ROUNDS, loop.time() + _LONGEST_S)
 
     def _next(self, loop: asyncio.AbstractEventLoop, rounds: int, latest: float) -> None:
         while self._waiting and self._waiting[0].done():  # it was cancelled
             self._waiting.popleft()
         if not self._waiting:
-            self._taken = False
+            self._pausing = False
         elif rounds > 1 and loop.time() < latest:
             loop.call_soon(self._next, loop, rounds - 1, latest)
         else:
             self._waiting.popleft().set_result(None)
-            self._begin(loop)
+            self._pause(loop)
 
 
-_TURNS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = weakref.WeakKeyDictionary()
+_ADMISSIONS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Admission] = (
+    weakref.WeakKeyDictionary()
+)

@@ -1,4 +1,4 @@
-"""Files that only their owner can read, that nobody can redirect, and locks on them."""
+"""Files that only their owner can read and that links cannot redirect, and locks on them."""
 
 import errno
 import os
@@ -14,11 +14,12 @@ from langchain_groundedness.exceptions import ConfigurationError
 __all__ = [
     "LARGEST_SETTINGS",
     "failure",
-    "is_same_file",
     "lines_up_to",
+    "lock_file",
     "locked",
     "need_locks",
     "open_private",
+    "opened_private",
     "private_folder",
     "read_up_to",
     "refuse_symlink",
@@ -81,7 +82,7 @@ def private_folder(path: Path) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Put a file in the place of another one as a whole: nobody finds half of it, or none."""
+    """Replace a file atomically: readers find the old content or the new, never half."""
     target = path.resolve()
     draft = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -108,28 +109,39 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 @contextmanager
+def opened_private(path: Path, flags: int = _APPEND) -> Iterator[int]:
+    """Open a file as `open_private` does, and close it."""
+    descriptor = open_private(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def lock_file(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock file, against other processes and threads; tell whether it is held."""
+    with opened_private(path) as descriptor:
+        if not wait and not try_lock(descriptor):
+            yield False
+            return
+        with locked(descriptor):
+            yield True
+
+
+@contextmanager
 def locked(descriptor: int) -> Iterator[None]:
     """Hold a lock on an open file, against other processes and other openings of it."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
-    finally:
+    finally:  # a child of a fork may hold the file open, and with it the lock
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def is_same_file(descriptor: int, path: Path) -> bool:
-    """Tell whether an open file is the one that a path names now."""
-    try:
-        there = path.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    here = os.fstat(descriptor)
-    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
-
-
 def try_lock(descriptor: int) -> bool:
-    """Take a lock on an open file, for as long as it stays open, if nobody has it."""
+    """Take a lock on an open file until it is closed, unless another process holds it."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

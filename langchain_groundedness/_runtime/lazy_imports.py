@@ -1,4 +1,4 @@
-"""Names that are left out of `__all__` where what they need is not installed."""
+"""Names to leave out of `__all__` because a package they need is not installed."""
 
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
@@ -8,7 +8,7 @@ __all__ = ["absent"]
 
 
 def absent(needs: Mapping[str, str]) -> frozenset[str]:
-    """Give the names that cannot be had; nothing is imported to find out."""
+    """Give the names whose package is missing, without importing anything."""
     there = {module: _is_there(module) for module in set(needs.values())}
     return frozenset(name for name, module in needs.items() if not there[module])
 

@@ -1,7 +1,8 @@
 """Options that are checked when an object is made, with an error of this package."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
@@ -10,23 +11,18 @@ from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 
-__all__ = ["AnyRunnable", "CheckedOptions", "OptionsAlone"]
+__all__ = ["AnyRunnable", "CheckedOptions", "OptionsAlone", "expand_options"]
 
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 
 _MADE = {
     "AuditLog": "JsonlAuditLog(path) or SQLAuditLog(url)",
     "DecisionPolicy": "DecisionPolicy.strict() or DecisionPolicy.load(path)",
 }
-"""How to make what is asked for, where a text came."""
+"""How to make an object, for an option that got a text instead."""
 
 
 def _runnable(value: object) -> object:
-    if isinstance(value, str):
-        msg = (
-            "a str is no chat model: make one of its name first, for example with "
-            "langchain.chat_models.init_chat_model('openai:gpt-4o-mini')"
-        )
-        raise ValueError(msg)  # noqa: TRY004  (pydantic reports a ValueError)
     return coerce_to_runnable(value) if callable(value) else value
 
 
@@ -34,38 +30,58 @@ AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
 """An option that takes a runnable, or a function to make one of."""
 
 
+class _PlainSignature:
+    """The options of a class by name, with their types and defaults, for `help` and editors."""
+
+    def __get__(self, instance: object, owner: type[BaseModel]) -> Signature:
+        if instance is not None:  # calling it is something else: LangSmith asks evaluators
+            raise AttributeError
+        given = [*signature(owner.__init__).parameters.values()][1:]
+        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in given):
+            hints = get_type_hints(owner)
+            given = [
+                _parameter(name, hints[name], _default(owner, name)) for name in owner.model_fields
+            ]
+        return Signature(given)
+
+
 class CheckedOptions(BaseModel):
     """Base of everything with options: a bad one raises `ConfigurationError`.
 
-    The message names the option, what is accepted and, if it is a number, what came; other values
-    it does not repeat, since one of them may be a key or a document.
+    The message names the option, what is accepted and, for a number, what was given. Other values
+    are not repeated: they may be keys or documents.
     """
 
-    def __init__(self, *nameless: Any, **options: Any) -> None:
+    _can_be_saved: ClassVar[bool] = False
+    """Whether LangChain's `dumpd` writes it, and `load` reads it back."""
+
+    def __init__(self, **options: Any) -> None:
         """Check the options."""
-        names = [name for name in type(self).model_fields if name != "name"]
-        accepted = ", ".join(names)
-        if nameless:
-            kinds = ", ".join(type(value).__name__ for value in nameless)
-            msg = (
-                f"{type(self).__name__}: options are given by name, as in "
-                f"{names[0]}=...; got {kinds} without a name; options "
-                f"are: {accepted}"
-            )
-            raise ConfigurationError(msg)
         try:
             super().__init__(**options)
         except ValidationError as exc:
+            accepted = ", ".join(name for name in type(self).model_fields if name != "name")
             faults = tuple(_faults(exc, accepted))
             problems = "; ".join(f"{_joined(fault.path)}{fault.problem}" for fault in faults)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
 
+    @override
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.__signature__ = _PlainSignature()  # type: ignore[assignment]  # a descriptor of one
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Tell LangChain whether this can be saved with `dumpd`."""
+        return cls._can_be_saved
+
 
 class OptionsAlone(CheckedOptions):
-    """Base of what keeps, in private attributes, things that it made from its options.
+    """Base of classes that keep, in private attributes, what they made from their options.
 
-    Those count neither in comparisons nor for a copy, which may have other options.
+    Comparisons and copies leave those out: a copy may have other options.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -86,6 +102,29 @@ class OptionsAlone(CheckedOptions):
         for name, attribute in type(self).__private_attributes__.items():
             setattr(copied, name, attribute.get_default())
         return copied
+
+
+def expand_options(function: _FunctionT, *models: type[BaseModel]) -> _FunctionT:
+    """Show the options behind `**options: Unpack[...]`, with the defaults of models' fields."""
+    shown = signature(function)
+    *given, rest = shown.parameters.values()
+    options = get_type_hints(get_args(rest.annotation)[0])
+    defaults = {
+        name: _default(model, name) for model in models[::-1] for name in model.model_fields
+    }
+    given += [_parameter(name, hint, defaults[name]) for name, hint in options.items()]
+    function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]
+    return function
+
+
+def _parameter(name: str, hint: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+
+
+def _default(model: type[BaseModel], name: str) -> Any:
+    field = model.model_fields[name]
+    required = field.is_required()
+    return Parameter.empty if required else field.get_default(call_default_factory=True)
 
 
 def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:

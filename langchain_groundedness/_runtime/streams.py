@@ -1,8 +1,7 @@
-"""Transforms that end with their reader: whoever stops reading stops the upstream as well.
+"""Transforms that end with their reader: when reading stops, the upstream stops too.
 
-LangChain's own frame for transforms reads the rest of its input, to trace it, when the transform
-ends before its input does or when the reader of a sync stream stops early. A model would go on
-writing for nobody.
+When a transform ends before its input does, or the reader of a sync stream stops early, LangChain
+reads the rest of the input for its trace. A model would go on writing text that is never read.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
@@ -93,7 +92,7 @@ class _Input(Iterator[Any]):
 
 
 class _AsyncInput(AsyncIterator[Any]):
-    """An async iterator that can be ended from outside, once nobody waits for its next item."""
+    """An async iterator that can be ended from outside while no item is awaited."""
 
     def __init__(self, pieces: AsyncIterator[Any]) -> None:
         self._pieces: AsyncIterator[Any] | None = pieces

@@ -1,4 +1,4 @@
-"""Metrics and spans for OpenTelemetry, where `opentelemetry-api` is installed; else nothing.
+"""Metrics and spans for OpenTelemetry, if `opentelemetry-api` is installed.
 
 No text of an answer, a question or a document is in any of them.
 """
@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from time import perf_counter
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_groundedness.types import GroundednessResult
 
@@ -18,10 +18,9 @@ __all__ = ["Aside", "Checking", "aside", "caught", "checking", "count", "step"]
 _SCOPE = "langchain_groundedness"
 _CHECK = "groundedness.check"
 _ErrorT = TypeVar("_ErrorT", bound=BaseException)
-_ItemT = TypeVar("_ItemT")
 
 _step_span: ContextVar[Any] = ContextVar("groundedness_step_span", default=None)
-"""The span of the step that is at work here, also in the threads and tasks that it starts."""
+"""The span of the current step, also in the threads and tasks that it starts."""
 
 
 class _Instruments(NamedTuple):
@@ -42,7 +41,7 @@ class Checking:
         self._known = _instruments()
         self.span = None if self._known is None else self._known.tracer.start_span(_CHECK)
 
-    def told(self, result: GroundednessResult) -> None:
+    def count(self, result: GroundednessResult) -> None:
         """Count a result; several, if several answers are checked together."""
         if self._known is None or self.span is None:
             return
@@ -52,9 +51,14 @@ class Checking:
         attributes = {**_decided(result), "groundedness.claims": len(result.claims)}
         self.span.set_attributes(attributes)
 
+    def failed(self, error: Exception) -> None:
+        """Mark the span with an error that ended the check of an answer."""
+        if self.span is not None:
+            _failed(self.span, error)
+
     def end(self, result: GroundednessResult) -> None:
         """Count a result, and end the span."""
-        self.told(result)
+        self.count(result)
         if self.span is not None:
             self.span.end()
 
@@ -94,61 +98,55 @@ def step(name: str) -> Iterator[None]:
 
 
 def caught(error: _ErrorT) -> _ErrorT:
-    """Tell the span of the step that is at work of an error that goes no further."""
+    """Mark the span of the current step with an error that goes no further."""
     span = _step_span.get()
     if span is not None:
         _failed(span, error)
     return error
 
 
-class Aside(Generic[_ItemT]):
-    """Takes one thing after the other from a step that is at work only meanwhile."""
+class Aside:
+    """A step whose span is current only while something is taken from it."""
 
-    def __init__(self, span: Any, items: Any) -> None:
+    def __init__(self, span: Any) -> None:
         """Take nothing yet."""
         self._span = span
+        self._items: Any = None
+
+    def around(self, items: Iterator[Any] | AsyncIterator[Any]) -> Self:
+        """Take items from the step one by one."""
         self._items = items
+        return self
 
     def __iter__(self) -> Self:
         """Give itself."""
         return self
 
-    def __next__(self) -> _ItemT:
-        """Take the next one."""
+    def __next__(self) -> Any:
+        """Take the next item."""
         with _at_work(self._span):
-            item: _ItemT = next(self._items)
-            return item
+            return next(self._items)
 
     def __aiter__(self) -> Self:
         """Give itself."""
         return self
 
-    async def __anext__(self) -> _ItemT:
-        """Take the next one."""
+    async def __anext__(self) -> Any:
+        """Take the next item."""
         with _at_work(self._span):
-            item: _ItemT = await anext(self._items)
-            return item
-
-
-class _Beside:
-    def __init__(self, span: Any) -> None:
-        self._span = span
-
-    def each(self, items: Iterator[_ItemT] | AsyncIterator[_ItemT]) -> Aside[_ItemT]:
-        """Take things from the step one by one."""
-        return Aside(self._span, items)
+            return await anext(self._items)
 
 
 @contextmanager
-def aside(name: str) -> Iterator[_Beside]:
-    """Do a step of a check beside a span that is never the current one.
+def aside(name: str) -> Iterator[Aside]:
+    """Do a step of a check within a span that is current only while an item is taken.
 
-    For what gives its results one by one: who takes them has spans of its own meanwhile.
+    For steps that give results one by one: whoever reads them has spans of its own in between.
     """
     known = _instruments()
     span = None if known is None else known.tracer.start_span(f"groundedness.{name}")
     try:
-        yield _Beside(span)
+        yield Aside(span)
     except Exception as exc:
         if span is not None:
             _failed(span, exc)
@@ -160,9 +158,9 @@ def aside(name: str) -> Iterator[_Beside]:
 
 @contextmanager
 def _current(known: _Instruments, span: Any) -> Iterator[None]:
-    """Let spans that begin meanwhile stand below this one; end it, and say what has failed.
+    """Make a span the parent of those that begin meanwhile; end it, and mark failures.
 
-    Of an error only the type is told: its text may hold what was checked.
+    Only the type of an error is recorded: its text may contain what was checked.
     """
     options = {"record_exception": False, "set_status_on_exception": False}
     with known.trace.use_span(span, end_on_exit=True, **options):

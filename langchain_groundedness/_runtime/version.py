@@ -14,4 +14,4 @@ def _installed() -> str:
 
 
 PACKAGE_VERSION: Final = _installed()
-"""Empty if the package is not installed. Read once, since it is asked for on event loops."""
+"""Empty if the package is not installed. Read once, because event loops ask for it."""

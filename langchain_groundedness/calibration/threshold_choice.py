@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_groundedness.exceptions import ConfigurationError
+
 __all__ = [
     "Scored",
     "Target",
@@ -17,6 +19,7 @@ __all__ = [
     "parted",
     "resampled",
     "shares",
+    "target_of",
     "wilson",
 ]
 
@@ -39,6 +42,18 @@ class Target(NamedTuple):
     kind: Kind
     value: float
     """Least share, above 0, at most 1."""
+
+
+def target_of(precision: float | None, recall: float | None, *, prefix: str = "") -> Target:
+    """Read the one of two options that was given."""
+    if (precision is None) == (recall is None):
+        msg = f"give either {prefix}precision= or {prefix}recall="
+        raise ConfigurationError(msg)
+    target = Target("recall", recall) if recall is not None else Target("precision", precision or 0)
+    if isinstance(target.value, bool) or not 0 < target.value <= 1:
+        msg = f"{prefix}{target.kind} must be above 0 and at most 1, got {target.value!r}"
+        raise ConfigurationError(msg)
+    return target
 
 
 class Scored(NamedTuple):

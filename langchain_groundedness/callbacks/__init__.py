@@ -1,4 +1,4 @@
-"""Callback handlers that check the answers of chains and agents which nobody changed.
+"""Callback handlers that check the answers of chains and agents without changing them.
 
 Attach `GroundednessCallbackHandler` (or `AsyncGroundednessCallbackHandler` where the chain is
 awaited) by `config={"callbacks": [handler]}`, by `with_config`, in a constructor, or for a block

@@ -1,4 +1,4 @@
-"""Hands out what a handler finds out: to functions, through iterators, as results by run id."""
+"""Hands out what a handler finds: to functions, through iterators, and as results by run id."""
 
 import asyncio
 import inspect
@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
@@ -16,13 +17,13 @@ from typing_extensions import override
 
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
 
-__all__ = ["Channel", "GroundednessEvent", "Listener", "Results"]
+__all__ = ["Channel", "GroundednessEvent", "Listener", "RecentResults"]
 
 logger = logging.getLogger("langchain_groundedness")
 
 
 class GroundednessEvent(BaseModel):
-    """One thing that a handler found out about one run.
+    """One finding of a handler about one run.
 
     Of each root run come any number of `verdict`s, each as soon as it is final, then one `result`,
     or one `abandoned` if the run ended without an answer (an error, a cancellation, a consumer that
@@ -55,8 +56,8 @@ class GroundednessEvent(BaseModel):
 Listener: TypeAlias = Callable[[GroundednessEvent], Awaitable[None] | None]
 
 
-class Results(Mapping[UUID, GroundednessResult]):
-    """Results by root run id, in the order in which they came; the oldest make room for new ones.
+class RecentResults(Mapping[UUID, GroundednessResult]):
+    """The latest results by root run id, in order; the oldest are dropped first.
 
     Safe to read while other threads add to it.
     """
@@ -159,7 +160,7 @@ class Channel:
                         return
 
     async def aevents(self, run_id: UUID | None) -> AsyncIterator[GroundednessEvent]:
-        """Read the events, and wait for more without holding up the event loop."""
+        """Read the events, and wait for more without blocking the event loop."""
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -195,7 +196,7 @@ class Channel:
         return self._count, list(self._kept)[len(self._kept) - unread :]
 
     def keep(self, event: GroundednessEvent) -> None:
-        """Keep an event for the iterators, and call nobody."""
+        """Keep an event for the iterators without calling any function."""
         with self._news:
             self._kept.append(event)
             self._count += 1
@@ -229,16 +230,5 @@ def _run(outcome: Awaitable[None], loop: asyncio.AbstractEventLoop | None) -> No
     if loop is not None and loop.is_running():
         asyncio.run_coroutine_threadsafe(wait(), loop).result()
         return
-    context, failed = copy_context(), []
-
-    def work() -> None:
-        try:
-            context.run(asyncio.run, wait())
-        except Exception as exc:  # noqa: BLE001  (raised again below)
-            failed.append(exc)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(copy_context().run, asyncio.run, wait()).result()

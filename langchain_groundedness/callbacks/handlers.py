@@ -1,4 +1,4 @@
-"""Callback handlers that check the answers of chains and agents which nobody changed.
+"""Callback handlers that check the answers of chains and agents without changing them.
 
 Attach `GroundednessCallbackHandler` (or `AsyncGroundednessCallbackHandler` where the chain is
 awaited) by `config={"callbacks": [handler]}`, by `with_config`, in a constructor, or for a block
@@ -7,24 +7,28 @@ checks, and hands out verdicts one by one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
+from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
 from langchain_core.runnables import Runnable, run_in_executor
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.callbacks.channel import Channel, GroundednessEvent, Listener, Results
-from langchain_groundedness.callbacks.run_tracker import Checks, Watch
-from langchain_groundedness.callbacks.work_queue import Backlog, collecting
-from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.callbacks.answer_checks import AnswerChecks, WorkQueue, collecting
+from langchain_groundedness.callbacks.channel import (
+    Channel,
+    GroundednessEvent,
+    Listener,
+    RecentResults,
+)
+from langchain_groundedness.callbacks.run_tracker import Kind, RunTracker, running_loop
+from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
+from langchain_groundedness.runnable import CheckerOptions, checker_from, show_checker_options
 from langchain_groundedness.text.sentences import is_loaded, load
 from langchain_groundedness.types import GroundednessResult
 
@@ -45,6 +49,7 @@ class Handler:
 
     ignore_custom_event = True
 
+    @show_checker_options
     def __init__(  # noqa: PLR0913  (each option is given by keyword)
         self,
         checker: Runnable[Any, GroundednessResult] | None = None,
@@ -59,8 +64,30 @@ class Handler:
         max_events: int = 1000,
         langsmith_client: Any = None,
         audit_log: AuditLog | None = None,
+        **options: Unpack[CheckerOptions],
     ) -> None:
-        """Say how answers are checked, and where verdicts go."""
+        """Say how answers are checked, and where verdicts go.
+
+        Args:
+            checker: Checks the answers; by default a `GroundednessRunnable` with the options given
+                here.
+            on_verdict: Called with the event of each verdict, as soon as it is final.
+            on_event: Called with every event.
+            background: Whether answers are checked in threads while the chain goes on.
+            max_workers: Most threads for checks in the background, and for sentences of answers
+                that are still being written.
+            max_pending: Most answers that may wait for a check in the background.
+            max_runs: Most unfinished runs that are followed; the oldest are forgotten first.
+            max_results: Most results that are kept; the oldest are forgotten first.
+            max_events: Most events that are kept for iterators that come late.
+            langsmith_client: LangSmith client to which verdicts go as feedback on the root run.
+            audit_log: Gets a record of each decision; by default the checker's.
+            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work, or a checker came together
+                with options of one.
+        """
         super().__init__()
         _require_positive(
             max_workers=max_workers,
@@ -70,21 +97,15 @@ class Handler:
             max_events=max_events,
         )
         _require_callable(on_verdict=on_verdict, on_event=on_event)
-        if checker is not None and not isinstance(checker, Runnable):
-            msg = (
-                f"checker must be a Runnable that gives a GroundednessResult, such as "
-                f"GroundednessRunnable(), got a value of type {type(checker).__name__}"
-            )
-            raise ConfigurationError(msg)
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got a {type(audit_log).__name__}"
             raise ConfigurationError(msg)
-        self._results = Results(max_results)
+        self._results = RecentResults(max_results)
         self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
-        self._sentences = Backlog(workers=max_workers)
-        self._answers = Backlog(workers=max_workers, most=max_pending) if background else None
-        self._checks = Checks(
-            checker or GroundednessRunnable(),
+        self._sentences = WorkQueue(workers=max_workers)
+        self._answers = WorkQueue(workers=max_workers, most=max_pending) if background else None
+        self._checks = AnswerChecks(
+            checker_from(checker, options),
             channel=self._channel,
             results=self._results,
             sentences=self._sentences,
@@ -92,7 +113,13 @@ class Handler:
             langsmith_client=langsmith_client,
             audit_log=audit_log,
         )
-        self._watch = Watch(self._checks, max_runs=max_runs)
+        begin = self._checks.begin if self._checks.checks_sentences else None
+        self._tracker = RunTracker(max_runs=max_runs, begin=begin)
+
+    @property
+    def open_runs(self) -> int:
+        """How many runs are followed whose root has not ended yet."""
+        return self._tracker.open_runs
 
     @property
     def results(self) -> Mapping[UUID, GroundednessResult]:
@@ -100,22 +127,27 @@ class Handler:
         return self._results
 
     def events(self, run_id: UUID | None = None) -> Iterator[GroundednessEvent]:
-        """Read the events that are kept, and wait for more."""
+        """Iterate over the kept events, and wait for more."""
         return self._channel.events(run_id)
 
     def aevents(self, run_id: UUID | None = None) -> AsyncIterator[GroundednessEvent]:
-        """Read the events that are kept, and wait for more without holding up the event loop."""
+        """Iterate over the kept events, and wait for more without blocking the event loop."""
         return self._channel.aevents(run_id)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait for the checks in the background."""
-        return self._answers is None or self._answers.wait(timeout)
-
-    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
-        """Wait for the checks in the background without holding up the event loop."""
+        """Wait for the checks in the background; tell whether all are done."""
         if self._answers is None:
             return True
-        return await run_in_executor(None, self._answers.settled, timeout)
+        if running_loop() is not None:
+            msg = "flush() would block the running event loop: use `await handler.aflush()`"
+            raise GroundednessError(msg)
+        return self._answers.flush(timeout)
+
+    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
+        """Wait for the checks in the background without blocking the event loop."""
+        if self._answers is None:
+            return True
+        return await run_in_executor(None, self._answers.flush, timeout)
 
     def close(self) -> None:
         """End the iterators over events, and the threads when their work is done."""
@@ -128,13 +160,28 @@ class Handler:
 _H = TypeVar("_H", bound=Handler)
 
 
+class HandlerOptions(CheckerOptions, total=False):
+    """Options of the handlers: their own, and those of their checker."""
+
+    on_verdict: Listener | None
+    on_event: Listener | None
+    background: bool
+    max_workers: int
+    max_pending: int
+    max_runs: int
+    max_results: int
+    max_events: int
+    langsmith_client: Any
+    audit_log: AuditLog | None
+
+
 class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
-    """Checks the answers of a chain or an agent that stays as it is.
+    """Checks the answers of a chain or an agent without changing it.
 
     One handler serves any number of runs at once, in threads and on event loops; a run is checked
-    when its root ends, by default before the chain returns. It observes: the chain's answer stays
-    as it is, and nothing that goes wrong in a check reaches the chain. To change or hold back
-    answers use `GroundednessRunnable` or the agent middleware.
+    when its root ends, by default before the chain returns. The chain's answer does not
+    change, and an error in a check never reaches the chain. To change or hold back answers use
+    `GroundednessRunnable` or the agent middleware.
 
     Given to the constructor of a chain, it sees only what that chain itself takes and returns;
     LangChain hands it on to inner runs only from a config.
@@ -155,82 +202,59 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     def on_chain_start(
         self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
-
-    @override
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.end(run_id, outputs, **run))
-
-    @override
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id, error))
+        self._started("chain", run_id, {**run, "inputs": inputs})
 
     @override
     def on_retriever_start(
         self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("retriever", run_id, **run))
-
-    @override
-    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.end(run_id, documents, **run))
-
-    @override
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id, error))
+        self._started("retriever", run_id, run)
 
     @override
     def on_tool_start(
         self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("tool", run_id, **{**run, "inputs": None}))
-
-    @override
-    def on_tool_end(self, output: Any, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.end(run_id, output, **run))
-
-    @override
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id, error))
+        self._started("tool", run_id, {**run, "inputs": None})
 
     @override
     def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("model", run_id, **run))
+        self._started("model", run_id, run)
 
     @override
     def on_chat_model_start(
-        self,
-        serialized: dict[str, Any] | None,
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **run: Any,
+        self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        self._checks.go(self._watch.start("model", run_id, **run))
+        self._started("model", run_id, run)
 
     @override
     def on_llm_new_token(
         self, token: Any, *, run_id: UUID, chunk: _Chunk | None = None, **run: Any
     ) -> None:
-        self._watch.read(run_id, _text(token, chunk), source="token")
+        self._tracker.read(run_id, _text(token, chunk), source="token")
 
     @override
     def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
-        self._watch.read(run_id, _delta(event), source="event")
+        self._tracker.read(run_id, _delta(event), source="event")
 
-    @override
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.end(run_id, response, **run))
+    def _ended(self, output: Any, /, *, run_id: UUID, **run: Any) -> None:
+        self._checks.follow_up(self._tracker.end(run_id, output, **run))
 
-    @override
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        self._checks.go(self._watch.fail(run_id, error))
+    def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
+        self._checks.follow_up(self._tracker.fail(run_id, error))
+
+    # LangChain gives the first argument of these by position.
+    on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
+    on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
+    on_tool_error = on_llm_error = _failed  # type: ignore[assignment]
+
+    def _started(self, kind: Kind, run_id: UUID, run: dict[str, Any]) -> None:
+        self._checks.follow_up(self._tracker.start(kind, run_id, **run))
 
 
 class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
-    """Checks the answers of an awaited chain or agent that stays as it is.
+    """Checks the answers of an awaited chain or agent without changing it.
 
     As `GroundednessCallbackHandler`, with checks and functions called on the chain's own event
     loop. Attached to a chain that is not awaited it works too, in threads.
@@ -249,62 +273,31 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_chain_start(
         self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("chain", run_id, **{**run, "inputs": inputs}))
-
-    @override
-    async def on_chain_end(self, outputs: Any, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.end(run_id, outputs, **run))
-
-    @override
-    async def on_chain_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id, error))
+        await self._started("chain", run_id, {**run, "inputs": inputs})
 
     @override
     async def on_retriever_start(
         self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("retriever", run_id, **run))
-
-    @override
-    async def on_retriever_end(
-        self, documents: Sequence[Document], *, run_id: UUID, **run: Any
-    ) -> None:
-        await self._checks.ago(self._watch.end(run_id, documents, **run))
-
-    @override
-    async def on_retriever_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id, error))
+        await self._started("retriever", run_id, run)
 
     @override
     async def on_tool_start(
         self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("tool", run_id, **{**run, "inputs": None}))
-
-    @override
-    async def on_tool_end(self, output: Any, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.end(run_id, output, **run))
-
-    @override
-    async def on_tool_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id, error))
+        await self._started("tool", run_id, {**run, "inputs": None})
 
     @override
     async def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("model", run_id, **run))
+        await self._started("model", run_id, run)
 
     @override
     async def on_chat_model_start(
-        self,
-        serialized: dict[str, Any] | None,
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **run: Any,
+        self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._checks.ago(self._watch.start("model", run_id, **run))
+        await self._started("model", run_id, run)
 
     @override
     async def on_llm_new_token(
@@ -316,23 +309,29 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_stream_event(self, event: Any, *, run_id: UUID, **run: Any) -> None:
         await self._read(run_id, _delta(event), "event")
 
-    @override
-    async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.end(run_id, response, **run))
+    async def _ended(self, output: Any, /, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.afollow_up(self._tracker.end(run_id, output, **run))
 
-    @override
-    async def on_llm_error(self, error: BaseException, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.ago(self._watch.fail(run_id, error))
+    async def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.afollow_up(self._tracker.fail(run_id, error))
+
+    # LangChain gives the first argument of these by position.
+    on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
+    on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
+    on_tool_error = on_llm_error = _failed  # type: ignore[assignment]
+
+    async def _started(self, kind: Kind, run_id: UUID, run: dict[str, Any]) -> None:
+        await self._checks.afollow_up(self._tracker.start(kind, run_id, **run))
 
     async def _read(self, run_id: UUID, text: str, source: Literal["token", "event"]) -> None:
         if not is_loaded():
             await run_in_executor(None, load)
         loop = asyncio.get_running_loop()
-        self._watch.read(run_id, text, source=source, loop=loop)
+        self._tracker.read(run_id, text, source=source, loop=loop)
 
 
 class _Collection:
-    """A block of code in which all runs are watched."""
+    """A block of code whose runs are all checked."""
 
     def __init__(self, checker: Runnable[Any, GroundednessResult] | None, options: Any) -> None:
         self._make: Callable[[Any], Any] = lambda kind: kind(checker, **options)
@@ -371,7 +370,7 @@ class _Collection:
 
 
 def collect_groundedness(
-    checker: Runnable[Any, GroundednessResult] | None = None, **options: Any
+    checker: Runnable[Any, GroundednessResult] | None = None, **options: Unpack[HandlerOptions]
 ) -> _Collection:
     """Check the answers of all chains and agents that run in a block of code.
 
@@ -385,8 +384,8 @@ def collect_groundedness(
 
     Returns:
         A context manager that gives a `GroundednessCallbackHandler` with `with`, and an
-        `AsyncGroundednessCallbackHandler` with `async with`. At the end of the block what is in
-        the background is waited for, and the handler is closed.
+        `AsyncGroundednessCallbackHandler` with `async with`. At the end of the block the
+        handler waits for its background checks and is closed.
 
     Example:
         >>> from langchain_groundedness.demo import QUESTION, build_chain
@@ -396,6 +395,10 @@ def collect_groundedness(
         [0.4, 0.4]
     """
     return _Collection(checker, options)
+
+
+_given = signature(Handler).replace(return_annotation=_Collection)
+collect_groundedness.__signature__ = _given  # type: ignore[attr-defined]  # as help() reads it
 
 
 def _text(token: object, chunk: _Chunk | None) -> str:

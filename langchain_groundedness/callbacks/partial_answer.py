@@ -1,8 +1,8 @@
 """A text that a watched model is writing, checked sentence by sentence while it is written.
 
-Drives a `LiveCheck` from outside: tokens come by callbacks, jobs run in the threads of the handler,
-and no token waits for a check. Whether the text is the answer shows only at the end of the root;
-if it is not, the verdicts that were told are taken back.
+Runs a `LiveCheck`: tokens come from callbacks, jobs run in the threads of the handler, and no token
+waits for a check. Whether the text is the answer is known only at the end of the root run; if it is
+not, the verdicts that were published are retracted.
 """
 
 import threading
@@ -15,7 +15,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness.callbacks.channel import GroundednessEvent
-from langchain_groundedness.callbacks.work_queue import Backlog
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.llm.usage import counted
@@ -23,18 +22,18 @@ from langchain_groundedness.pipeline.live import Job
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
 
-__all__ = ["Draft", "can_draft"]
+__all__ = ["PartialAnswer", "checks_sentences"]
 
 
-def can_draft(checker: object) -> bool:
+def checks_sentences(checker: object) -> bool:
     """Tell whether a checker can judge sentences before the answer is whole."""
     if not isinstance(checker, GroundednessRunnable) or checker.check.single_pass is not None:
         return False
     return isinstance(checker.check.extractor, SentenceClaimExtractor)
 
 
-class Draft:
-    """One text in the making, and what was told about it."""
+class PartialAnswer:
+    """One text that is being written, and the verdicts published about it."""
 
     def __init__(  # noqa: PLR0913  (made in one place, by keyword)
         self,
@@ -43,25 +42,25 @@ class Draft:
         *,
         question: str | None,
         documents: Sequence[Document],
-        backlog: Backlog,
+        submit: Callable[[Callable[[], None]], object],
         config: RunnableConfig,
         publish: Callable[[GroundednessEvent], None],
     ) -> None:
         """Start with nothing written."""
         self._run_id = run_id
-        self._head = CheckInput(question=question, answer="", documents=tuple(documents))
+        self._context = CheckInput(question=question, answer="", documents=tuple(documents))
         self._live = checker.live(question=question, documents=list(documents))
-        self._backlog = backlog
-        self._run, config = _traced(config, self._head)
+        self._submit = submit
+        self._run, config = _traced(config, self._context)
         self._config, self._counter = counted(config)
         self._publish = publish
         self._texts: list[str] = []
-        self._told: dict[str, ClaimVerdict] = {}
+        self._published: dict[str, ClaimVerdict] = {}
         self._running = 0
         self._dropped = False
         self._error: Exception | None = None
         self._changed = threading.Condition()
-        self._telling = threading.RLock()
+        self._publishing = threading.RLock()
 
     def feed(self, text: str) -> None:
         """Read on; returns at once."""
@@ -72,7 +71,7 @@ class Draft:
                 self._start()
 
     def end(self) -> None:
-        """Take note that the model has finished; the last sentence is then checked too."""
+        """End the text; its last sentence is then checked too."""
         with self._changed:
             if not self._dropped and not self._live.closed:
                 self._live.end()
@@ -81,7 +80,7 @@ class Draft:
     def is_of(self, source: CheckInput) -> bool:
         """Tell whether this became the answer, checked against the same evidence."""
         own = {"answer": "".join(self._texts), **source.labels}
-        return source == self._head.model_copy(update=own)
+        return source == self._context.model_copy(update=own)
 
     def result(self, source: CheckInput) -> GroundednessResult | None:
         """Wait for the checks that are still running, and sum up."""
@@ -91,26 +90,26 @@ class Draft:
             if self._error is not None:
                 raise self._error
             result = self._live.conclude(self._counter.usage, source.labels)
-        self._tell()
+        self._publish_new()
         self._run.on_chain_end(result)
         return result
 
     def drop(self) -> None:
-        """Stop, and take back what was told: this is not the answer."""
-        with self._telling:
+        """Stop, and retract what was published: this text is not the answer."""
+        with self._publishing:
             with self._changed:
                 if self._dropped:
                     return
                 self._dropped = True
                 self._live.jobs.clear()
-            for verdict in self._told.values():
+            for verdict in self._published.values():
                 self._publish(self._event("retracted", verdict))
         self._run.on_chain_error(self._error or RuntimeError("this text is not the answer"))
 
     def _start(self) -> None:
         while self._live.jobs:
             self._running += 1
-            self._backlog.add(partial(self._work, self._live.jobs.popleft()))
+            self._submit(partial(self._work, self._live.jobs.popleft()))
 
     def _work(self, job: Job) -> None:
         try:
@@ -118,12 +117,12 @@ class Draft:
                 if self._dropped:
                     return
                 with self._changed:
-                    self._live.grow(job, state)
-                self._tell()
+                    self._live.add_state(job, state)
+                self._publish_new()
             with self._changed:
                 self._live.finish(job)
                 self._start()
-            self._tell()
+            self._publish_new()
         except Exception as exc:  # noqa: BLE001  (raised again by `result`)
             self._error = exc
         finally:
@@ -131,15 +130,15 @@ class Draft:
                 self._running -= 1
                 self._changed.notify_all()
 
-    def _tell(self) -> None:
-        with self._telling:
+    def _publish_new(self) -> None:
+        with self._publishing:
             with self._changed:
                 chunks = self._live.take()
             if self._dropped:
                 return
             for chunk in chunks:
                 for verdict in chunk.claims:
-                    self._told[verdict.claim.id] = verdict
+                    self._published[verdict.claim.id] = verdict
                     self._publish(self._event("verdict", verdict))
 
     def _event(self, kind: str, verdict: ClaimVerdict) -> GroundednessEvent:

@@ -1,6 +1,6 @@
 """Which sentences of an answer state something that documents can support or contradict.
 
-Only what is surely no statement is left out: a sentence that is wrongly kept is checked in vain,
+Only what is certainly no statement is left out: a sentence that is wrongly kept costs one check,
 one that is wrongly dropped is never checked.
 """
 

@@ -18,6 +18,7 @@ from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import locate_quote
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     EXTRACTION_PROMPT,
     ClaimLines,
@@ -28,8 +29,8 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
-from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
+from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.text.words import content_words, fold, stem
 from langchain_groundedness.types import Claim, ExtractionTask
 
@@ -59,7 +60,7 @@ class SentenceClaimExtractor(
     marker of a list item. A table row reads `subject; header: cell`, the subject being its first
     cell. What states nothing is left out: headings, code blocks, questions, lead-ins that end in
     a colon, greetings, offers and refusals ("The documents do not say"). A short answer is a
-    claim as it stands.
+    claim unchanged.
 
     Example:
         >>> answer = "Sure! Rome is the **capital** of Italy [1]. Any questions?"
@@ -125,8 +126,8 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
     The model sees the sentences of the answer by number and writes only what is to change:
     sentences that need their context or say several things are rewritten as self-contained
     claims, sentences without anything to check are skipped, and every sentence it does not
-    mention is a claim as it stands. So a short reply is enough, and one that is lazy or cut off
-    hides nothing.
+    mention is a claim unchanged. So a short reply is enough, and one that is incomplete or cut off
+    hides no sentence.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -139,7 +140,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     examples: tuple[ExtractionExample, ...] | None = None
     """Worked examples, also as mappings with `answer` and `claims`; shown before the answer."""
@@ -148,7 +149,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
     same form of reply."""
     fallback: SkipValidation[ClaimExtractor] | None = Field(default_factory=SentenceClaimExtractor)
     """What to use when the model fails or its reply cannot be read; with `None` that raises."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @model_validator(mode="after")
@@ -197,7 +198,7 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         sentences = _sentences(task.answer)
         if not sentences:
             return []
-        ask = kept(self, self._asking)
+        ask = memoized(self, self._asking)
         values = _values(sentences, task.question) | {"examples": self._example_messages()}
         try:
             reply = yield ModelCall(ask, values)

@@ -73,7 +73,7 @@ class StatementReader:
 
     @property
     def certain(self) -> int:
-        """Where the text ends whose statements were given; what follows may still say anything."""
+        """Where the text ends whose statements were given; what follows is not decided yet."""
         scanner, block = self._scanner, self._scanner.open
         ends = [scanner.settled]
         if block is not None:

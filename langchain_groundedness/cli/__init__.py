@@ -6,26 +6,18 @@ from typing import Annotated, NoReturn
 import typer
 
 from langchain_groundedness._runtime.version import PACKAGE_VERSION
-from langchain_groundedness.cli.calibrate import HELP as CALIBRATE_HELP
-from langchain_groundedness.cli.calibrate import calibrate_command
-from langchain_groundedness.cli.check import HELP as CHECK_HELP
-from langchain_groundedness.cli.check import check
-from langchain_groundedness.cli.evaluate import HELP as EVALUATE_HELP
-from langchain_groundedness.cli.evaluate import evaluate_command
-from langchain_groundedness.cli.export_reviews import HELP as EXPORT_HELP
-from langchain_groundedness.cli.export_reviews import export_reviews
-from langchain_groundedness.cli.report import HELP as REPORT_HELP
-from langchain_groundedness.cli.report import report
-from langchain_groundedness.cli.review import HELP as REVIEW_HELP
-from langchain_groundedness.cli.review import review
-from langchain_groundedness.cli.stats import HELP as STATS_HELP
-from langchain_groundedness.cli.stats import stats
-from langchain_groundedness.cli.validate import HELP as VALIDATE_HELP
-from langchain_groundedness.cli.validate import validate_command
+from langchain_groundedness.cli import (
+    calibrate,
+    check,
+    evaluate,
+    export_reviews,
+    report,
+    review,
+    stats,
+    validate,
+)
 
-__all__ = ["run", "spread"]
-
-_DONE = 0
+__all__ = ["app", "repeat_option", "run"]
 
 app = typer.Typer(
     add_completion=False,
@@ -37,25 +29,25 @@ app = typer.Typer(
 
 def run(arguments: Sequence[str]) -> NoReturn:
     """Run the command line and exit with its code."""
-    app(args=list(spread(arguments, "--documents")), prog_name="langchain-groundedness")
-    raise SystemExit(_DONE)
+    app(args=list(repeat_option(arguments, "--documents")), prog_name="langchain-groundedness")
+    raise SystemExit(0)
 
 
-def spread(arguments: Sequence[str], option: str) -> Iterator[str]:
-    """Let an option take several values: `--o a b` becomes `--o a --o b`.
+def repeat_option(arguments: Sequence[str], option: str) -> Iterator[str]:
+    """Let an option take several values: `--o a b` becomes `--o=a --o=b`.
 
     The parser behind typer reads one value per option. The values end at the next argument that
     begins with a dash and is not `-` alone.
     """
-    open_option = False
+    takes_values = False
     for place, argument in enumerate(arguments):
         value_follows = place + 1 < len(arguments) and not _is_option(arguments[place + 1])
         if argument == option and value_follows:
-            open_option = True
+            takes_values = True
         elif _is_option(argument):
-            open_option = argument.startswith(f"{option}=")
+            takes_values = argument.startswith(f"{option}=")
             yield f"{argument}=" if argument == option else argument
-        elif open_option:
+        elif takes_values:
             yield f"{option}={argument}"
         else:
             yield argument
@@ -68,7 +60,7 @@ def _is_option(argument: str) -> bool:
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (as typer calls it)
     if wanted:
         typer.echo(f"langchain-groundedness {PACKAGE_VERSION or '(not installed)'}")
-        raise typer.Exit(_DONE)
+        raise typer.Exit
 
 
 @app.callback()
@@ -81,14 +73,17 @@ def _program(
         ),
     ] = False,
 ) -> None:
-    """Tell which claims of an answer its documents really support."""
+    """Check which claims of an answer its documents support."""
 
 
-app.command(help=CHECK_HELP)(check)
-app.command(help=REPORT_HELP)(report)
-app.command(help=REVIEW_HELP)(review)
-app.command("calibrate", help=CALIBRATE_HELP)(calibrate_command)
-app.command("evaluate", help=EVALUATE_HELP)(evaluate_command)
-app.command(help=STATS_HELP)(stats)
-app.command(help=EXPORT_HELP)(export_reviews)
-app.command("validate", help=VALIDATE_HELP)(validate_command)
+for command in (
+    check.check,
+    report.report,
+    review.review,
+    calibrate.calibrate,
+    evaluate.evaluate,
+    stats.stats,
+    export_reviews.export_reviews,
+    validate.validate,
+):
+    app.command()(command)

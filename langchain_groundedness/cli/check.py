@@ -16,42 +16,27 @@ from rich.console import Console
 
 from langchain_groundedness._runtime.files import read_up_to, whole_up_to
 from langchain_groundedness.calibration import Calibration
-from langchain_groundedness.cli.errors import CannotCheckError, one_line
+from langchain_groundedness.cli.errors import FAILED, INTERRUPTED, CommandError, one_line
 from langchain_groundedness.cli.options import (
+    DEFAULT_TIMEOUT,
+    AsJson,
     BaseUrl,
     CalibrationFile,
     Model,
     ModelTimeout,
-    awaited,
     load_model,
+    run_interruptibly,
 )
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.display.terminal import printable, render
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.llm.timeouts import PATIENCE
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["HELP", "check", "read_answer", "read_documents"]
+__all__ = ["check", "read_answer", "read_documents"]
 
-TRUSTED, NOT_TRUSTED, NOT_CHECKED, INTERRUPTED = 0, 1, 2, 130
-
-HELP = """Check an answer claim by claim against its documents.
-
-\b
-Examples:
-  langchain-groundedness check --answer "Revenue was 2.4B in Q3." --documents report.md notes.txt
-  cat report.md | langchain-groundedness check --answer @answer.txt --documents - \\
-      --question "What was Q3 revenue?" --on-contradicted correct
-  langchain-groundedness check --answer @answer.txt --documents *.md \\
-      --model openai:gpt-4o-mini --json
-  langchain-groundedness check --answer @answer.txt --documents *.md \\
-      --model qwen2.5:7b --base-url http://localhost:11434/v1
-
-\b
-Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
-What the policy blocks or sends to review is not trusted.
-"""
+LARGEST_TEXT = 64 << 20
+"""Bytes of an answer or a document; what is larger is no text that an answer came from."""
 
 
 def check(  # noqa: PLR0913  (each is an option of the command)
@@ -59,27 +44,25 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     answer: Annotated[
         str,
         typer.Option(
-            help="The answer; @PATH reads it from a file, - from standard input, and @@ begins "
-            "an answer that itself begins with @."
+            help="The answer; @PATH reads it from a file, - from standard input; an answer that "
+            "begins with @ is written with @@."
         ),
     ],
     documents: Annotated[
         list[str],
-        typer.Option(
-            metavar="PATH...", help="Text files that the answer came from; - is standard input."
-        ),
+        typer.Option(metavar="PATH...", help="Text files to check against; - is standard input."),
     ],
-    question: Annotated[str | None, typer.Option(help="What was asked.")] = None,
+    question: Annotated[str | None, typer.Option(help="The question that was asked.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = PATIENCE,
+    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
     on_contradicted: Annotated[
         Literal["annotate", "correct", "strip"],
-        typer.Option(help="What to do to a claim that the documents contradict."),
+        typer.Option(help="What to do with a claim that the documents contradict."),
     ] = "annotate",
     on_unverifiable: Annotated[
         Literal["keep", "strip"],
-        typer.Option(help="What to do to a claim that the documents say nothing about."),
+        typer.Option(help="What to do with a claim that the documents do not mention."),
     ] = "keep",
     max_claims: Annotated[
         int | None, typer.Option(help="Check this many claims; the others are unchecked.")
@@ -87,8 +70,8 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     trust_threshold: Annotated[
         float | None,
         typer.Option(
-            help="Share of claims that must be supported, 0 to 1; by default 1, or what the "
-            "calibration says."
+            help="Share of claims that must be supported, 0 to 1; by default 1, or the "
+            "calibration's."
         ),
     ] = None,
     calibration: CalibrationFile = None,
@@ -102,16 +85,28 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         str | None, typer.Option(help="Class of the question, for the policy.")
     ] = None,
     risk_tier: Annotated[
-        str | None, typer.Option(help="How much depends on the answer, for the policy.")
+        str | None, typer.Option(help="Risk tier of the question, for the policy.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, for a program.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Check one answer; `HELP` tells the user the rest."""
+    """Check an answer claim by claim against its documents.
+
+    \b
+    Examples:
+      langchain-groundedness check --answer "Revenue was 2.4B in Q3." --documents report.md notes.txt
+      cat report.md | langchain-groundedness check --answer @answer.txt --documents - \\
+          --question "What was Q3 revenue?" --on-contradicted correct
+      langchain-groundedness check --answer @answer.txt --documents *.md \\
+          --model openai:gpt-4o-mini --json
+      langchain-groundedness check --answer @answer.txt --documents *.md \\
+          --model qwen2.5:7b --base-url http://localhost:11434/v1
+
+    \b
+    Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
+    An answer that the policy blocks or sends to review is not trusted.
+    """  # noqa: D301, E501  (click reads the backspace)
     try:
-        _check_ranges(max_claims, trust_threshold)
-        read_standard_input_once(answer, *documents)
+        _require_sense(max_claims, trust_threshold, (answer, *documents))
         text = read_answer(answer)
         sources = read_documents(documents)
         options: dict[str, Any] = {
@@ -127,15 +122,17 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         checker = _checker(options, calibration)
         given = {"question": question, "query_class": query_class, "risk_tier": risk_tier}
         with Console(stderr=True).status("checking…"):
-            # Awaited, since a thread that waits for a model cannot be interrupted.
-            result = awaited(checker.ainvoke({**given, "answer": text, "documents": sources}))
+            # Async, since a thread that waits for a model cannot be interrupted.
+            result = run_interruptibly(
+                checker.ainvoke({**given, "answer": text, "documents": sources})
+            )
         _print_result(result, as_json=as_json)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001  (a crash would exit with 1: "not trusted")
         typer.echo(f"cannot check: {printable(one_line(error))}", err=True)
-        raise typer.Exit(NOT_CHECKED) from None
+        raise typer.Exit(FAILED) from None
     raise typer.Exit(_exit_code(result))
 
 
@@ -145,20 +142,24 @@ def _checker(options: dict[str, Any], calibration: Path | None) -> GroundednessR
     try:
         return Calibration.load(calibration).checker(**options)
     except ConfigurationError as error:
-        named = str(error).startswith(str(calibration))
-        if named:
+        if str(error).startswith(str(calibration)):
             raise
         msg = f"{calibration}: {error}"
-        raise CannotCheckError(msg) from error
+        raise CommandError(msg) from error
 
 
-def _check_ranges(max_claims: int | None, trust_threshold: float | None) -> None:
+def _require_sense(
+    max_claims: int | None, trust_threshold: float | None, texts: Sequence[str]
+) -> None:
     if max_claims is not None and max_claims < 1:
         msg = f"--max-claims must be 1 or more, got {max_claims}"
-        raise CannotCheckError(msg)
+        raise CommandError(msg)
     if trust_threshold is not None and not 0 <= trust_threshold <= 1:
         msg = f"--trust-threshold must be from 0 to 1, got {trust_threshold:g}"
-        raise CannotCheckError(msg)
+        raise CommandError(msg)
+    if texts.count("-") > 1:
+        msg = "standard input (-) can be given once, as the answer or as a document"
+        raise CommandError(msg)
 
 
 def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
@@ -169,7 +170,7 @@ def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
         Console().print(render(result))
-    if _exit_code(result) == NOT_CHECKED:
+    if _exit_code(result) == FAILED:
         reasons = dict.fromkeys(found.reason for found in result.claims if found.reason)
         why = "; ".join(reasons or result.decision.reasons)
         typer.echo(f"could not be checked: {printable(' '.join(why.split()))}", err=True)
@@ -177,42 +178,31 @@ def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
 
 def _exit_code(result: GroundednessResult) -> int:
     if result.is_trusted and result.decision.action in {"pass", "flag"}:
-        return TRUSTED
-    return NOT_CHECKED if result.verdict == "unchecked" else NOT_TRUSTED
-
-
-LARGEST_TEXT = 64 << 20
-"""Bytes of an answer or a document; what is larger is no text that an answer came from."""
-
-
-def read_standard_input_once(*paths: str) -> None:
-    """Refuse a command line that wants to read standard input twice."""
-    if paths.count("-") > 1:
-        msg = "standard input (-) can be given once, as the answer or as a document"
-        raise CannotCheckError(msg)
+        return 0
+    return FAILED if result.verdict == "unchecked" else 1
 
 
 def read_answer(given: str) -> str:
-    """Read the answer."""
+    """Read the answer: the text itself, `@PATH`, or `-` for standard input."""
     if given.startswith("@@"):
         return given[1:]
     path = given.removeprefix("@")
     text = given if path == given != "-" else _read(path)
     if not text.strip():
         msg = "the answer is empty"
-        raise CannotCheckError(msg)
+        raise CommandError(msg)
     return text
 
 
 def read_documents(paths: Sequence[str]) -> list[Document]:
-    """Read the documents."""
+    """Read the documents, each from a file; `-` is standard input."""
     texts = {path: _read(path) for path in paths}
     if "-" in texts and not texts["-"].strip():
         msg = "standard input is empty"
-        raise CannotCheckError(msg)
+        raise CommandError(msg)
     if not any(text.strip() for text in texts.values()):
         msg = f"nothing to check against: {', '.join(paths)} held no text"
-        raise CannotCheckError(msg)
+        raise CommandError(msg)
     return [
         Document(page_content=text, metadata={"source": "stdin" if path == "-" else path})
         for path, text in texts.items()
@@ -223,7 +213,7 @@ def _read(path: str) -> str:
     name = "standard input" if path == "-" else path
     if not path:
         msg = "an empty path was given; name a file, or - for standard input"
-        raise CannotCheckError(msg)
+        raise CommandError(msg)
     try:
         data = (
             whole_up_to(sys.stdin.buffer, LARGEST_TEXT, Path(path))
@@ -232,14 +222,14 @@ def _read(path: str) -> str:
         )
     except OSError as error:
         msg = f"{name}: {error.strerror or type(error).__name__}"
-        raise CannotCheckError(msg) from error
+        raise CommandError(msg) from error
     if b"\0" in data:
         utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
         what = "UTF-16 text, not UTF-8" if utf16 else "binary data, not text"
         msg = f"{name}: {what}; convert it first"
-        raise CannotCheckError(msg)
+        raise CommandError(msg)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         msg = f"{name}: not UTF-8 text (byte {error.start}); convert it first"
-        raise CannotCheckError(msg) from error
+        raise CommandError(msg) from error

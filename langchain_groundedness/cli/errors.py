@@ -1,4 +1,4 @@
-"""What the commands say when they cannot do what they are asked: one line."""
+"""How commands fail: with one line on standard error, and no traceback."""
 
 import logging
 import sys
@@ -15,40 +15,29 @@ from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
 
 __all__ = [
-    "CannotCheckError",
+    "FAILED",
+    "INTERRUPTED",
+    "CommandError",
     "each_warning_once",
-    "ending",
+    "errors_in_one_line",
     "one_line",
     "require_json_lines",
-    "write_bytes",
-    "write_text",
+    "write_file",
 ]
 
-CANNOT, INTERRUPTED = 2, 130
+FAILED, INTERRUPTED = 2, 130
+"""Exit codes."""
+
+_OTHER_KINDS = (".csv", ".tsv", ".html", ".htm", ".md", ".xml", ".parquet", ".xlsx", ".gz", ".json")
 
 
-class CannotCheckError(Exception):
-    """The check cannot run; the message is one line for the user."""
-
-
-def one_line(error: Exception) -> str:
-    """Say in one line what went wrong."""
-    if isinstance(error, CannotCheckError | GroundednessError):
-        text = str(error)
-    elif isinstance(error, ValidationError):  # its own text repeats the values, keys among them
-        text = "; ".join(
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()
-        )
-    else:
-        text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".removesuffix(
-            ": "
-        )
-    return " ".join(text.split())
+class CommandError(Exception):
+    """A command cannot run; the message is one line for the user."""
 
 
 @contextmanager
-def ending(what: str) -> Iterator[None]:
-    """End a command that fails with one line for the user."""
+def errors_in_one_line(beginning: str) -> Iterator[None]:
+    """End a command that fails with one line for the user: "cannot check: …"."""
     try:
         yield
     except KeyboardInterrupt:
@@ -56,20 +45,27 @@ def ending(what: str) -> Iterator[None]:
     except (typer.Exit, typer.Abort):
         raise
     except Exception as error:  # noqa: BLE001  (the reader wants a line, not a traceback)
-        typer.echo(f"{what}: {printable(one_line(error))}", err=True)
-        raise typer.Exit(CANNOT) from None
+        typer.echo(f"{beginning}: {printable(one_line(error))}", err=True)
+        raise typer.Exit(FAILED) from None
 
 
-_OTHER_KINDS = (".csv", ".tsv", ".html", ".htm", ".md", ".xml", ".parquet", ".xlsx", ".gz", ".json")
+def one_line(error: Exception) -> str:
+    """Say in one line what went wrong."""
+    if isinstance(error, CommandError | GroundednessError):
+        text = str(error)
+    elif isinstance(error, ValidationError):  # its own text repeats the values, keys among them
+        text = "; ".join(
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()
+        )
+    else:
+        first = next(iter(str(error).splitlines()), "")
+        text = f"{type(error).__name__}: {first}".removesuffix(": ")
+    return " ".join(text.split())
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text into a file."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write data into a file."""
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a text or bytes into a file."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         path.write_bytes(data)
     except OSError as exc:
@@ -78,34 +74,34 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def require_json_lines(path: Path, option: str) -> None:
-    """Refuse a name that says that a file is of another kind than JSON lines."""
+    """Refuse a file name whose ending says that it holds something else than JSON lines."""
     if path.suffix.lower() in _OTHER_KINDS:
-        msg = f"{option} {path}: JSON lines are written there; name it {path.stem}.jsonl"
-        raise CannotCheckError(msg)
+        msg = f"{option} {path}: the file will hold JSON lines; name it {path.stem}.jsonl"
+        raise CommandError(msg)
 
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Keep a judge that fails for every row from filling the screen, and say how often it did.
+    """Print each warning once, and at the end how often it came; configured logging is left alone.
 
-    Whoever has set up logging gets every record, as ever.
+    A judge that fails for every row would fill the screen otherwise.
     """
     logger = logging.getLogger("langchain_groundedness")
     if logger.hasHandlers():
         yield
         return
-    shown = _Once(logging.WARNING)
-    logger.addHandler(shown)
+    handler = _FirstOfEachText(logging.WARNING)
+    logger.addHandler(handler)
     try:
         yield
     finally:
-        logger.removeHandler(shown)
-        for text, times in shown.counts.items():
+        logger.removeHandler(handler)
+        for text, times in handler.counts.items():
             if times > 1:
                 typer.echo(f"{text} ({times:,} times)", err=True)
 
 
-class _Once(logging.Handler):
+class _FirstOfEachText(logging.Handler):
     """Writes the first record of each text to stderr, and counts the others."""
 
     def __init__(self, level: int) -> None:

@@ -20,25 +20,32 @@ from rich.text import Text
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
-    CannotCheckError,
+    CommandError,
     each_warning_once,
-    ending,
+    errors_in_one_line,
     require_json_lines,
 )
 from langchain_groundedness.cli.options import (
+    DEFAULT_TIMEOUT,
     AsJson,
     BaseUrl,
     CalibrationFile,
+    Columns,
+    Data,
+    FailUnder,
     Layout,
+    Limit,
     MaxConcurrency,
+    MaxFailed,
     Model,
     ModelTimeout,
+    Resume,
     Separator,
-    awaited,
     load_model,
     number,
     numbers,
     pairs,
+    run_interruptibly,
 )
 from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.evals.datasets import open_dataset
@@ -48,81 +55,51 @@ from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
 from langchain_groundedness.evals.parquet import save_parquet
 from langchain_groundedness.evals.progress import Price, spending
 from langchain_groundedness.evals.ray_engine import RayEngine, make_engine
-from langchain_groundedness.evals.runner import drive_to_the_end, prepare
-from langchain_groundedness.llm.timeouts import PATIENCE
+from langchain_groundedness.evals.runner import arun_evaluation
 
-__all__ = ["HELP", "evaluate_command"]
+__all__ = ["evaluate"]
 
-BELOW = 1
-
-HELP = f"""Score every row of a data set, and write rows and scores into a run file.
-
-\b
-Examples:
-  langchain-groundedness evaluate answers.jsonl --metric faithfulness -o run.jsonl
-  langchain-groundedness evaluate answers.csv --metric faithfulness --metric context_recall \\
-      --column answer=reply --column documents=passages -o run.jsonl --fail-under faithfulness=0.8
-  langchain-groundedness evaluate claims/ --format claims --metric faithfulness -o run.jsonl
-
-\b
-Data sets: .jsonl, .json, .csv, .tsv (each also .gz), .parquet, or a folder of these. Columns are
-found by their names: question, answer, contexts, reference, label, id and the like.
-Metrics: {", ".join(METRICS)}.
-
-\b
-The same command run again goes on where it ended, even if it was killed; --fresh begins anew.
-Exit code: 0 done, 1 below --fail-under, 2 cannot be done, 130 interrupted.
-"""
+_BAD_ROWS_SHOWN = 5
+_REASONS_SHOWN = 3
+_LONGEST_REASON = 300
 
 
-def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
+def evaluate(  # noqa: PLR0913  (each is an option of the command)
     *,
-    data: Annotated[
-        list[str], typer.Argument(metavar="IN...", help="Files or folders with the rows.")
-    ],
+    data: Data,
     metric: Annotated[
-        list[str], typer.Option(metavar="NAME", help="What to measure; can be given repeatedly.")
+        list[str],
+        typer.Option(metavar="NAME", help=f"What to measure; repeatable: {', '.join(METRICS)}."),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="RUN.jsonl", help="Where the run is written.")
+        Path, typer.Option("--out", "-o", metavar="RUN.jsonl", help="Where to write the run.")
     ],
     model: Model = None,
     base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = PATIENCE,
+    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
     calibration: CalibrationFile = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PART=NAME", help="The column of a part of the row, as in answer=my_column."
-        ),
-    ] = None,
+    column: Columns = None,
     layout: Layout = "rows",
     separator: Separator = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Evaluate this many rows only, the first ones.")
-    ] = None,
+    limit: Limit = None,
     max_concurrency: MaxConcurrency = 16,
-    resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Go on with the run file, or begin it anew.")
-    ] = True,
+    resume: Resume = True,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="When resuming, try rows that failed again.")
+        bool, typer.Option("--retry-failed", help="When resuming, try failed rows again.")
     ] = False,
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where scores are kept, for other runs to take."),
+        typer.Option(metavar="FOLDER", help="Folder of scores that several runs share."),
     ] = None,
     price: Annotated[
         str | None,
-        typer.Option(
-            metavar="IN,OUT", help="What a million tokens cost, of prompts and of replies."
-        ),
+        typer.Option(metavar="IN,OUT", help="Price of a million prompt and reply tokens."),
     ] = None,
     engine: Annotated[
         Literal["local", "ray"],
         typer.Option(
-            help="Where rows are evaluated: in this process, or in several, on one or many "
-            "machines, with Ray; --max-concurrency counts in each of them."
+            help="Evaluate in this process, or in several on one or many machines with Ray; "
+            "--max-concurrency counts per process."
         ),
     ] = "local",
     workers: Annotated[
@@ -132,77 +109,78 @@ def evaluate_command(  # noqa: PLR0913  (each is an option of the command)
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="A Ray cluster that is there; auto for that of this machine. Without one, the "
-            "processes are started on this machine.",
+            help="A running Ray cluster; auto for this machine's. By default processes start here.",
         ),
     ] = None,
     parquet: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Write rows and scores as Parquet too, to a path or a URL such as s3://…",
-        ),
+        typer.Option(metavar="URL", help="Also write rows and scores as Parquet: a path or s3://…"),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
-    fail_under: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; can be given repeatedly."
-        ),
-    ] = None,
-    max_failed: Annotated[
-        int,
-        typer.Option(min=0, help="With --fail-under: how many rows may fail, or be unreadable."),
-    ] = 0,
+    fail_under: FailUnder = None,
+    max_failed: MaxFailed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a data set; `HELP` tells the user the rest."""
-    with ending("cannot evaluate"), each_warning_once():
+    """Score every row of a data set. Rows and scores are written into a run file.
+
+    \b
+    Examples:
+      langchain-groundedness evaluate answers.jsonl --metric faithfulness -o run.jsonl
+      langchain-groundedness evaluate answers.csv --metric faithfulness --metric context_recall \\
+          --column answer=reply --column documents=passages -o run.jsonl \\
+          --fail-under faithfulness=0.8
+      langchain-groundedness evaluate claims/ --format claims --metric faithfulness -o run.jsonl
+
+    \b
+    Data sets: .jsonl, .json, .csv, .tsv (each also .gz), .parquet, or a folder of these. Columns
+    are found by their names: question, answer, contexts, reference, label, id and the like.
+
+    \b
+    The same command resumes a run that was interrupted or killed; --fresh starts over.
+    Exit code: 0 done, 1 below --fail-under, 2 cannot be done, 130 interrupted.
+    """  # noqa: D301  (click reads the backspace)
+    with errors_in_one_line("cannot evaluate"), each_warning_once():
         require_json_lines(out, "--out")
         least = _least(fail_under or (), metric)
         paid = None if price is None else _price(price)
         ray = make_engine(engine, workers, address, max_concurrency)
         columns = pairs(column, "--column", "answer=my_column")
-        evaluation = prepare(
+        evaluation = Evaluation(
             open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
             _evaluators(metric, load_model(model, base_url), model_timeout, calibration),
-            columns=None,
             journal=out,
             fresh=not resume,
             retry_failed=retry_failed,
-            fsync=False,
-            max_concurrency=max_concurrency if ray is None else ray.rows_on_their_way,
             cache=cache,
             progress=True,
             price=paid,
             name=name,
-            config=None,
             keep_rows=False,
         )
-        is_complete = _driven(evaluation, ray)
+        is_complete = _run(evaluation, ray, max_concurrency)
         if parquet is not None:
             save_parquet(out, parquet)
         if as_json:
-            typer.echo(json.dumps(as_plain(evaluation, paid, complete=is_complete), indent=2))
+            typer.echo(json.dumps(_as_plain(evaluation, paid, complete=is_complete), indent=2))
         else:
-            Console().print(render_evaluation(evaluation, paid))
+            Console().print(_render(evaluation, paid))
             typer.echo(f"written to {out}" if is_complete else f"partial: {out}")
         if not is_complete:
-            typer.echo("interrupted; the same command goes on from here", err=True)
+            typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED)
         if below := list(_below(evaluation, least, max_failed)):
             typer.echo(f"below --fail-under: {'; '.join(below)}", err=True)
-            raise typer.Exit(BELOW)
+            raise typer.Exit(1)
 
 
-def _driven(evaluation: Evaluation, ray: RayEngine | None) -> bool:
+def _run(evaluation: Evaluation, ray: RayEngine | None, max_concurrency: int) -> bool:
     """Evaluate; tell whether it came to its end, or was interrupted on the way."""
     try:
         if ray is None:
-            awaited(drive_to_the_end(evaluation))
+            run_interruptibly(arun_evaluation(evaluation, max_concurrency))
         else:
-            with redirect_stdout(sys.stderr):  # Ray tells there what becomes of its processes
-                ray.drive_to_the_end(evaluation)
+            with redirect_stdout(sys.stderr), evaluation:  # Ray tells there what it does
+                ray.run(evaluation)
     except KeyboardInterrupt:
         if evaluation.header is None:
             raise
@@ -211,20 +189,40 @@ def _driven(evaluation: Evaluation, ray: RayEngine | None) -> bool:
 
 
 def _evaluators(
-    names: Iterable[str], model: BaseChatModel | None, patience: float, calibration: Path | None
+    names: Iterable[str], model: BaseChatModel | None, timeout: float, calibration: Path | None
 ) -> list[Evaluator]:
     if calibration is not None and model is not None:
-        msg = "--calibration is of the embedded verifier; leave out --model"
-        raise CannotCheckError(msg)
-    parts: dict[str, Any] = {"model": model, "model_timeout": patience}
+        msg = "--calibration is for the embedded verifier; leave out --model"
+        raise CommandError(msg)
+    parts: dict[str, Any] = {"model": model, "model_timeout": timeout}
     if calibration is not None:
         parts["verifier"] = Calibration.load(calibration).checker().check.verifier
     return [make_metric(name, **parts) for name in dict.fromkeys(names)]
 
 
+def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
+    bounds = numbers(given, "--fail-under", "faithfulness=0.8")
+    for key, bound in bounds.items():
+        if key not in metrics:
+            msg = f"--fail-under {key}: that metric is not measured; add --metric {key}"
+            raise CommandError(msg)
+        if not 0 <= bound <= 1:
+            msg = f"--fail-under {key}: scores are from 0 to 1, got {bound:g}"
+            raise CommandError(msg)
+    return bounds
+
+
+def _price(given: str) -> Price:
+    prices = [number(each, "--price") for each in given.split(",")]
+    if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
+        msg = "--price takes two numbers, of a million tokens in and out, as in 0.15,0.60"
+        raise CommandError(msg)
+    return Price(*prices)
+
+
 def _below(evaluation: Evaluation, least: Mapping[str, float], max_failed: int) -> Iterable[str]:
     for key, bound in least.items():
-        counts = evaluation.tally.metrics[key]
+        counts = evaluation.totals.metrics[key]
         lost = counts.failed + len(evaluation.outline.bad_rows)
         if counts.mean is None:
             yield f"{key}: no row has a score"
@@ -234,52 +232,11 @@ def _below(evaluation: Evaluation, least: Mapping[str, float], max_failed: int) 
             yield f"{key}: {lost} rows failed or could not be read, more than {max_failed}"
 
 
-def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
-    bounds = numbers(given, "--fail-under", "faithfulness=0.8")
-    for key, bound in bounds.items():
-        if key not in metrics:
-            msg = f"--fail-under {key}: that metric is not measured; add --metric {key}"
-            raise CannotCheckError(msg)
-        if not 0 <= bound <= 1:
-            msg = f"--fail-under {key}: scores are from 0 to 1, got {bound:g}"
-            raise CannotCheckError(msg)
-    return bounds
-
-
-def _price(given: str) -> Price:
-    prices = [number(each, "--price") for each in given.split(",")]
-    if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
-        msg = "--price takes two numbers, of a million tokens in and out, as in 0.15,0.60"
-        raise CannotCheckError(msg)
-    return Price(*prices)
-
-
-_SHOWN = 5
-
-_MOST_REASONS = 3
-
-_LONGEST = 300
-
-
-def render_evaluation(evaluation: Evaluation, price: Price | None) -> RenderableType:
-    """Make the table."""
-    table = Table()
-    table.add_column("metric")
-    for name in ("mean", "scored", "failed", "skipped", "rows"):
-        table.add_column(name, justify="right")
-    for key, counts in evaluation.tally.metrics.items():
-        mean = "-" if counts.mean is None else f"{counts.mean:.3f}"
-        numbers = (counts.scored, counts.failed, counts.skipped, counts.rows)
-        table.add_row(key, mean, *(f"{number:,}" for number in numbers))
-    return Group(table, *(Text(printable(line)) for line in _lines(evaluation, price)))
-
-
-def as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> dict[str, Any]:
-    """Put what the table says into plain data."""
-    usage = evaluation.tally.usage
+def _as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> dict[str, Any]:
+    usage = evaluation.totals.usage
     return {
-        "metrics": evaluation.tally.as_plain(),
-        "rows": evaluation.tally.rows,
+        "metrics": evaluation.totals.as_dict(),
+        "rows": evaluation.totals.rows,
         "rows_in_data_set": evaluation.outline.rows,
         "bad_rows": [row.model_dump() for row in evaluation.outline.bad_rows],
         "complete": complete,
@@ -289,36 +246,42 @@ def as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> 
     }
 
 
-def _lines(evaluation: Evaluation, price: Price | None) -> list[str]:
+def _render(evaluation: Evaluation, price: Price | None) -> RenderableType:
+    table = Table("metric")
+    for head in ("mean", "scored", "failed", "skipped", "rows"):
+        table.add_column(head, justify="right")
+    for key, counts in evaluation.totals.metrics.items():
+        mean = "-" if counts.mean is None else f"{counts.mean:.3f}"
+        figures = (counts.scored, counts.failed, counts.skipped, counts.rows)
+        table.add_row(key, mean, *(f"{figure:,}" for figure in figures))
+    return Group(table, *(Text(printable(line)) for line in _lines(evaluation, price)))
+
+
+def _lines(evaluation: Evaluation, price: Price | None) -> Iterator[str]:
     rows, seconds = evaluation.new_rows, evaluation.session_seconds
-    told = f"{evaluation.tally.rows:,} of {evaluation.outline.rows:,} rows"
-    if rows:
-        told += f"; {rows:,} of them now, in {seconds:.1f} s ({rows / seconds:.1f} rows/s)"
-    lines = [told]
-    if spent := spending(evaluation.tally.usage, price):
-        lines.append(spent)
-    lines += _reasons(evaluation)
-    if any(counts.failed for counts in evaluation.tally.metrics.values()):
-        lines.append("rows that failed stay so when the run is resumed, but for --retry-failed")
-    bad = evaluation.outline.bad_rows
-    if bad:
-        lines.append(f"{len(bad):,} rows could not be read and are set aside:")
-        for row in bad[:_SHOWN]:
-            where = "" if row.line is None else f"line {row.line}: "
-            lines.append(f"  {where}{row.reason}")
-        if len(bad) > _SHOWN:
-            lines.append("  … all of them are in the run file")
-    return lines
+    now = f"; {rows:,} of them now, in {seconds:.1f} s ({rows / seconds:.1f} rows/s)"
+    yield f"{evaluation.totals.rows:,} of {evaluation.outline.rows:,} rows{now if rows else ''}"
+    if spent := spending(evaluation.totals.usage, price):
+        yield spent
+    yield from _reasons(evaluation)
+    if any(counts.failed for counts in evaluation.totals.metrics.values()):
+        yield "failed rows are not tried again when the run is resumed, except with --retry-failed"
+    if bad := evaluation.outline.bad_rows:
+        yield f"{len(bad):,} rows could not be read and are left out:"
+        for row in bad[:_BAD_ROWS_SHOWN]:
+            yield f"  {'' if row.line is None else f'line {row.line}: '}{row.reason}"
+        if len(bad) > _BAD_ROWS_SHOWN:
+            yield "  … all of them are in the run file"
 
 
 def _reasons(evaluation: Evaluation) -> Iterator[str]:
     """Say why rows have no score: of each metric the most frequent reasons."""
-    counted = evaluation.tally.reasons.most_common()
-    for key in evaluation.tally.metrics:
+    counted = evaluation.totals.reasons.most_common()
+    for key in evaluation.totals.metrics:
         of_key = [(kind, rows) for kind, rows in counted if kind[0] == key and rows > 0]
-        for (_, status, reason), rows in of_key[:_MOST_REASONS]:
-            told = " ".join(reason.split())
-            short = told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1]}…"
+        for (_, status, reason), rows in of_key[:_REASONS_SHOWN]:
+            line = " ".join(reason.split())
+            short = line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 1]}…"
             yield f"{key}: {rows:,} {status}: {short}"
-        if len(of_key) > _MOST_REASONS:
+        if len(of_key) > _REASONS_SHOWN:
             yield f"{key}: … other reasons are in the run file"

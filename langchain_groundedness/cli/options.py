@@ -1,42 +1,58 @@
-"""Options that several commands take, with one help text each."""
+"""Options that several commands take, and what is made of them."""
 
 import asyncio
 import math
 import os
 import re
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from importlib.util import find_spec
-from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import typer
 from langchain_core.language_models import BaseChatModel
+from rich import box
+from rich.table import Table
 
-from langchain_groundedness.cli.errors import CannotCheckError, one_line
-from langchain_groundedness.exceptions import GroundednessError, require
-from langchain_groundedness.llm.timeouts import calls_going_on
+from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
+from langchain_groundedness.cli.errors import CommandError, one_line
+from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, timed_out_calls
 
 __all__ = [
+    "DEFAULT_TIMEOUT",
     "AsJson",
     "BaseUrl",
     "CalibrationFile",
+    "Columns",
+    "Data",
+    "Db",
+    "FailUnder",
     "Layout",
+    "Limit",
+    "Log",
     "MaxConcurrency",
+    "MaxFailed",
     "Model",
     "ModelTimeout",
+    "Resume",
     "Separator",
-    "awaited",
+    "audit_records",
     "load_model",
     "number",
     "numbers",
+    "open_log",
     "pairs",
+    "plain_table",
+    "require_one",
+    "run_interruptibly",
 ]
 
 
 def _seconds(given: float) -> float:
-    if not 0 < given < inf:
+    if not 0 < given < math.inf:
         msg = f"it must be more than 0 seconds, and a number; got {given:g}"
         raise typer.BadParameter(msg)
     return given
@@ -46,97 +62,122 @@ Model: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="PROVIDER:NAME",
-        help="Chat model that judges. Without one, the embedded verifier does, offline.",
+        help="Chat model that judges; by default the embedded verifier judges, offline.",
     ),
 ]
-
 BaseUrl: TypeAlias = Annotated[
     str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
 ]
-
 ModelTimeout: TypeAlias = Annotated[
     float,
     typer.Option(
         metavar="SECONDS", help="How long to wait for each reply of the model.", callback=_seconds
     ),
 ]
-
 CalibrationFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Thresholds that `calibrate` has written; not with --model."),
+    typer.Option(metavar="FILE", help="Thresholds written by `calibrate`; not with --model."),
 ]
-
+Data: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="IN...", help="Files or folders with the rows.")
+]
+Columns: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="FIELD=NAME",
+        help="Column that holds a field, as in answer=my_column; repeatable.",
+    ),
+]
 Layout: TypeAlias = Annotated[
     Literal["rows", "claims"],
     typer.Option(
         "--format",
-        help="rows: each record is one. claims: records with documents, and claims that name "
-        "them by documents_id.",
+        help="rows: one record per row. claims: records of documents, and claims that name them "
+        "by documents_id.",
     ),
 ]
-
 Separator: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="What stands between documents written in one text."),
+    typer.Option(metavar="TEXT", help="What separates the documents of a row in one text."),
 ]
-
+Limit: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Read only this many rows, the first ones.")
+]
 MaxConcurrency: TypeAlias = Annotated[int, typer.Option(min=1, help="Most rows at a time.")]
-
-AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print the summary as JSON, for a program.")
+Resume: TypeAlias = Annotated[
+    bool, typer.Option("--resume/--fresh", help="Resume from the files there are, or start over.")
+]
+FailUnder: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="METRIC=MEAN", help="Exit with 1 if the metric's mean is lower; repeatable."
+    ),
+]
+MaxFailed: TypeAlias = Annotated[
+    int, typer.Option(min=0, help="With --fail-under: how many rows may fail or be unreadable.")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for a program.")]
+Db: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="GROUNDEDNESS_AUDIT_DB",
+        help="Database of the audit log: sqlite:///PATH or postgresql://...",
+    ),
+]
+Log: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE.jsonl", help="File of the audit log.")
 ]
 
 
 def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, str]:
-    """Read pairs."""
+    """Read values such as `answer=my_column`."""
     found: dict[str, str] = {}
     for each in given or ():
         name, _, value = (part.strip() for part in each.rpartition("="))
         if not (name and value):
             msg = f"{option} takes a pair, as in {example}"
-            raise CannotCheckError(msg)
+            raise CommandError(msg)
         if name in found:
-            msg = f"{option} {name} is given twice; which one counts?"
-            raise CannotCheckError(msg)
+            msg = f"{option} {name} is given twice"
+            raise CommandError(msg)
         found[name] = value
     return found
 
 
 def numbers(given: Iterable[str] | None, option: str, example: str) -> dict[str, float]:
-    """Read pairs of a name and a number."""
+    """Read values such as `faithfulness=0.8`."""
     found = pairs(given, option, example)
     return {name: number(value, f"{option} {name}") for name, value in found.items()}
 
 
 def number(text: str, option: str) -> float:
-    """Read a number."""
+    """Read a finite number."""
     try:
         found = float(text)
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        msg = f"{option}: a finite number is needed there"
-        raise CannotCheckError(msg)
+        msg = f"{option} takes a finite number"
+        raise CommandError(msg)
     return found
 
 
-_URL = re.compile(r"https?://[^\s/]", re.IGNORECASE)
-
-
 def load_model(name: str | None, base_url: str | None) -> BaseChatModel | None:
-    """Make a chat model."""
+    """Make the chat model that `--model` and `--base-url` name."""
     if name is None:
         if base_url is not None:
             msg = "--base-url needs --model, the name of the model on that server"
-            raise CannotCheckError(msg)
+            raise CommandError(msg)
         return None
     if not name.strip() or name.strip().endswith(":"):
         given = f"{name.strip()} names no model" if name.strip() else "is empty"
         msg = f"--model {given}; give the name of a model, such as openai:gpt-4o-mini"
-        raise CannotCheckError(msg)
-    if base_url is not None and not _URL.match(base_url):
+        raise CommandError(msg)
+    if base_url is not None and not re.match(r"https?://[^\s/]", base_url, re.IGNORECASE):
         msg = "--base-url must begin with http:// or https://, as in http://localhost:11434/v1"
-        raise CannotCheckError(msg)
+        raise CommandError(msg)
     try:
         return _chat_model(name, base_url)
     except GroundednessError:
@@ -149,7 +190,7 @@ def load_model(name: str | None, base_url: str | None) -> BaseChatModel | None:
                 "ollama:qwen2.5:7b, or give --base-url for a server that speaks OpenAI's protocol"
             )
         msg = f"model {name}: {why}"
-        raise CannotCheckError(msg) from error
+        raise CommandError(msg) from error
 
 
 def _chat_model(name: str, base_url: str | None) -> BaseChatModel:
@@ -160,7 +201,6 @@ def _chat_model(name: str, base_url: str | None) -> BaseChatModel:
         return model
     if base_url is None and ":" in name and not name.startswith("openai:"):
         require("langchain", extra="agents")
-    chat_openai = require("langchain_openai", extra="openai").ChatOpenAI
     options: dict[str, Any] = {"model": name.removeprefix("openai:")}
     if base_url is not None:
         # Servers of this kind speak the older of the two protocols, and most ask for no key.
@@ -169,27 +209,79 @@ def _chat_model(name: str, base_url: str | None) -> BaseChatModel:
             "use_responses_api": False,
             "api_key": os.environ.get("OPENAI_API_KEY") or "none",
         }
-    openai: BaseChatModel = chat_openai(**options)
+    openai: BaseChatModel = require("langchain_openai", extra="openai").ChatOpenAI(**options)
     return openai
 
 
+def require_one(**sources: object) -> None:
+    """Require exactly one of the options that name an audit log or a file."""
+    given = [name for name, value in sources.items() if value is not None]
+    if len(given) != 1:
+        options = ", ".join(f"--{name}" for name in sources)
+        msg = f"give one of {options}; got {len(given)} of them"
+        raise ConfigurationError(msg)
+
+
+def audit_records(db: str | None, log: Path | None, **filters: Any) -> Iterator[AuditRecord]:
+    """Read the records of an audit log one by one; the filters are those of a database."""
+    if log is not None:
+        yield from _records_in_file(log)
+    elif db is not None:
+        with closing(open_log(db)) as store:
+            yield from store.records(**filters)
+
+
+def _records_in_file(path: Path) -> Iterator[AuditRecord]:
+    if not path.is_file():
+        msg = f"there is no audit log at {path}"
+        raise ConfigurationError(msg)
+    empty = True
+    with closing(JsonlAuditLog(path, on_store_down="raise")) as log:
+        for record in log.records():
+            empty = False
+            yield record
+    if empty and path.stat().st_size:
+        msg = (
+            f"{path}: no line of it is a record of an audit log; --log takes the file that a "
+            "JsonlAuditLog writes, --db the URL of a database"
+        )
+        raise ConfigurationError(msg)
+
+
+def open_log(db: str) -> SQLAuditLog:
+    """Open an audit log in a database that exists already."""
+    log = SQLAuditLog(db, on_store_down="raise")
+    place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
+    path = place.database_of(db).path
+    if path is not None and not path.is_file():
+        msg = f"there is no audit log at {path}"
+        raise ConfigurationError(msg)
+    return log
+
+
+def plain_table(*heads: str, **options: Any) -> Table:
+    """Make a table without a frame; all columns but the first are flush right."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, **options)
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if place else "left")
+    return table
+
+
 _ResultT = TypeVar("_ResultT")
-
-_begun: set[Future[Any]] = set()
-
+_running: set[Future[Any]] = set()
 _MOST_THREADS = 256
 """So many that threads in which a silent model is waited for leave room for writing files."""
 
 
-def awaited(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
+def run_interruptibly(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
     """Run a coroutine to its end, or until the user interrupts it.
 
-    A model class without an asynchronous method works in a thread, which goes on when nobody
-    waits for it any more: it is not waited for either.
+    A model class without an asynchronous method works in a thread, which nobody can interrupt:
+    the end of the event loop does not wait for it.
     """
 
     async def run() -> _ResultT:
-        asyncio.get_running_loop().set_default_executor(_LeftBehind(_MOST_THREADS))
+        asyncio.get_running_loop().set_default_executor(_UnawaitedThreads(_MOST_THREADS))
         return await work
 
     return asyncio.run(run())
@@ -197,16 +289,16 @@ def awaited(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
 
 def is_waiting() -> bool:
     """Tell whether a thread still waits for a model: Python would wait for it at its end."""
-    return calls_going_on() > 0 or any(not each.done() for each in _begun)
+    return timed_out_calls() > 0 or any(not each.done() for each in _running)
 
 
-class _LeftBehind(ThreadPoolExecutor):
+class _UnawaitedThreads(ThreadPoolExecutor):
     """Threads that an event loop does not wait for when it is closed."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future = super().submit(fn, *args, **kwargs)
-        _begun.add(future)
-        future.add_done_callback(_begun.discard)
+        _running.add(future)
+        future.add_done_callback(_running.discard)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002  (as the base)

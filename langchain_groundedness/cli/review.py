@@ -1,29 +1,15 @@
 """The command `langchain-groundedness review`. Needs the extra `review`."""
 
 import secrets
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from langchain_groundedness.audit import SQLAuditLog
-from langchain_groundedness.cli.records import open_log
+from langchain_groundedness.cli.errors import FAILED, one_line
+from langchain_groundedness.cli.options import open_log
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
-from langchain_groundedness.review import create_review_app
-from langchain_groundedness.review.requests import is_loopback
 
-__all__ = ["HELP", "review"]
-
-STOPPED, CANNOT = 0, 2
-
-HELP = """Serve a page on which people decide what becomes of doubtful answers.
-
-\b
-Examples:
-  langchain-groundedness review --db sqlite:///audit.db
-  langchain-groundedness review --db postgresql://user@host/audit --port 9000
-
-The address to open, with a token to sign in, is printed once.
-"""
+__all__ = ["review"]
 
 
 def review(  # noqa: PLR0913  (each is an option of the command)
@@ -38,7 +24,7 @@ def review(  # noqa: PLR0913  (each is an option of the command)
         ),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; by default for this machine only.")
+        str, typer.Option(help="Address to listen on; by default only this machine can connect.")
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any that is free.")
@@ -48,39 +34,48 @@ def review(  # noqa: PLR0913  (each is an option of the command)
         typer.Option(
             envvar="GROUNDEDNESS_REVIEW_TOKEN",
             show_envvar=True,
-            help="What reviewers sign in with; by default a random one, printed once.",
+            help="Token reviewers sign in with; by default a random one, printed once.",
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A name by which browsers may ask for the page; repeatable."
-        ),
+        typer.Option(metavar="NAME", help="Host name that browsers may use; repeatable."),
     ] = None,
     login: Annotated[
         bool, typer.Option("--login/--no-login", help="Whether reviewers must sign in.")
     ] = True,
 ) -> None:
-    """Serve the page; `HELP` tells the user the rest."""
+    """Serve a page where people decide about doubtful answers.
+
+    \b
+    Examples:
+      langchain-groundedness review --db sqlite:///audit.db
+      langchain-groundedness review --db postgresql://user@host/audit --port 9000
+
+    Prints the address to open, with a token to sign in, once.
+    """  # noqa: D301  (click reads the backspace)
     try:
         _serve(db, host, port, token=token, names=allow_host or [], login=login)
     except GroundednessError as error:
-        typer.echo(f"cannot serve the review: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(CANNOT) from None
+        typer.echo(f"cannot serve the review: {one_line(error)}", err=True)
+        raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        raise typer.Exit(STOPPED) from None
+        raise typer.Exit from None
 
 
 def _serve(  # noqa: PLR0913  (as the command)
     db: str, host: str, port: int, *, token: str | None, names: list[str], login: bool
 ) -> None:
-    require("uvicorn", extra="review")
-    server: Any = require("langchain_groundedness.review.server", extra="review")
-    local = is_loopback(host)
+    for module in ("jinja2", "starlette", "uvicorn"):
+        require(module, extra="review")
+    from langchain_groundedness.review import create_review_app, server  # noqa: PLC0415
+
+    local = server.is_loopback(host)
     if not login and not local:
-        msg = f"--no-login would let everybody in who can reach {host}; it needs a loopback address"
+        msg = f"--no-login would let in everybody who can reach {host}; it needs a loopback address"
         raise ConfigurationError(msg)
-    with _opened(db) as log:
+    with open_log(db) as log:
+        log.upgrade()
         secret = (token or secrets.token_urlsafe(32)) if login else None
         app = create_review_app(
             log,
@@ -92,17 +87,11 @@ def _serve(  # noqa: PLR0913  (as the command)
         taken = server.listen(host, port)
         if not local:
             typer.echo(
-                f"warning: {host} can be reached from other machines, and nothing is encrypted on "
-                "the way: put a server with TLS in front, or use an SSH tunnel",
+                f"warning: {host} can be reached from other machines, and nothing is encrypted: "
+                "put a server with TLS in front, or use an SSH tunnel",
                 err=True,
             )
         address = server.address_of(host, taken)
         shown = f"{address}/login?token={secret}" if secret and not token else f"{address}/"
         typer.echo(f"{waiting} waiting. Open {shown}\nCtrl+C stops the server.")
         server.serve(app, taken)
-
-
-def _opened(db: str) -> SQLAuditLog:
-    log = open_log(db)
-    log.upgrade()
-    return log

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 from langchain_core.embeddings import Embeddings
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -21,69 +20,64 @@ from rich.text import Text
 
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
-    CannotCheckError,
+    CommandError,
     each_warning_once,
-    ending,
+    errors_in_one_line,
     one_line,
     require_json_lines,
 )
 from langchain_groundedness.cli.options import (
+    DEFAULT_TIMEOUT,
     AsJson,
     BaseUrl,
+    Columns,
+    Data,
     Layout,
+    Limit,
     MaxConcurrency,
     ModelTimeout,
+    Resume,
     Separator,
     load_model,
     numbers,
     pairs,
+    plain_table,
 )
 from langchain_groundedness.display.terminal import printable
-from langchain_groundedness.evals import CompositeScore
-from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
+from langchain_groundedness.evals import CompositeScore, validation
 from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
 from langchain_groundedness.evals.datasets import open_dataset
+from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.statistics import Estimate
 from langchain_groundedness.evals.validation import (
     AnswerValidator,
     SweepLine,
     ValidatedRow,
     ValidationSummary,
-    validate,
 )
 from langchain_groundedness.exceptions import GroundednessError, require
-from langchain_groundedness.llm.timeouts import PATIENCE
 
-__all__ = ["HELP", "validate_command"]
+__all__ = ["validate"]
 
-SOME_UNCHECKED = 1
-
-HELP = """Part a data set in two: rows that may be learnt from, and rows that may not.
-
-\b
-Examples:
-  langchain-groundedness validate qa.jsonl --passed passed.jsonl --rejected rejected.jsonl
-  langchain-groundedness validate qa.csv --passed p.jsonl --rejected r.jsonl \\
-      --column answer=reply --column documents=sources --sweep
-  langchain-groundedness validate qa.jsonl --passed p.jsonl --rejected r.jsonl \\
-      --model openai:gpt-4o-mini --minimum correctness=0.5
-
-\b
-Stage 1 looks for the claims of each answer in its documents. Stage 2, with --model, judges
-relevance, correctness and completeness of the answers that passed the first. Rows that could not
-be checked go to the rejected ones, with the reason. Rows are written as they are done, which may
-not be the order of the data set. The same command goes on where it was stopped.
-Exit code: 0 every row has passed or was rejected, 1 some could not be checked or read, 2 it could
-not be done, 130 interrupted.
-"""
+_BAD_ROWS_SHOWN = 10
+_REASONS = {
+    "contradicted": "the documents contradict a claim",
+    "source": "too few claims are supported",
+    "minimum": "a score is below its minimum",
+    "composite": "the composite score is too low",
+    "no_answer": "no answer",
+    "no_documents": "no documents",
+    "no_claims": "no claim to check",
+    "not_cited": "the cited documents are missing",
+    "claims_unchecked": "a claim could not be checked",
+    "quality_unchecked": "the quality could not be judged",
+    "failed": "the validation failed",
+}
 
 
-def validate_command(  # noqa: PLR0913  (each is an option of the command)
+def validate(  # noqa: PLR0913  (each is an option of the command)
     *,
-    data: Annotated[
-        list[str],
-        typer.Argument(metavar="IN...", help="Files or folders: question, answer, contexts."),
-    ],
+    data: Data,
     passed: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="For rows that pass.")],
     rejected: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="For the others.")],
     summary: Annotated[
@@ -93,39 +87,30 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
             help="For the summary, options and sweep; by default beside --passed.",
         ),
     ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PART=NAME",
-            help="Column of question, answer, documents, label or id, where its name does not say.",
-        ),
-    ] = None,
+    column: Columns = None,
     layout: Layout = "rows",
     separator: Separator = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Validate this many rows only, the first ones.")
-    ] = None,
+    limit: Limit = None,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="PROVIDER:NAME",
-            help="Chat model for what similarity leaves open, and for stage 2.",
+            help="Chat model for claims that similarity leaves open, and for stage 2.",
         ),
     ] = None,
     base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = PATIENCE,
+    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
     embeddings: Annotated[
         str | None,
         typer.Option(
             metavar="PROVIDER:NAME",
-            help="Embeddings that give the similarity; without them, the embedded verifier does.",
+            help="Embeddings that measure similarity; by default the embedded verifier does.",
         ),
     ] = None,
     calibration: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Thresholds that `calibrate` has written, for --accept and --reject.",
+            metavar="FILE", help="Thresholds written by `calibrate`, for --accept and --reject."
         ),
     ] = None,
     accept: Annotated[
@@ -133,7 +118,7 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
     ] = 0.75,
     reject: Annotated[float, typer.Option(help="Similarity below which it is not.")] = 0.5,
     min_source: Annotated[
-        float, typer.Option(help="Share of claims to be supported to pass stage 1.")
+        float, typer.Option(help="Share of claims that must be supported to pass stage 1.")
     ] = 0.5,
     pass_score: Annotated[float, typer.Option(help="Composite score from which a row passes.")] = (
         0.7
@@ -141,11 +126,13 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
     weight: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SCORE=NUMBER", help="Of source, relevance, correctness, completeness."
+            metavar="SCORE=NUMBER",
+            help="Weight of source, relevance, correctness or completeness; repeatable.",
         ),
     ] = None,
     minimum: Annotated[
-        list[str] | None, typer.Option(metavar="SCORE=NUMBER", help="Least value of one score.")
+        list[str] | None,
+        typer.Option(metavar="SCORE=NUMBER", help="Least value of one score; repeatable."),
     ] = None,
     on_contradicted: Annotated[
         Literal["reject", "count"],
@@ -153,25 +140,39 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
     ] = "reject",
     evidence: Annotated[
         Literal["documents", "cited"],
-        typer.Option(help="Look in all documents, or only in those that the answer cites."),
+        typer.Option(help="Search all documents, or only those that the answer cites."),
     ] = "documents",
-    resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Go on with the files, or begin them anew.")
-    ] = True,
+    resume: Resume = True,
     retry_unchecked: Annotated[
         bool, typer.Option("--retry-unchecked", help="Try rows again that could not be checked.")
     ] = False,
     max_concurrency: MaxConcurrency = 16,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Show what other thresholds would let pass.")
+        bool, typer.Option("--sweep", help="Show how many rows other thresholds would pass.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Validate; `HELP` tells the user the rest."""
-    with ending("cannot validate"), each_warning_once():
+    """Split a data set into rows to train on and others.
+
+    \b
+    Examples:
+      langchain-groundedness validate qa.jsonl --passed passed.jsonl --rejected rejected.jsonl
+      langchain-groundedness validate qa.csv --passed p.jsonl --rejected r.jsonl \\
+          --column answer=reply --column documents=sources --sweep
+      langchain-groundedness validate qa.jsonl --passed p.jsonl --rejected r.jsonl \\
+          --model openai:gpt-4o-mini --minimum correctness=0.5
+
+    \b
+    Stage 1 checks the claims of each answer against its documents. Stage 2, with --model, judges
+    relevance, correctness and completeness of the answers that passed stage 1. Rows that could
+    not be checked are rejected, with the reason. Rows are written as they are done, not in the
+    order of the data set. The same command resumes where it was stopped.
+    Exit code: 0 every row has passed or was rejected, 1 some could not be checked or read, 2 it
+    could not be done, 130 interrupted.
+    """  # noqa: D301  (click reads the backspace)
+    with errors_in_one_line("cannot validate"), each_warning_once():
         require_json_lines(passed, "--passed")
         require_json_lines(rejected, "--rejected")
-        composite = _composite(weight, minimum, judged=model is not None)
         validator = AnswerValidator(
             model=load_model(model, base_url),
             model_timeout=model_timeout,
@@ -181,20 +182,20 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
             reject=reject,
             min_source=min_source,
             pass_score=pass_score,
-            composite=composite,
+            composite=_composite(weight, minimum, judged=model is not None),
             on_contradicted=on_contradicted,
             evidence=evidence,
         )
         columns = pairs(column, "--column", "answer=reply")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
-        told = summary or passed.with_suffix(".summary.json")
+        summary = summary or passed.with_suffix(".summary.json")
         try:
             with _progress() as shown:
-                found = validate(
+                found = validation.validate(
                     rows,
                     passed=passed,
                     rejected=rejected,
-                    summary=told,
+                    summary=summary,
                     validator=validator,
                     fresh=not resume,
                     retry_unchecked=retry_unchecked,
@@ -203,17 +204,48 @@ def validate_command(  # noqa: PLR0913  (each is an option of the command)
                     on_row=shown.advance,
                 )
         except KeyboardInterrupt:
-            _print(_interrupted(told), sweep=sweep, as_json=as_json)
-            typer.echo("interrupted; the same command goes on from here", err=True)
+            if (partial := _read_summary(summary)) is not None:
+                _print(partial, sweep=sweep, as_json=as_json)
+            typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED) from None
         _print(found, sweep=sweep, as_json=as_json)
         if not as_json:
-            typer.echo(f"written to {passed}, {rejected} and {told}")
+            typer.echo(f"written to {passed}, {rejected} and {summary}")
         if found.unchecked or found.bad_rows:
-            raise typer.Exit(SOME_UNCHECKED)
+            raise typer.Exit(1)
 
 
-class _Shown:
+def _composite(
+    weight: Sequence[str] | None, minimum: Sequence[str] | None, *, judged: bool
+) -> CompositeScore:
+    weights = numbers(weight, "--weight", "correctness=0.5")
+    minimums = numbers(minimum, "--minimum", "correctness=0.5")
+    for option, given in (("--weight", weights), ("--minimum", minimums)):
+        unmet = ", ".join(name for name in given if name in QUALITY_DIMENSIONS)
+        if unmet and not judged:
+            msg = (
+                f"{option} {unmet} needs --model, which judges it; without one only the share of "
+                "supported claims counts: --min-source, --pass-score"
+            )
+            raise CommandError(msg)
+    return CompositeScore(weights={**DEFAULT_WEIGHTS, **weights}, minimums=minimums)
+
+
+def _load_embeddings(name: str | None) -> Embeddings | None:
+    if name is None:
+        return None
+    init = require("langchain.embeddings", extra="agents").init_embeddings
+    try:
+        made: Embeddings = init(name)
+    except GroundednessError:
+        raise
+    except Exception as error:
+        msg = f"embeddings {name}: {one_line(error)}"
+        raise CommandError(msg) from error
+    return made
+
+
+class _ProgressBar:
     """A bar on stderr, if that is a terminal."""
 
     def __init__(self, bar: Progress) -> None:
@@ -230,26 +262,16 @@ class _Shown:
 
 
 @contextmanager
-def _progress() -> Iterator[_Shown]:
+def _progress() -> Iterator[_ProgressBar]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bar = Progress(
+    with Progress(
         *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
-    )
-    with bar:
-        yield _Shown(bar)
+    ) as bar:
+        yield _ProgressBar(bar)
 
 
-def _print(found: ValidationSummary | None, *, sweep: bool, as_json: bool) -> None:
-    if found is None:
-        return
-    if as_json:
-        typer.echo(json.dumps(found.model_dump(mode="json"), indent=2))
-    else:
-        Console().print(render_validation(found, sweep=sweep))
-
-
-def _interrupted(path: Path) -> ValidationSummary | None:
+def _read_summary(path: Path) -> ValidationSummary | None:
     """Read the summary of a run that was interrupted, if it got so far."""
     try:
         return ValidationSummary.model_validate(json.loads(path.read_text("utf-8"))["summary"])
@@ -257,69 +279,35 @@ def _interrupted(path: Path) -> ValidationSummary | None:
         return None
 
 
-def _composite(
-    weight: Sequence[str] | None, minimum: Sequence[str] | None, *, judged: bool
-) -> CompositeScore:
-    weights = numbers(weight, "--weight", "correctness=0.5")
-    minimums = numbers(minimum, "--minimum", "correctness=0.5")
-    for option, given in (("--weight", weights), ("--minimum", minimums)):
-        if not judged and (
-            unmet := ", ".join(name for name in given if name in QUALITY_DIMENSIONS)
-        ):
-            msg = (
-                f"{option} {unmet} needs --model, which judges it; without one only the share of "
-                "supported claims counts: --min-source, --pass-score"
-            )
-            raise CannotCheckError(msg)
-    return CompositeScore(weights={**DEFAULT_WEIGHTS, **weights}, minimums=minimums)
-
-
-def _load_embeddings(name: str | None) -> Embeddings | None:
-    if name is None:
-        return None
-    init = require("langchain.embeddings", extra="agents").init_embeddings
-    try:
-        made: Embeddings = init(name)
-    except GroundednessError:
-        raise
-    except Exception as error:
-        msg = f"embeddings {name}: {one_line(error)}"
-        raise CannotCheckError(msg) from error
-    return made
-
-
-_SHOWN = 10
-
-_CURRENT = "bold"
-
-_REASONS = {
-    "contradicted": "the documents contradict a claim",
-    "source": "too few claims are supported",
-    "minimum": "a score is below its minimum",
-    "composite": "the composite score is too low",
-    "no_answer": "no answer",
-    "no_documents": "no documents",
-    "no_claims": "no claim to check",
-    "not_cited": "what the answer cites is not there",
-    "claims_unchecked": "a claim could not be checked",
-    "quality_unchecked": "the quality could not be judged",
-    "failed": "the validation failed",
-}
-
-
-def render_validation(found: ValidationSummary, *, sweep: bool = False) -> RenderableType:
-    """Lay out a validation for `rich.console.Console.print`."""
-    return Group(*_parts(found, sweep=sweep))
+def _print(found: ValidationSummary, *, sweep: bool, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(found.model_dump(mode="json"), indent=2))
+    else:
+        Console().print(Group(*_parts(found, sweep=sweep)))
 
 
 def _parts(found: ValidationSummary, *, sweep: bool) -> Iterator[RenderableType]:
     yield _head(found)
     if found.scores:
-        yield _scores(found)
+        table = plain_table("Score", "mean", "95 %", "rows")
+        for name, mean in found.scores.items():
+            table.add_row(name, f"{mean.mean:.2f}", _interval(mean), str(mean.n))
+        yield table
     if found.reasons:
-        yield _reasons(found)
-    if found.agreement is not None and found.agreement.rows:
-        yield _agreement(found)
+        table = plain_table("Not passed because", "rows")
+        for code, rows in found.reasons.items():
+            table.add_row(_REASONS.get(code, code), str(rows))
+        yield table
+    if (agreed := found.agreement) is not None and agreed.rows:
+        shares = {
+            "balanced accuracy": agreed.balanced_accuracy,
+            "F1": agreed.f1,
+            "kappa": agreed.kappa,
+        }
+        figures = ", ".join(
+            f"{name} {each:.2f}" for name, each in shares.items() if each is not None
+        )
+        yield Text(f"against {agreed.rows} labels: {figures or 'only one kind of them'}")
     if sweep:
         yield _sweep(found.sweep)
     yield from _notes(found)
@@ -336,42 +324,16 @@ def _head(found: ValidationSummary) -> Text:
     return head
 
 
-def _scores(found: ValidationSummary) -> Table:
-    table = _plain("Score", "mean", "95 %", "rows")
-    for name, mean in found.scores.items():
-        table.add_row(name, f"{mean.mean:.2f}", _ends(mean), str(mean.n))
-    return table
-
-
-def _ends(mean: Estimate) -> str:
+def _interval(mean: Estimate) -> str:
     return "-" if mean.low is None or mean.high is None else f"{mean.low:.2f} to {mean.high:.2f}"
 
 
-def _reasons(found: ValidationSummary) -> Table:
-    table = _plain("Not passed because", "rows")
-    for code, rows in found.reasons.items():
-        table.add_row(_REASONS.get(code, code), str(rows))
-    return table
-
-
-def _agreement(found: ValidationSummary) -> Text:
-    agreed = found.agreement
-    assert agreed is not None  # noqa: S101  (asked before)
-    shares = (
-        ("balanced accuracy", agreed.balanced_accuracy),
-        ("F1", agreed.f1),
-        ("kappa", agreed.kappa),
-    )
-    told = ", ".join(f"{name} {share:.2f}" for name, share in shares if share is not None)
-    return Text(f"against {agreed.rows} labels: {told or 'only one kind of them'}")
-
-
-def _sweep(lines: tuple[SweepLine, ...]) -> Table:
+def _sweep(lines: Sequence[SweepLine]) -> Table:
     labelled = any(line.precision is not None for line in lines)
     heads = ["Threshold", "passed", "rate", "unknown"]
-    table = _plain(*heads, *(["precision", "recall"] if labelled else []))
+    table = plain_table(*heads, *(["precision", "recall"] if labelled else []))
     before = None
-    for alike in (list(same) for _, same in groupby(lines, _told)):
+    for alike in (list(same) for _, same in groupby(lines, _but_for_its_threshold)):
         line = alike[0]
         if before not in (None, line.option):
             table.add_section()
@@ -384,13 +346,12 @@ def _sweep(lines: tuple[SweepLine, ...]) -> Table:
             str(line.unknown) if line.unknown else "",
         ]
         cells += [_share(line.precision), _share(line.recall)] if labelled else []
-        table.add_row(*cells, style=_CURRENT if line.is_current else None)
+        table.add_row(*cells, style="bold" if line.is_current else None)
     table.caption = "* in force; unknown: these rows would have to be judged again"
     return table
 
 
-def _told(line: SweepLine) -> tuple[Any, ...]:
-    """Give what a line tells but for its threshold; the one in force has a line of its own."""
+def _but_for_its_threshold(line: SweepLine) -> tuple[Any, ...]:
     return (line.option, line.is_current, *tuple(dict(line).values())[3:])
 
 
@@ -399,23 +360,16 @@ def _share(share: float | None) -> str:
 
 
 def _notes(found: ValidationSummary) -> Iterator[Text]:
-    for bad in found.bad_rows[:_SHOWN]:
+    for bad in found.bad_rows[:_BAD_ROWS_SHOWN]:
         where = f"row {bad.id}" if bad.line is None else f"line {bad.line}"
         yield Text(f"not read: {where}: {printable(bad.reason)}", style="red")
-    if len(found.bad_rows) > _SHOWN:
-        yield Text(f"and {len(found.bad_rows) - _SHOWN} more", style="red")
+    if len(found.bad_rows) > _BAD_ROWS_SHOWN:
+        yield Text(f"and {len(found.bad_rows) - _BAD_ROWS_SHOWN} more", style="red")
     for note in found.notes:
         yield Text(printable(note), style="dim")
     if found.resumed:
-        yield Text(f"{found.resumed} rows stood there already, and were not paid for again")
+        yield Text(f"{found.resumed} rows were there already, and were not paid for again")
     if found.elsewhere:
         yield Text(f"{found.elsewhere} rows in the files are not in the data set", style="yellow")
     if not found.complete:
-        yield Text("not complete: the same command goes on from here", style="yellow")
-
-
-def _plain(*heads: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if place else "left")
-    return table
+        yield Text("not complete: run the same command again to resume", style="yellow")

@@ -5,14 +5,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
-from pydantic import ConfigDict, SkipValidation, field_validator, model_validator
+from pydantic import ConfigDict, field_validator, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import computed
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.correction.edits import (
@@ -24,6 +21,7 @@ from langchain_groundedness.correction.edits import (
     removal,
     without_overlaps,
 )
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     CORRECTION_PROMPT,
     CorrectionLines,
@@ -33,7 +31,7 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.types import (
     ClaimVerdict,
     CorrectedAnswer,
@@ -66,13 +64,13 @@ _Placed: TypeAlias = tuple[ClaimVerdict, Span]
 _Found: TypeAlias = tuple[list[Edit], list[_Placed]]
 
 
-class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAnswer]):
+class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     """Edits the spans of claims that failed; every other character stays as it was.
 
     For a contradicted claim it replaces the least text that it can tell to be wrong: the value
     that differs, else the words that differ from the corrected statement, else the claim's whole
     span. Where claims share text and edits would overlap, the smaller edit is made. A model is
-    asked once, for all statements in which no such part can be told, and only for those.
+    asked once, for all statements in which no such part can be found, and only for those.
 
     Example:
         >>> from langchain_groundedness import Claim, ClaimVerdict
@@ -85,16 +83,17 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     marker: str | None = MARKER
     """How a correction is shown, with the place `{correction}`; `None` for clean text."""
-    model: SkipValidation[Runnable[Any, Any]] | None = None
-    """Chat model that rewords statements in which no differing part can be told; without one,
-    the evidence itself stands in for them."""
+    model: ChatModel | None = None
+    """Chat model that rewords statements in which no differing part can be found; without one, the
+    evidence itself replaces them."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.CORRECTION_PROMPT`; it must have the same variables and ask for the
     same form of reply."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
 
     @field_validator("marker")
@@ -105,44 +104,10 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
             raise ValueError(msg)
         return marker
 
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
-
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
         check_prompt(self.prompt or CORRECTION_PROMPT, required={"evidence", "statements"})
         return self
-
-    @override
-    def invoke(
-        self, input: CorrectionTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> CorrectedAnswer:
-        return self._call_with_config(self._correct, input, config)
-
-    @override
-    async def ainvoke(
-        self, input: CorrectionTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> CorrectedAnswer:
-        return await self._acall_with_config(self._acorrect, input, config)
-
-    def _correct(
-        self,
-        task: CorrectionTask,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> CorrectedAnswer:
-        return drive(self._flow(task, self._found(task)), config)
-
-    async def _acorrect(
-        self,
-        task: CorrectionTask,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> CorrectedAnswer:
-        found = await computed(len(task.answer), self._found, task)
-        return await adrive(self._flow(task, found), config)
 
     def _found(self, task: CorrectionTask) -> _Found:
         """Find the edits that need no model, and the statements that do."""
@@ -161,8 +126,15 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
                     edits.append(self._edit(task.answer, verdict, span, change))
         return edits, coarse
 
-    def _flow(self, task: CorrectionTask, found: _Found) -> Flow[CorrectedAnswer]:
-        edits, coarse = found
+    _is_slow = True
+
+    @override
+    def _size(self, task: CorrectionTask, /) -> int:
+        return len(task.answer)
+
+    @override
+    def _flow(self, task: CorrectionTask, /, **_: Any) -> Flow[CorrectedAnswer]:
+        edits, coarse = self._found(task)
         written: dict[str, str] = {}
         if self.model is not None and coarse:
             written = yield from self._rewritten(task, coarse)
@@ -175,7 +147,7 @@ class Corrector(CheckedOptions, RunnableSerializable[CorrectionTask, CorrectedAn
         return CorrectedAnswer(text=apply_edits(task.answer, made), edits=made)
 
     def _rewritten(self, task: CorrectionTask, coarse: Sequence[_Placed]) -> Flow[dict[str, str]]:
-        """Ask the model for the statements in which no differing part could be told."""
+        """Ask the model for the statements in which no differing part was found."""
         quotes = dict.fromkeys(c.quote for verdict, _ in coarse for c in verdict.citations)
         statements = [fold_space(task.answer[slice(*span)]) for _, span in coarse]
         numbered = "\n".join(f"{n}: {text}" for n, text in enumerate(statements, 1))
@@ -319,7 +291,7 @@ def _change_of_claim(text: str, verdict: ClaimVerdict) -> Replacement | None:
 
 
 def _bare_value(text: str, correction: str) -> Replacement | None:
-    """The one value of `text` that a correction which is just a value can stand for."""
+    """The one value of `text` that a correction consisting of a value can replace."""
     given = find_quantities(correction)
     if len(given) != 1 or len(correction.split()) > _LONGEST_VALUE:
         return None

@@ -1,5 +1,7 @@
 """What a rule of a policy asks about an answer, and whether it holds; pure."""
 
+import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -18,11 +20,20 @@ from pydantic import (
 from typing_extensions import override
 
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.types import AnswerVerdict, Claim, ClaimVerdict
 from langchain_groundedness.verification.scoring import answer_verdict
 
-__all__ = ["Amount", "Conditions", "Flag", "Holds", "Part", "Range", "Situation", "listed"]
+__all__ = [
+    "Amount",
+    "Conditions",
+    "Flag",
+    "Holds",
+    "Part",
+    "Range",
+    "Situation",
+    "holds_for_score",
+    "listed",
+]
 
 _COUNTED: Final = ("supported", "contradicted", "unverifiable", "unchecked", "conflicting")
 
@@ -51,7 +62,7 @@ class Holds(Enum):
     """And it stays so, whatever comes."""
     NO = "no"
     """Nor will it ever be."""
-    RISING = "rising"
+    NOT_YET = "not yet"
     """Not yet; the claim that makes it so does that for good."""
     OPEN = "open"
     """That is only known when the answer is whole."""
@@ -60,12 +71,12 @@ class Holds(Enum):
     def both(parts: Iterable["Holds"]) -> "Holds":
         """Tell whether all of them are so; nothing is always so."""
         given = set(parts)
-        return next((h for h in (Holds.NO, Holds.OPEN, Holds.RISING) if h in given), Holds.YES)
+        return next((h for h in (Holds.NO, Holds.OPEN, Holds.NOT_YET) if h in given), Holds.YES)
 
     def either(self, other: "Holds") -> "Holds":
         """Tell whether one of the two is so."""
         given = (self, other)
-        return next((h for h in (Holds.YES, Holds.OPEN, Holds.RISING) if h in given), Holds.NO)
+        return next((h for h in (Holds.YES, Holds.OPEN, Holds.NOT_YET) if h in given), Holds.NO)
 
     def unless(self, other: "Holds") -> "Holds":
         """Tell whether this is so, and the other is not."""
@@ -100,16 +111,12 @@ class Part(CheckedOptions, Serializable):
     """A part of a policy: frozen, and written without what was not given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
+    _can_be_saved = True
 
     @override
     @classmethod
     def get_lc_namespace(cls) -> list[str]:
-        return ["langchain_groundedness", "policy"]
+        return ["langchain_groundedness", "decision"]
 
     @model_serializer(mode="wrap")
     def _only_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -151,7 +158,7 @@ class Situation:
 
     def rising(self, *, so: bool) -> Holds:
         """Judge what stays so once it is so, such as that a claim is contradicted."""
-        return Holds.YES if so else Holds.NO if self.complete else Holds.RISING
+        return Holds.YES if so else Holds.NO if self.complete else Holds.NOT_YET
 
     def falling(self, *, so: bool) -> Holds:
         """Judge what is so until a claim ends it for good, such as that none is contradicted."""
@@ -214,85 +221,44 @@ class Range(Part):
         bounded = self.at_least is not None or self.below is not None
         return bounded and above and (self.below is None or number < self.below)
 
-    def of_trust_score(self, given: Situation) -> Holds:
-        """Tell whether the trust score lies within.
 
-        Args:
-            given: What is known about the answer.
-        """
-        if given.complete:
-            return given.final(so=self.has(given.trust_score))
-        # A score that is known now may change, but stays known; and none is below 0.
-        unknown = self.unknown and given.trust_score is None
-        low, high = self.at_least, self.below
-        if not unknown and ((low is None and high is None) or (high is not None and high <= 0)):
-            return Holds.NO
-        failed = given.count("contradicted") + given.count("unverifiable") > 0
-        if high == 1.0 and low is None:
-            # One failed claim is enough, and no other claim can make up for it.
-            return Holds.YES if failed else Holds.OPEN if unknown else Holds.RISING
-        return Holds.NO if failed and low == 1.0 else Holds.OPEN
+def holds_for_score(bounds: Range, given: Situation) -> Holds:
+    """Tell whether the trust score lies within bounds."""
+    if given.complete:
+        return given.final(so=bounds.has(given.trust_score))
+    # A score that is known now may change, but stays known; and none is below 0.
+    unknown = bounds.unknown and given.trust_score is None
+    low, high = bounds.at_least, bounds.below
+    if not unknown and ((low is None and high is None) or (high is not None and high <= 0)):
+        return Holds.NO
+    failed = given.count("contradicted") + given.count("unverifiable") > 0
+    if high == 1.0 and low is None:
+        # One failed claim is enough, and no other claim can make up for it.
+        return Holds.YES if failed else Holds.OPEN if unknown else Holds.NOT_YET
+    return Holds.NO if failed and low == 1.0 else Holds.OPEN
 
-    def of_lowest(self, found: Sequence[float | None], given: Situation) -> Holds:
-        """Tell whether the lowest of the probabilities of some claims lies within.
 
-        Args:
-            found: One per claim, `None` where it is not known.
-            given: What is known about the answer.
-        """
-        some, every = self.below, self.at_least
-        return Holds.both(
-            (
-                self._some(found, lambda p: some is not None and p < some, given, asked=some),
-                self._every(found, lambda p: every is None or p >= every, given, asked=every),
-            )
-        )
-
-    def of_highest(self, found: Sequence[float | None], given: Situation) -> Holds:
-        """Tell whether the highest of the probabilities of some claims lies within.
-
-        Args:
-            found: One per claim, `None` where it is not known.
-            given: What is known about the answer.
-        """
-        some, every = self.at_least, self.below
-        return Holds.both(
-            (
-                self._some(found, lambda p: some is not None and p >= some, given, asked=some),
-                self._every(found, lambda p: every is None or p < every, given, asked=every),
-            )
-        )
-
-    def _some(
-        self,
-        found: Sequence[float | None],
-        passes: Callable[[float], bool],
-        given: Situation,
-        *,
-        asked: float | None,
-    ) -> Holds:
-        """Judge the bound that one claim is enough to pass."""
-        if asked is None and (self.at_least, self.below) != (None, None):
-            return Holds.YES
-        if any(p is not None and passes(p) for p in found) or (self.unknown and None in found):
-            return Holds.YES
-        return given.final(so=True) if self.unknown and not found else given.rising(so=False)
-
-    def _every(
-        self,
-        found: Sequence[float | None],
-        passes: Callable[[float], bool],
-        given: Situation,
-        *,
-        asked: float | None,
-    ) -> Holds:
-        """Judge the bound that all claims have to pass."""
-        if asked is None:
-            return Holds.YES
-        known = self.unknown or None not in found
-        if not known or not all(p is None or passes(p) for p in found):
-            return Holds.NO
-        return given.final(so=bool(found) or self.unknown)
+def _holds_for_extreme(
+    bounds: Range, found: Sequence[float | None], given: Situation, *, lowest: bool
+) -> Holds:
+    """Tell whether the lowest or highest of some probabilities lies within bounds."""
+    # One claim is enough to pass the first bound; all claims have to pass the second.
+    some, every = (bounds.below, bounds.at_least) if lowest else (bounds.at_least, bounds.below)
+    known = [p for p in found if p is not None]
+    has_unknown = len(known) < len(found)
+    one_passes = some is not None and any((p < some) is lowest for p in known)
+    all_pass = every is None or all((p >= every) is lowest for p in known)
+    if (some is None and every is not None) or one_passes or (bounds.unknown and has_unknown):
+        one = Holds.YES
+    elif bounds.unknown and not found:
+        one = given.final(so=True)
+    else:
+        one = given.rising(so=False)
+    if every is None:
+        return one
+    if not all_pass or (has_unknown and not bounds.unknown):
+        return Holds.NO
+    return Holds.both((one, given.final(so=bool(found) or bounds.unknown)))
 
 
 def bounded(value: object) -> object:
@@ -307,15 +273,10 @@ def within(low: float, high: float) -> "Callable[[Range], Range]":
     """Make what refuses bounds that no number of a kind can reach."""
 
     def check(given: "Range") -> "Range":
-        named = {"at_least": given.at_least, "below": given.below}
-        outside = {n: v for n, v in named.items() if v is not None and not low <= v <= high}
-        if outside:
-            faults = [
-                Fault((name,), f"must lie from {low:g} to {high:g}, got {value:g}")
-                for name, value in outside.items()
-            ]
-            msg = "; ".join(f"{fault.path[0]} {fault.problem}" for fault in faults)
-            raise ConfigurationError(msg, faults=faults)
+        for name, bound in (("at_least", given.at_least), ("below", given.below)):
+            if bound is not None and not low <= bound <= high:
+                msg = f"{name} must lie from {low:g} to {high:g}, got {bound:g}"
+                raise ValueError(msg)
         return given
 
     return check
@@ -355,25 +316,21 @@ class Amount(Part):
             raise ValueError(msg)
         return self
 
-    def holds(self, count: int, given: Situation) -> Holds:
-        """Tell whether a number of claims is within the bounds.
 
-        Args:
-            count: The number.
-            given: What is known about the answer.
-        """
-        total = len(given.verdicts)
-        share = count / total if total else None
-        parts = []
-        if self.at_least is not None:
-            parts.append(given.rising(so=count >= self.at_least))
-        if self.at_most is not None:
-            parts.append(given.falling(so=count <= self.at_most))
-        if self.share_at_least is not None:
-            parts.append(given.final(so=share is not None and share >= self.share_at_least))
-        if self.share_below is not None:
-            parts.append(given.final(so=share is not None and share < self.share_below))
-        return Holds.both(parts)
+def _holds_for_count(bounds: Amount, count: int, given: Situation) -> Holds:
+    total = len(given.verdicts)
+    share = count / total if total else math.nan  # which is neither above nor below anything
+    bound_by = (
+        (bounds.at_least, given.rising, operator.ge, count),
+        (bounds.at_most, given.falling, operator.le, count),
+        (bounds.share_at_least, given.final, operator.ge, share),
+        (bounds.share_below, given.final, operator.lt, share),
+    )
+    return Holds.both(
+        judge(so=passes(number, bound))
+        for bound, judge, passes, number in bound_by
+        if bound is not None
+    )
 
 
 Count = Annotated[Amount, BeforeValidator(bounded)]
@@ -428,13 +385,14 @@ class Conditions(Part):
             verdict = answer_verdict(given.verdicts)
             yield Truth(_of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}")
         if self.trust_score is not None:
-            holds = self.trust_score.of_trust_score(given)
+            holds = holds_for_score(self.trust_score, given)
             yield Truth(holds, _said("the trust score", given.trust_score))
         for name in _COUNTED:
             amount: Amount | None = getattr(self, name)
             if amount is not None:
                 count, total = given.count(name), len(given.verdicts)
-                yield Truth(amount.holds(count, given), f"{count} of {total} claims are {name}")
+                holds = _holds_for_count(amount, count, given)
+                yield Truth(holds, f"{count} of {total} claims are {name}")
         yield from self._of_probabilities(given)
         for name in ("query_class", "risk_tier"):
             accepted: tuple[str | None, ...] | None = getattr(self, name)
@@ -448,16 +406,16 @@ class Conditions(Part):
 
     def _of_probabilities(self, given: Situation) -> Iterator[Truth]:
         low, high = self.lowest_supported_probability, self.highest_unsupported_probability
+        supported = given.probabilities("supported")
+        others = given.probabilities("contradicted", "unverifiable")
         if low is not None:
-            found = given.probabilities("supported")
-            lowest = min((p for p in found if p is not None), default=None)
+            lowest = min((p for p in supported if p is not None), default=None)
             words = _said("the lowest probability of a supported claim", lowest)
-            yield Truth(low.of_lowest(found, given), words)
+            yield Truth(_holds_for_extreme(low, supported, given, lowest=True), words)
         if high is not None:
-            found = given.probabilities("contradicted", "unverifiable")
-            highest = max((p for p in found if p is not None), default=None)
+            highest = max((p for p in others if p is not None), default=None)
             words = _said("the highest probability of an unsupported claim", highest)
-            yield Truth(high.of_highest(found, given), words)
+            yield Truth(_holds_for_extreme(high, others, given, lowest=False), words)
 
 
 def _of_verdict(
@@ -471,7 +429,7 @@ def _of_verdict(
     if possible.isdisjoint(wanted):
         return Holds.NO
     stays = all(_LATER[each] <= wanted for each in possible & wanted)
-    return Holds.RISING if stays else Holds.OPEN
+    return Holds.NOT_YET if stays else Holds.OPEN
 
 
 def _of_label(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias, get_args
@@ -20,9 +20,16 @@ from langchain_groundedness.decision.conditions import (
     Part,
     Range,
     Situation,
+    holds_for_score,
     listed,
 )
-from langchain_groundedness.decision.policy_files import parsed, read_file, write_file, yaml_of
+from langchain_groundedness.decision.policy_files import (
+    made_from_text,
+    policy_format,
+    read_text,
+    write_text,
+    yaml_of,
+)
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
 
@@ -40,10 +47,10 @@ FindingName: TypeAlias = Literal[
 
 
 class DecisionRule(Part):
-    """What to do with answers of which some conditions hold.
+    """What to do with answers for which some conditions hold.
 
     A rule alone never hides anything: its action is added to those that the policy finds, and the
-    most severe one wins. Where it shall make an exception, it says so, by `excuses` or `final`.
+    most severe one wins. To make an exception, use `excuses` or `final`.
 
     Example:
         >>> rule = DecisionRule(
@@ -62,21 +69,9 @@ class DecisionRule(Part):
     of the answer."""
     excuses: Annotated[tuple[FindingName, ...], BeforeValidator(listed)] = ()
     """Findings, by the names of the policy's fields, that do not count where this rule holds.
-    Nothing else lets an answer pass that a finding speaks against."""
+    Nothing else overrides a finding."""
     final: Flag = False
     """Whether no later rule is read where this one holds. Findings count nevertheless."""
-
-
-class Matter(NamedTuple):
-    """A rule or a finding, applied to an answer."""
-
-    action: Action
-    holds: Holds
-    """Whether it counts."""
-    words: str
-    """Its reason."""
-    excused: bool = False
-    """Whether it holds and does not count."""
 
 
 class DecisionPolicy(CheckedOptions, Serializable):
@@ -101,6 +96,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _can_be_saved = True
 
     contradicted: Action = "flag"
     """The documents contradict a claim."""
@@ -122,11 +118,6 @@ class DecisionPolicy(CheckedOptions, Serializable):
     at_most: Literal["flag", "review", "block"] = "block"
     """The most severe action that is taken. Of a finding or a rule that asks for more, the reasons
     say what it would have done."""
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @classmethod
     def strict(cls) -> Self:
@@ -153,9 +144,9 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
         Returns:
             A policy that blocks contradicted claims; that sends to review what could not be
-            checked, answers of which less than half is supported, and all answers to questions of
-            the class `sensitive` or the risk tier `high`; and that flags the rest that is not
-            supported.
+            checked, answers with less than half of their claims supported, and all answers to
+            questions of the class `sensitive` or the risk tier `high`; and that flags the rest that
+            is not supported.
         """
         return cls(
             contradicted="block",
@@ -195,11 +186,12 @@ class DecisionPolicy(CheckedOptions, Serializable):
             The policy.
 
         Raises:
-            ConfigurationError: There is no such file, or no policy in it; the message says where
-                in the file what came and what is accepted.
+            ConfigurationError: There is no such file, or no policy in it; the message names the
+                file, the path in it (such as `rules[2].when.trust_score`), what came and what is
+                accepted.
         """
-        text, form = read_file(Path(path))
-        return parsed(cls, text, form=form, name=str(path))
+        form = policy_format(Path(path))
+        return made_from_text(cls, read_text(Path(path)), form=form, name=str(path))
 
     @classmethod
     def from_yaml(cls, text: str) -> Self:
@@ -212,7 +204,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             The policy.
 
         Raises:
-            ConfigurationError: It is none; the message names line and column.
+            ConfigurationError: It is none; the message names what is wrong by its path.
 
         Example:
             >>> policy = DecisionPolicy.from_yaml('''
@@ -225,7 +217,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             >>> policy.rules[0].when.query_class
             ('sensitive', None)
         """
-        return parsed(cls, text, form="yaml", name="policy")
+        return made_from_text(cls, text, form="yaml", name="policy")
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -238,9 +230,9 @@ class DecisionPolicy(CheckedOptions, Serializable):
             The policy.
 
         Raises:
-            ConfigurationError: It is none; the message names line and column.
+            ConfigurationError: It is none; the message names what is wrong by its path.
         """
-        return parsed(cls, text, form="json", name="policy")
+        return made_from_text(cls, text, form="json", name="policy")
 
     def to_yaml(self) -> str:
         """Write the policy as YAML that `from_yaml` reads."""
@@ -255,7 +247,8 @@ class DecisionPolicy(CheckedOptions, Serializable):
         Raises:
             ConfigurationError: The file has another suffix, or cannot be written.
         """
-        write_file(Path(path), {"yaml": self.to_yaml, "json": self.model_dump_json})
+        is_json = policy_format(Path(path)) == "json"
+        write_text(Path(path), self.model_dump_json() if is_json else self.to_yaml())
 
     @property
     def version(self) -> str:
@@ -278,7 +271,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
         Args:
             verdicts: One per claim.
-            answer: The answer as it came.
+            answer: The original answer.
             trust_score: Share of the checked claims that are supported, or `None`.
             trust_threshold: Least share that is enough, 0 to 1.
             query_class: Of which class the question is, if that is known.
@@ -310,12 +303,22 @@ class DecisionPolicy(CheckedOptions, Serializable):
         Returns:
             The decision.
         """
-        return decided(self._matters(given), self.at_most, given)
+        action: Action = "pass"
+        reasons = []
+        for effect in self._effects(given):
+            if effect.excused:
+                reasons.append(effect.words)
+            elif effect.holds is Holds.YES:
+                taken = min(effect.action, self.at_most, key=_SEVERITY.index)
+                action = max(action, taken, key=_SEVERITY.index)
+                would = "" if taken == effect.action else f" (would {effect.action})"
+                reasons.append(effect.words + would)
+        return Decision(action=action, reasons=tuple(reasons) or (_nothing_found(given),))
 
     @property
     def may_block(self) -> bool:
         """Whether any finding or rule leads to `block`."""
-        actions = (*(getattr(self, name) for name in FINDINGS), *(r.action for r in self.rules))
+        actions = (*(getattr(self, name) for name in _FINDINGS), *(r.action for r in self.rules))
         return self.at_most == "block" and "block" in actions
 
     def blocking(self, given: Situation) -> Holds:
@@ -327,7 +330,11 @@ class DecisionPolicy(CheckedOptions, Serializable):
         Returns:
             Whether that is sure, impossible, left to a later claim, or open until the end.
         """
-        return blocking(self._matters(given), self.at_most)
+        total = Holds.NO
+        for effect in self._effects(given):
+            if effect.action == self.at_most == "block":
+                total = total.either(effect.holds)
+        return total
 
     def is_trusted(
         self,
@@ -337,81 +344,63 @@ class DecisionPolicy(CheckedOptions, Serializable):
         trust_score: float | None,
         trust_threshold: float = 1.0,
     ) -> bool:
-        """Tell whether the documents bear an answer out, whatever the rules make of it.
+        """Tell whether the documents support an answer, whatever the rules say.
 
         Args:
             verdicts: One per claim.
-            answer: The answer as it came.
+            answer: The original answer.
             trust_score: Share of the checked claims that are supported, or `None`.
             trust_threshold: Least share that is enough, 0 to 1.
 
         Returns:
             True if nothing is contradicted, nothing unchecked and the score reaches the
-            threshold. Without any claim the policy has the word: true if the finding made leads to
+            threshold. Without any claim the policy decides: true if the finding made leads to
             `pass`, which by default it does for refusals and courtesy only.
         """
         if not verdicts:
             given = Situation(verdicts=(), answer=answer, trust_score=trust_score)
-            return all(getattr(self, found.name) == "pass" for found in findings(given))
+            return all(getattr(self, found.name) == "pass" for found in _findings(given))
         if any(v.verdict in ("contradicted", "unchecked") for v in verdicts):
             return False
         return trust_score is not None and trust_score >= trust_threshold
 
-    def _matters(self, given: Situation) -> Iterator[Matter]:
-        return matters(self.rules, {name: getattr(self, name) for name in FINDINGS}, given)
+    def _effects(self, given: Situation) -> Iterator["_Effect"]:
+        """Apply the rules in order, and then the findings that they do not excuse."""
+        ended = Holds.NO
+        excused: dict[FindingName, Holds] = {}
+        by: dict[FindingName, int] = {}
+        for number, rule in enumerate(self.rules, 1):
+            truth = rule.when.truth(given)
+            holds = truth.holds.unless(ended)
+            yield _Effect(rule.action, holds, rule.reason or f"rule {number}: {truth.words}")
+            if rule.final:
+                ended = ended.either(holds)
+            for name in rule.excuses:
+                excused[name] = excused.get(name, Holds.NO).either(holds)
+                if holds is Holds.YES:
+                    by.setdefault(name, number)
+        for name, made, words in _findings(given):
+            counts = made.unless(excused.get(name, Holds.NO))
+            if made is Holds.YES and counts is Holds.NO:
+                told = f"{words} (excused by rule {by[name]})"
+                yield _Effect("pass", Holds.NO, told, excused=True)
+            else:
+                yield _Effect(getattr(self, name), counts, words)
+
+
+class _Effect(NamedTuple):
+    """What a rule or a finding asks for."""
+
+    action: Action
+    holds: Holds
+    """Whether it counts."""
+    words: str
+    """Its reason."""
+    excused: bool = False
+    """Whether it holds and does not count."""
 
 
 _SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
-
-
-def matters(
-    rules: Sequence[DecisionRule], actions: Mapping[FindingName, Action], given: Situation
-) -> Iterator[Matter]:
-    """Apply rules in order, and then the findings that they do not excuse."""
-    ended = Holds.NO
-    excused: dict[FindingName, Holds] = {}
-    by: dict[FindingName, int] = {}
-    for number, rule in enumerate(rules, 1):
-        truth = rule.when.truth(given)
-        holds = truth.holds.unless(ended)
-        yield Matter(rule.action, holds, rule.reason or f"rule {number}: {truth.words}")
-        if rule.final:
-            ended = ended.either(holds)
-        for name in rule.excuses:
-            excused[name] = excused.get(name, Holds.NO).either(holds)
-            if holds is Holds.YES:
-                by.setdefault(name, number)
-    for name, made, words in findings(given):
-        counts = made.unless(excused.get(name, Holds.NO))
-        if made is Holds.YES and counts is Holds.NO:
-            words = f"{words} (excused by rule {by[name]})"  # noqa: PLW2901  (said in full)
-            yield Matter("pass", Holds.NO, words, excused=True)
-        else:
-            yield Matter(actions[name], counts, words)
-
-
-def decided(found: Iterable[Matter], at_most: Action, given: Situation) -> Decision:
-    """Sum up what counts about a whole answer."""
-    action: Action = "pass"
-    reasons = []
-    for matter in found:
-        if matter.excused:
-            reasons.append(matter.words)
-        elif matter.holds is Holds.YES:
-            taken = min(matter.action, at_most, key=_SEVERITY.index)
-            action = max(action, taken, key=_SEVERITY.index)
-            would = "" if taken == matter.action else f" (would {matter.action})"
-            reasons.append(matter.words + would)
-    return Decision(action=action, reasons=tuple(reasons) or (_nothing_found(given),))
-
-
-def blocking(found: Iterable[Matter], at_most: Action) -> Holds:
-    """Tell whether the decision on an answer that may still be growing is `block`."""
-    total = Holds.NO
-    for matter in found:
-        if matter.action == at_most == "block":
-            total = total.either(matter.holds)
-    return total
 
 
 def _nothing_found(given: Situation) -> str:
@@ -421,14 +410,14 @@ def _nothing_found(given: Situation) -> str:
     return f"trust score {score:.2f} reaches the threshold {threshold:.2f}"
 
 
-FINDINGS: tuple[FindingName, ...] = get_args(FindingName)
+_FINDINGS: tuple[FindingName, ...] = get_args(FindingName)
 
 _WITHOUT_CLAIMS: tuple[FindingName, ...] = ("no_claims", "nothing_checkable", "empty_answer")
 
 _TITLE = re.compile(r"(?m)^ {0,3}(?:#{1,6} |\*\*)[^\s\d]{1,20}(?: [^\s\d]{1,20})?$")
 
 
-class Finding(NamedTuple):
+class _Finding(NamedTuple):
     """One of them, whether it was made, and in words what was found."""
 
     name: FindingName
@@ -436,7 +425,7 @@ class Finding(NamedTuple):
     words: str
 
 
-def findings(given: Situation) -> Iterator[Finding]:
+def _findings(given: Situation) -> Iterator[_Finding]:
     """Look at an answer."""
     if given.verdicts:
         yield from _about_claims(given)
@@ -444,24 +433,24 @@ def findings(given: Situation) -> Iterator[Finding]:
         yield _without_claims(given.answer)
     else:
         yield from _about_claims(given)
-        yield from (Finding(name, Holds.OPEN, "") for name in _WITHOUT_CLAIMS)
+        yield from (_Finding(name, Holds.OPEN, "") for name in _WITHOUT_CLAIMS)
 
 
-def _about_claims(given: Situation) -> Iterator[Finding]:
+def _about_claims(given: Situation) -> Iterator[_Finding]:
     total, score, threshold = len(given.verdicts), given.trust_score, given.trust_threshold
     contradicted, conflicting = given.count("contradicted"), given.count("conflicting")
-    yield Finding(
+    yield _Finding(
         "contradicted",
         given.rising(so=contradicted > 0),
         f"the documents contradict {contradicted} of {total} claims",
     )
     shown = "unknown" if score is None else f"{score:.2f}"
-    yield Finding(
+    yield _Finding(
         "untrusted",
-        _untrusted(given),
+        holds_for_score(Range(below=given.trust_threshold), given),
         f"trust score {shown} is below the threshold {threshold:.2f}",
     )
-    yield Finding(
+    yield _Finding(
         "conflicting",
         given.rising(so=conflicting > 0),
         f"the documents disagree with each other on {conflicting} of {total} claims",
@@ -469,20 +458,16 @@ def _about_claims(given: Situation) -> Iterator[Finding]:
     unchecked = [v.reason or "" for v in given.verdicts if v.verdict == "unchecked"]
     causes = ", ".join(sorted(set(unchecked)))
     why = f"{len(unchecked)} of {total} claims could not be checked: {causes}"
-    yield Finding("unchecked", given.rising(so=bool(unchecked)), given.failure or why)
+    yield _Finding("unchecked", given.rising(so=bool(unchecked)), given.failure or why)
 
 
-def _untrusted(given: Situation) -> Holds:
-    return Range(below=given.trust_threshold).of_trust_score(given)
-
-
-def _without_claims(answer: str) -> Finding:
+def _without_claims(answer: str) -> _Finding:
     if not answer.strip():
-        return Finding("empty_answer", Holds.YES, "the answer is empty")
+        return _Finding("empty_answer", Holds.YES, "the answer is empty")
     if _says_nothing(answer):
-        return Finding("no_claims", Holds.YES, "the answer makes no checkable claim")
+        return _Finding("no_claims", Holds.YES, "the answer makes no checkable claim")
     why = "no claim was found in the answer, which is neither a refusal nor courtesy"
-    return Finding("nothing_checkable", Holds.YES, why)
+    return _Finding("nothing_checkable", Holds.YES, why)
 
 
 def _says_nothing(answer: str) -> bool:

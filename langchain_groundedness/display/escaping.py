@@ -1,4 +1,4 @@
-"""HTML in so many words: whatever is not HTML already is escaped; pure."""
+"""HTML elements as strings: text that is not HTML already is escaped; pure."""
 
 import unicodedata
 from collections.abc import Iterable

@@ -24,6 +24,10 @@ _WORST_FIRST: tuple[VerdictLabel, ...] = (
 )
 
 
+Span = tuple[int, int]
+"""First character of a mark, and one past its last."""
+
+
 class MarkedPiece(NamedTuple):
     """A piece of an answer that the same claims cover from its beginning to its end."""
 
@@ -58,10 +62,6 @@ def mark(answer: str, claims: Sequence[ClaimVerdict]) -> list[MarkedPiece]:
             )
         )
     return pieces
-
-
-Span = tuple[int, int]
-"""First character of a mark, and one past its last."""
 
 
 def _span(found: ClaimVerdict) -> Span:

@@ -39,7 +39,7 @@ def result_html(result: GroundednessResult) -> str:
         "div",
         _headline(result),
         tag("p", *_answer(result), style="line-height:1.8;white-space:pre-wrap", dir="auto"),
-        *([tag("p", "Shown in its place: ", result.answer, dir="auto")] if changed else []),
+        *([tag("p", "Corrected answer: ", result.answer, dir="auto")] if changed else []),
         _claims(result) if result.claims else tag("p", "No claim was found.", style=_QUIET),
         class_="langchain-groundedness",
         style="max-width:60em",

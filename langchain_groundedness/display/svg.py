@@ -1,4 +1,4 @@
-"""Plots as SVG, in so many words; pure.
+"""Plots as SVG strings; pure.
 
 Colours are classes, which `STYLE` fills for bright and dark screens. Every text is escaped.
 """

@@ -13,15 +13,21 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_groundedness.display.escaping import printable
-from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
+from langchain_groundedness.display.marked_text import SIGNS
+from langchain_groundedness.types import (
+    Citation,
+    ClaimVerdict,
+    GroundednessResult,
+    VerdictLabel,
+)
 
 __all__ = ["printable", "render"]
 
-_STYLES = {
-    "supported": ("✓", "green"),
-    "contradicted": ("✗", "red"),
-    "unverifiable": ("?", "yellow"),
-    "unchecked": ("!", "magenta"),
+_STYLES: dict[VerdictLabel, str] = {
+    "supported": "green",
+    "contradicted": "red",
+    "unverifiable": "yellow",
+    "unchecked": "magenta",
 }
 _LONGEST_QUOTE = 240
 
@@ -54,7 +60,7 @@ def _answer(result: GroundednessResult) -> Text:
     text = Text(printable(result.original_answer))
     for found in result.claims:
         if found.claim.start is not None:
-            text.stylize(_STYLES[found.verdict][1], found.claim.start, found.claim.end)
+            text.stylize(_STYLES[found.verdict], found.claim.start, found.claim.end)
     return text
 
 
@@ -73,8 +79,7 @@ def _table(result: GroundednessResult) -> Table:
     table.add_column("Claim", ratio=2)
     table.add_column("Evidence", ratio=3)
     for found in result.claims:
-        sign, style = _STYLES[found.verdict]
-        label = Text(f"{sign} {found.verdict}", style=style)
+        label = Text(f"{SIGNS[found.verdict]} {found.verdict}", style=_STYLES[found.verdict])
         if found.support_probability is not None:
             label.append(f"\n  p = {found.support_probability:.2f}", style="dim")
         table.add_row(label, Text(printable(found.claim.text)), _evidence(found, result.documents))

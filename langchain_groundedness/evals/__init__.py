@@ -1,7 +1,5 @@
 """Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
 
-from langchain_groundedness.evals.answer_quality import AnswerQualityEvaluator
-from langchain_groundedness.evals.answer_relevancy import AnswerRelevancyEvaluator
 from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.citations import CitationEvaluator
 from langchain_groundedness.evals.composite import CompositeScore
@@ -12,14 +10,20 @@ from langchain_groundedness.evals.correctness import (
     FactualCorrectnessEvaluator,
 )
 from langchain_groundedness.evals.datasets import DataSet, open_dataset
+from langchain_groundedness.evals.display import run_html
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
+from langchain_groundedness.evals.judged import (
+    AnswerQualityEvaluator,
+    AnswerRelevancyEvaluator,
+    RubricEvaluator,
+)
 from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
 from langchain_groundedness.evals.retrieval import ContextPrecisionEvaluator, ContextRecallEvaluator
 from langchain_groundedness.evals.review_export import ReviewExport
-from langchain_groundedness.evals.rubric import RubricEvaluator
 from langchain_groundedness.evals.run_files import load_run, save_run
 from langchain_groundedness.evals.runner import EvaluationInterrupted, aevaluate, evaluate
+from langchain_groundedness.evals.summary import summarize, to_pandas
 from langchain_groundedness.evals.text_metrics import (
     BleuEvaluator,
     ChrfEvaluator,
@@ -70,5 +74,8 @@ __all__ = [
     "load_run",
     "make_metric",
     "open_dataset",
+    "run_html",
     "save_run",
+    "summarize",
+    "to_pandas",
 ]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
@@ -18,7 +19,7 @@ from langchain_groundedness.evals.citation_marks import (
     citation_marks,
     reference_list,
 )
-from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, Evidence, unchecked_reason
+from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, ClaimGroup
 from langchain_groundedness.evals.correctness import f_beta
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
@@ -111,27 +112,36 @@ class CitationEvaluator(ClaimEvaluator):
         text, numbers = reference_list(answer, index.names)
         marks = citation_marks(text, index.names)
         index = self._index(documents, numbers) if numbers else index
-        found = yield from self._claims_of(blanked(text, marks), row.question)
-        claims = citing_claims(text, marks, map(_closed_up, found), index)
-        targets = cited_targets(text, marks, index)
-        together = yield from self._together(claims, row)
-        alone = yield from self._alone(claims, together, row)
-        judged = _Judged(claims, targets, together, alone)
+        placed = _placed_marks(text, marks)
+        blank = blanked(text, marks)
+        claims = _citing_claims(
+            blank, placed, (yield from self._claims_of(blank, row.question)), index
+        )
+        found = _Found(
+            claims, list(dict.fromkeys(t for each in placed for t in each.targets(index)))
+        )
+        together = ((each.claim, each.documents) for each in claims if each.documents)
+        found.verdicts.update((yield from self._verdicts(together, row)))
+        # Where several documents support a claim together, each one's share is still open.
+        alone = [
+            (each.claim, target.documents)
+            for each in claims
+            for target in each.cited
+            if found.is_open(target, each)
+        ]
+        found.verdicts.update((yield from self._verdicts(alone, row)))
         source = CheckInput(question=row.question, answer=answer, documents=documents)
-        result = self._result(source, judged.verdicts())
-        details = judged.details()
-        checked = [*together.values(), *alone.values()]
-        if reason := unchecked_reason(checked):
-            return self._failed(reason, details=details, result=result)
-        score = judged.score(self.mode)
-        if score is None:
-            reason = (
-                "the answer cites nothing"
-                if claims
-                else "the answer makes no claim to be cited for"
-            )
-            return self._skipped(reason, details=details, result=result)
-        return self._scored(score, comment=judged.comment(), details=details, result=result)
+        result = self._result(source, map(found.verdict, claims))
+        return self._row_score(
+            found.score(self.mode),
+            list(found.verdicts.values()),
+            nothing="the answer cites nothing"
+            if claims
+            else "the answer makes no claim to be cited for",
+            comment=found.comment(),
+            details=found.details(),
+            result=result,
+        )
 
     def _index(
         self, documents: Sequence[Document], numbers: Mapping[int, str] | None = None
@@ -144,76 +154,48 @@ class CitationEvaluator(ClaimEvaluator):
             numbers=numbers,
         )
 
-    def _together(
-        self, claims: Sequence[CitingClaim], row: EvaluationRow
-    ) -> Flow[dict[str, ClaimVerdict]]:
-        """Judge each claim by all that it cites."""
-        groups: dict[tuple[int, ...], list[Claim]] = {}
-        for claim, cited in ((each.claim, each.documents) for each in claims):
-            if cited:
-                groups.setdefault(cited, []).append(claim)
-        parts = [Evidence(tuple(claims), cited) for cited, claims in groups.items()]
+    def _verdicts(
+        self, asked: Iterable[tuple[Claim, tuple[int, ...]]], row: EvaluationRow
+    ) -> Flow[dict[tuple[str, tuple[int, ...]], ClaimVerdict]]:
+        """Judge claims by some of the documents; give the verdicts by claim and documents."""
+        groups: dict[tuple[int, ...], dict[str, Claim]] = {}
+        for claim, documents in asked:
+            groups.setdefault(documents, {})[claim.id] = claim
+        parts = [ClaimGroup(tuple(claims.values()), places) for places, claims in groups.items()]
         found = yield from self._judge_against(
             parts, row.documents or (), question=row.question, answer=row.answer or ""
         )
-        return {v.claim.id: v for verdicts in found for v in verdicts}
-
-    def _alone(
-        self,
-        claims: Sequence[CitingClaim],
-        together: Mapping[str, ClaimVerdict],
-        row: EvaluationRow,
-    ) -> Flow[dict[tuple[str, CitedTarget], ClaimVerdict]]:
-        """Judge claims by single citations, where it is open whether those helped."""
-        open_ones = [
-            (each.claim, target)
-            for each in claims
-            for target in each.cited
-            if target.documents and _is_open(target, each, together[each.claim.id])
-        ]
-        groups: dict[tuple[int, ...], list[tuple[Claim, CitedTarget]]] = {}
-        for claim, target in open_ones:
-            groups.setdefault(target.documents, []).append((claim, target))
-        parts = [
-            Evidence(tuple({c.id: c for c, _ in pairs}.values()), cited)
-            for cited, pairs in groups.items()
-        ]
-        found = yield from self._judge_against(
-            parts, row.documents or (), question=row.question, answer=row.answer or ""
-        )
-        by_group = {
-            (cited, v.claim.id): v
-            for cited, verdicts in zip(groups, found, strict=True)
+        return {
+            (v.claim.id, places): v
+            for places, verdicts in zip(groups, found, strict=True)
             for v in verdicts
         }
-        return {
-            (claim.id, target): by_group[target.documents, claim.id] for claim, target in open_ones
-        }
 
 
-def _closed_up(claim: Claim) -> Claim:
-    """Take out the space that a citation left before the end of a sentence."""
-    return claim.model_copy(update={"text": _GAP.sub(r"\1", claim.text)})
-
-
-def _is_open(target: CitedTarget, each: CitingClaim, verdict: ClaimVerdict) -> bool:
-    """Tell whether a citation has to be judged alone: others may have done all of the work."""
-    if verdict.verdict != "supported" or target.documents == each.documents:
-        return False
-    return not _quoted(target, verdict)
-
-
-def _quoted(target: CitedTarget, verdict: ClaimVerdict) -> bool:
-    return any(citation.document in target.documents for citation in verdict.citations)
-
-
-class _Judged(NamedTuple):
+class _Found:
     """What was found out about one answer."""
 
-    claims: Sequence[CitingClaim]
-    targets: Sequence[CitedTarget]
-    together: Mapping[str, ClaimVerdict]
-    alone: Mapping[tuple[str, CitedTarget], ClaimVerdict]
+    def __init__(self, claims: Sequence[CitingClaim], targets: Sequence[CitedTarget]) -> None:
+        self._claims = claims
+        used = {target for each in claims for target in each.cited}
+        # Citations of sentences that claim nothing do not count, unless the document is missing.
+        self._targets = [each for each in targets if each in used or not each.documents]
+        self._missing = list(dict.fromkeys(t.target for t in targets if not t.documents))
+        self.verdicts: dict[tuple[str, tuple[int, ...]], ClaimVerdict] = {}
+        """By the id of the claim and the documents that it was judged by."""
+
+    def verdict(self, each: CitingClaim) -> ClaimVerdict:
+        missing = _CITES_WHAT_IS_NOT_THERE if each.cited else _CITES_NOTHING
+        found = self.verdicts.get((each.claim.id, each.documents))
+        return found or ClaimVerdict.unchecked(each.claim, missing)
+
+    def is_open(self, target: CitedTarget, each: CitingClaim) -> bool:
+        """Tell whether a citation must be judged alone: others may have done all of the work."""
+        if not target.documents or target.documents == each.documents:
+            return False
+        verdict = self.verdict(each)
+        is_quoted = any(quote.document in target.documents for quote in verdict.citations)
+        return verdict.verdict == "supported" and not is_quoted
 
     def score(self, mode: str) -> float | None:
         correctness, completeness = self._correctness(), self._completeness()
@@ -223,18 +205,13 @@ class _Judged(NamedTuple):
             return None
         return f_beta(correctness or 0.0, completeness or 0.0)
 
-    def verdicts(self) -> Iterable[ClaimVerdict]:
-        for each in self.claims:
-            missing = _CITES_WHAT_IS_NOT_THERE if each.cited else _CITES_NOTHING
-            yield self.together.get(each.claim.id) or ClaimVerdict.unchecked(each.claim, missing)
-
     def comment(self) -> str:
-        right = sum(bool(self._is_right(target)) for target in self._counted())
-        borne_out = sum(v.verdict == "supported" for v in self.together.values())
-        told = f"{right} of {len(self._counted())} citations are right; "
-        told += f"{borne_out} of {len(self.claims)} claims are borne out by what they cite"
-        missing = self._missing()
-        return f"{told}; not there: {', '.join(map(str, missing))}" if missing else told
+        right = sum(bool(self._is_right(target)) for target in self._targets)
+        supported = sum(self.verdict(each).verdict == "supported" for each in self._claims)
+        told = f"{right} of {len(self._targets)} citations are right; "
+        told += f"{supported} of {len(self._claims)} claims are borne out by what they cite"
+        missing = ", ".join(map(str, self._missing))
+        return f"{told}; not there: {missing}" if missing else told
 
     def details(self) -> dict[str, Any]:
         return {
@@ -245,9 +222,9 @@ class _Judged(NamedTuple):
                     "text": each.claim.text,
                     "cites": [target.target for target in each.cited],
                     "documents": list(each.documents),
-                    "verdict": verdict.verdict,
+                    "verdict": self.verdict(each).verdict,
                 }
-                for each, verdict in zip(self.claims, self.verdicts(), strict=True)
+                for each in self._claims
             ],
             "citations": [
                 {
@@ -256,59 +233,47 @@ class _Judged(NamedTuple):
                     "documents": list(target.documents),
                     "right": self._is_right(target),
                 }
-                for target in self._counted()
+                for target in self._targets
             ],
-            "missing": self._missing(),
-            "uncited": [each.claim.text for each in self.claims if not each.cited],
+            "missing": self._missing,
+            "uncited": [each.claim.text for each in self._claims if not each.cited],
         }
 
     def _completeness(self) -> float | None:
-        labels = [verdict.verdict for verdict in self.together.values()]
-        if not self.claims or "unchecked" in labels:
+        labels = [self.verdict(each).verdict for each in self._claims if each.documents]
+        if not self._claims or "unchecked" in labels:
             return None
-        return labels.count("supported") / len(self.claims)
+        return labels.count("supported") / len(self._claims)
 
     def _correctness(self) -> float | None:
-        right = [self._is_right(target) for target in self._counted()]
-        known = [each for each in right if each is not None]
-        return sum(known) / len(right) if right and len(known) == len(right) else None
-
-    def _counted(self) -> list[CitedTarget]:
-        """Leave out citations of sentences that claim nothing, unless nothing is there."""
-        used = {target for each in self.claims for target in each.cited}
-        return [t for t in self.targets if t in used or not t.documents]
-
-    def _missing(self) -> list[int | str]:
-        return list(dict.fromkeys(t.target for t in self.targets if not t.documents))
+        right = [self._is_right(target) for target in self._targets]
+        return None if not right or None in right else sum(map(bool, right)) / len(right)
 
     def _is_right(self, target: CitedTarget) -> bool | None:
-        """Tell whether a citation helps any claim; `None` if that stayed open."""
-        ids = [c.claim.id for c in self.claims if target in c.cited and target.documents]
-        labels = {self.alone.get((i, target), self.together[i]).verdict for i in ids}
+        """Tell whether a citation helps any claim; `None` if that could not be checked."""
+        citing = [each for each in self._claims if target in each.cited and target.documents]
+        alone = ((self.verdicts.get((c.claim.id, target.documents)), c) for c in citing)
+        labels = {(found or self.verdict(each)).verdict for found, each in alone}
         return True if "supported" in labels else None if "unchecked" in labels else False
 
 
 _JOINED = re.compile(r"[\s,;.]*")
 
 
-class _Placed(NamedTuple):
+class _PlacedMark(NamedTuple):
     """A mark, the sentence that it belongs to, and the first mark it is joined with."""
 
     sentence: int
     mark: CitationMark
     cluster: int
 
-
-def cited_targets(
-    answer: str, marks: Sequence[CitationMark], index: DocumentIndex
-) -> list[CitedTarget]:
-    """List what each sentence cites."""
-    placed = _placed(answer, marks)
-    return list(dict.fromkeys(target for each in placed for target in _targets(each, index)))
+    def targets(self, index: DocumentIndex) -> Iterator[CitedTarget]:
+        for target in self.mark.targets:
+            yield CitedTarget(self.sentence, target, index.find(target))
 
 
-def citing_claims(
-    answer: str, marks: Sequence[CitationMark], claims: Iterable[Claim], index: DocumentIndex
+def _citing_claims(
+    blank: str, placed: Sequence[_PlacedMark], claims: Sequence[Claim], index: DocumentIndex
 ) -> list[CitingClaim]:
     """Tell for each claim what it cites.
 
@@ -316,21 +281,19 @@ def citing_claims(
     one that follows it. Of the marks of its sentence a claim cites those inside its span and
     those next after it, if no other claim lies between; else all of them.
     """
-    text = blanked(answer, marks)
-    sentences, placed = split_sentences(text), _placed(answer, marks)
-    listed = list(claims)
-    starts = [claim.start for claim in listed if claim.start is not None]
+    sentences = split_sentences(blank)
+    starts = [claim.start for claim in claims if claim.start is not None]
     found = []
-    for claim in listed:
+    for claim in claims:
         own = [each for each in placed if each.sentence == _sentence_of(claim, sentences)]
-        cited = dict.fromkeys(
-            target for each in _cited(claim, own, starts) for target in _targets(each, index)
-        )
-        found.append(CitingClaim(claim, tuple(cited)))
+        cited = (each.targets(index) for each in _cited(claim, own, starts))
+        # A citation leaves a space before the end of its sentence.
+        closed_up = claim.model_copy(update={"text": _GAP.sub(r"\1", claim.text)})
+        found.append(CitingClaim(closed_up, tuple(dict.fromkeys(chain.from_iterable(cited)))))
     return found
 
 
-def _cited(claim: Claim, marks: list[_Placed], starts: list[int]) -> list[_Placed]:
+def _cited(claim: Claim, marks: list[_PlacedMark], starts: list[int]) -> list[_PlacedMark]:
     if claim.start is None or claim.end is None:
         return marks
     start, end = claim.start, claim.end
@@ -341,17 +304,17 @@ def _cited(claim: Claim, marks: list[_Placed], starts: list[int]) -> list[_Place
     return inside or marks
 
 
-def _placed(answer: str, marks: Sequence[CitationMark]) -> list[_Placed]:
+def _placed_marks(answer: str, marks: Sequence[CitationMark]) -> list[_PlacedMark]:
     text = blanked(answer, marks)
     sentences = split_sentences(text)
-    placed: list[_Placed] = []
+    placed: list[_PlacedMark] = []
     for number, mark in enumerate(marks):
         joined = number and _JOINED.fullmatch(answer, marks[number - 1].end, mark.start)
         if joined and placed:
             before = placed[-1]
-            placed.append(_Placed(before.sentence, mark, before.cluster))
+            placed.append(_PlacedMark(before.sentence, mark, before.cluster))
         elif sentences:
-            placed.append(_Placed(_sentence_at(text, mark, sentences), mark, number))
+            placed.append(_PlacedMark(_sentence_at(text, mark, sentences), mark, number))
     return placed
 
 
@@ -379,8 +342,3 @@ def _sentence_of(claim: Claim, sentences: Sequence[Sentence]) -> int:
     words = content_words(claim.text)
     shared = [len(words & content_words(sentence.text)) for sentence in sentences]
     return shared.index(max(shared)) if shared else 0
-
-
-def _targets(placed: _Placed, index: DocumentIndex) -> Iterator[CitedTarget]:
-    for target in placed.mark.targets:
-        yield CitedTarget(placed.sentence, target, index.find(target))

@@ -1,14 +1,15 @@
 """What other libraries would have scored, from the verdicts that are already there."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from langchain_groundedness.evals.correctness import f_beta
 from langchain_groundedness.evals.evaluator import EvaluationResult
 from langchain_groundedness.evals.values import RowScore
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.types import GroundednessResult, VerdictLabel
+from langchain_groundedness.types import GroundednessResult
 
 __all__ = ["Convention", "ConventionMetric", "as_score"]
 
@@ -93,167 +94,124 @@ def as_score(
         >>> [as_score(result, convention=name) for name in ("haystack", "ragas", "deepeval")]
         [0.5, 0.5, 0.5]
     """
-    formula = _formula(convention, metric)
-    if unchecked not in ("refuse", "leave_out"):
-        msg = f"unchecked must be 'refuse' or 'leave_out', got {unchecked!r}"
-        raise ConfigurationError(msg)
-    how = _How(unchecked == "leave_out", penalize_ambiguous_claims)
-    if isinstance(given, GroundednessResult | RowScore):
-        return _one(given, metric, formula, how)
-    rows = list(given.rows if isinstance(given, EvaluationResult) else given)
-    for each in rows:
-        if not isinstance(each, GroundednessResult | RowScore):
-            msg = (
-                f"results of the check or RowScores are needed, got {type(each).__name__}; of a "
-                f"run, give [score for row in run.rows for score in row.scores if score.key == …]"
-            )
-            raise ConfigurationError(msg)
-    scores = [_one(row, metric, formula, how) for row in rows]
-    known = [score for score in scores if score is not None]
-    return sum(known) / len(known) if known else None
-
-
-class _How(NamedTuple):
-    """The options of one call."""
-
-    leave_out: bool
-    penalize_ambiguous: bool
-
-
-class _Unknown(Exception):  # noqa: N818  (no error: there is no score)
-    """The verdicts give no score."""
-
-
-Parts: TypeAlias = Mapping[str, Any]
-Formula: TypeAlias = Callable[[Parts, _How], float | None]
-
-
-def _formula(convention: str, metric: str) -> Formula:
-    if convention not in get_args(Convention):
-        msg = f"convention must be one of {', '.join(get_args(Convention))}, got {convention!r}"
-        raise ConfigurationError(msg)
-    found = _FORMULAS.get((convention, metric))
-    if found is None:
+    formula = _FORMULAS.get((convention, metric))
+    if formula is None:
         metrics = ", ".join(name for library, name in _FORMULAS if library == convention)
+        known = ", ".join(dict.fromkeys(library for library, _ in _FORMULAS))
         msg = (
             f"no score of {convention} for {metric!r} follows from verdicts; of {convention} "
             f"there are {metrics}"
+            if metrics
+            else f"convention must be one of {known}, got {convention!r}"
         )
         raise ConfigurationError(msg)
-    return found
+    if unchecked not in ("refuse", "leave_out"):
+        msg = f"unchecked must be 'refuse' or 'leave_out', got {unchecked!r}"
+        raise ConfigurationError(msg)
+    if isinstance(given, GroundednessResult | RowScore):
+        given = [given]
+    scores = []
+    for row in given.rows if isinstance(given, EvaluationResult) else given:
+        details = _details(row, metric)
+        row_verdicts = _Details(details, unchecked == "leave_out", penalize_ambiguous_claims)
+        try:
+            score = formula(row_verdicts) if details else None
+        except _NoScore:
+            score = None
+        if score is not None:
+            scores.append(score)
+    return sum(scores) / len(scores) if scores else None
 
 
-def _one(given: Judged, metric: str, formula: Formula, how: _How) -> float | None:
-    parts = _parts(given, metric)
-    try:
-        return None if parts is None else formula(parts, how)
-    except _Unknown:
-        return None
+class _NoScore(Exception):  # noqa: N818  (no error: there is no score)
+    """The verdicts give no score."""
 
 
-def _parts(given: Judged, metric: str) -> Parts | None:
-    """Give what a formula reads; `None` for a row that failed or was skipped before all that."""
-    names, evaluator = _READ[metric]
+class _Details(NamedTuple):
+    """What the evaluator of a metric says of a row."""
+
+    parts: Mapping[str, Any]
+    leave_out: bool
+    penalize_ambiguous: bool
+
+    def labels(self, name: str) -> list[str]:
+        claims = self.parts.get(name, ())
+        labels = [c if isinstance(c, str) else c["verdict"] for c in claims]
+        checked = [label for label in labels if label != "unchecked"]
+        if len(checked) < len(labels) and not (self.leave_out and checked):
+            raise _NoScore
+        return checked
+
+    def share(self, name: str, *, empty: float | None, ambiguous: bool = False) -> float | None:
+        labels = self.labels(name)
+        passing = {"supported", "unverifiable"} if ambiguous else {"supported"}
+        return sum(label in passing for label in labels) / len(labels) if labels else empty
+
+    def precision(self, *, added: float, empty: float | None) -> float | None:
+        relevant = self.parts["relevant"]
+        if not relevant:
+            return empty
+        if None in relevant:
+            raise _NoScore
+        total = sum(sum(relevant[: n + 1]) / (n + 1) * hit for n, hit in enumerate(relevant))
+        return total / (sum(relevant) + added) if any(relevant) else 0.0
+
+    def counts(self) -> tuple[int, int, int]:
+        """Count right and wrong claims of the answer, and missed ones of the reference."""
+        said, reference = self.labels("claims"), self.labels("reference_claims")
+        right = said.count("supported")
+        return right, len(said) - right, len(reference) - reference.count("supported")
+
+
+def _details(given: Judged, metric: str) -> Mapping[str, Any]:
+    """Give what a formula reads; nothing for a row that failed or was skipped before all that."""
+    names, evaluator = _NEEDED[metric]
     if isinstance(given, GroundednessResult):
         if metric not in ("faithfulness", "context_recall"):
             msg = f"{metric} is more than the check of one text: give the rows of {evaluator}"
             raise ConfigurationError(msg)
-        labels = [v.verdict for v in given.claims]
-        return {names[0]: labels}
-    parts = given.details
-    if not parts:
-        return None
-    if lacking := [name for name in names if name not in parts]:
+        return {names[0]: [v.verdict for v in given.claims]}
+    if not isinstance(given, RowScore):
+        msg = (
+            f"results of the check or RowScores are needed, got {type(given).__name__}; of a "
+            f"run, give [score for row in run.rows for score in row.scores if score.key == …]"
+        )
+        raise ConfigurationError(msg)
+    lacking = [name for name in names if name not in given.details]
+    if given.details and lacking:
         msg = (
             f"a row of {given.key!r} has no {' and no '.join(lacking)} to count {metric} from: "
             f"give the rows of {evaluator}"
         )
         raise ConfigurationError(msg)
-    return parts
+    return given.details
 
 
-def _labels(claims: Sequence[Any], how: _How) -> list[VerdictLabel]:
-    labels: list[Any] = [c if isinstance(c, str) else c["verdict"] for c in claims]
-    checked = [label for label in labels if label != "unchecked"]
-    if len(checked) < len(labels) and not (how.leave_out and checked):
-        raise _Unknown
-    return checked
-
-
-def _supported(labels: Sequence[VerdictLabel]) -> int:
-    return sum(label == "supported" for label in labels)
-
-
-def _share(name: str, *, empty: float | None) -> Formula:
-    def formula(parts: Parts, how: _How) -> float | None:
-        labels = _labels(parts[name], how)
-        return _supported(labels) / len(labels) if labels else empty
-
-    return formula
-
-
-def _deepeval_faithfulness(parts: Parts, how: _How) -> float:
-    labels = _labels(parts["verdicts"], how)
-    passing = {"supported"} if how.penalize_ambiguous else {"supported", "unverifiable"}
-    return sum(label in passing for label in labels) / len(labels) if labels else 1.0
-
-
-def _haystack_relevance(parts: Parts, _: _How) -> float:
-    return float(bool(parts["relevant_statements"]))
-
-
-def _precision(*, added: float, empty: float | None) -> Formula:
-    def formula(parts: Parts, _: _How) -> float | None:
-        relevant = parts["relevant"]
-        if not relevant:
-            return empty
-        if None in relevant:
-            raise _Unknown
-        places = enumerate(relevant)
-        total = sum(sum(relevant[: n + 1]) / (n + 1) * hit for n, hit in places)
-        found = sum(relevant)
-        return total / (found + added) if found else 0.0
-
-    return formula
-
-
-def _ragas_factual(parts: Parts, how: _How) -> float:
-    right, wrong, missed = _counts(parts, how)
-    if parts["mode"] == "precision":
-        score = right / (right + wrong + 1e-8)
-    elif parts["mode"] == "recall":
-        score = right / (right + missed + 1e-8)
-    else:
-        score = _ragas_f(right, wrong, missed, parts["beta"])
+def _ragas_factual(row: _Details) -> float:
+    right, wrong, missed = row.counts()
+    score = _ragas_f(row)
+    if row.parts["mode"] != "f1":
+        others = wrong if row.parts["mode"] == "precision" else missed
+        score = right / (right + others + 1e-8)
     return float(np.round(score, 2))
 
 
-def _ragas_correctness(parts: Parts, how: _How) -> float:
-    if "factual" not in parts:
-        raise _Unknown
-    factual = 1.0
-    if parts["claims"] and parts["reference_claims"]:
-        factual = _ragas_f(*_counts(parts, how), parts["beta"])
-    similarity = parts.get("similarity", 0.0)
-    return float(np.average([factual, similarity], weights=parts["weights"]))
-
-
-def _counts(parts: Parts, how: _How) -> tuple[int, int, int]:
-    """Count true positives and false positives in the answer, false negatives in the reference."""
-    said = _labels(parts["claims"], how)
-    right = _labels(parts.get("reference_claims", ()), how)
-    return _supported(said), len(said) - _supported(said), len(right) - _supported(right)
-
-
-def _ragas_f(right: int, wrong: int, missed: int, beta: float) -> float:
-    precision = right / (right + wrong) if right else 0.0
-    recall = right / (right + missed) if right else 0.0
+def _ragas_f(row: _Details) -> float:
+    right, wrong, missed = row.counts()
     if not right:
         return 0.0
-    return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
+    return f_beta(right / (right + wrong), right / (right + missed), row.parts["beta"])
 
 
-_READ: Mapping[str, tuple[tuple[str, ...], str]] = {
+def _ragas_correctness(row: _Details) -> float:
+    if "factual" not in row.parts:
+        raise _NoScore
+    both = row.parts["claims"] and row.parts["reference_claims"]
+    parts = [_ragas_f(row) if both else 1.0, row.parts.get("similarity", 0.0)]
+    return float(np.average(parts, weights=row.parts["weights"]))
+
+
+_NEEDED: Mapping[str, tuple[tuple[str, ...], str]] = {
     "faithfulness": (("verdicts",), "FaithfulnessEvaluator"),
     "context_relevance": (("relevant_statements",), "ContextRelevanceEvaluator"),
     "context_precision": (("relevant",), "ContextPrecisionEvaluator"),
@@ -269,15 +227,17 @@ _READ: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """By metric: what its formulas read of a row's details, and which evaluator writes that."""
 
-_FORMULAS: Mapping[tuple[str, str], Formula] = {
-    ("haystack", "faithfulness"): _share("verdicts", empty=0.0),
-    ("haystack", "context_relevance"): _haystack_relevance,
-    ("ragas", "faithfulness"): _share("verdicts", empty=None),
-    ("ragas", "context_precision"): _precision(added=1e-10, empty=None),
-    ("ragas", "context_recall"): _share("reference_claims", empty=None),
+_FORMULAS: Mapping[tuple[str, str], Callable[[_Details], float | None]] = {
+    ("haystack", "faithfulness"): lambda row: row.share("verdicts", empty=0.0),
+    ("haystack", "context_relevance"): lambda row: float(bool(row.parts["relevant_statements"])),
+    ("ragas", "faithfulness"): lambda row: row.share("verdicts", empty=None),
+    ("ragas", "context_precision"): lambda row: row.precision(added=1e-10, empty=None),
+    ("ragas", "context_recall"): lambda row: row.share("reference_claims", empty=None),
     ("ragas", "factual_correctness"): _ragas_factual,
     ("ragas", "answer_correctness"): _ragas_correctness,
-    ("deepeval", "faithfulness"): _deepeval_faithfulness,
-    ("deepeval", "context_precision"): _precision(added=0.0, empty=0.0),
-    ("deepeval", "context_recall"): _share("reference_claims", empty=0.0),
+    ("deepeval", "faithfulness"): lambda row: row.share(
+        "verdicts", empty=1.0, ambiguous=not row.penalize_ambiguous
+    ),
+    ("deepeval", "context_precision"): lambda row: row.precision(added=0.0, empty=0.0),
+    ("deepeval", "context_recall"): lambda row: row.share("reference_claims", empty=0.0),
 }

@@ -5,25 +5,18 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.evals.columns import find_columns, read_cells
 from langchain_groundedness.evals.readers import (
+    FILE_ENDINGS,
     Record,
     Records,
-    csv_columns,
     listed,
-    of_frame,
-    of_hugging_face,
-    of_objects,
-    of_parquet,
-    parquet_records,
-    read_csv,
-    read_json,
-    read_json_lines,
+    open_records,
 )
 from langchain_groundedness.evals.values import BadRow, EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
@@ -34,10 +27,7 @@ Layout: TypeAlias = Literal["rows", "claims"]
 """How records make rows. `rows`: each record is one. `claims`: some records define documents, and
 the others are claims that refer to them by `documents_id`."""
 
-_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
-
-_AS_LIST = ("to_pylist", "to_dicts")
-"""What tables of pyarrow and polars give their rows with."""
+_LANGSMITH_COLUMNS = ("inputs", "outputs", "reference", "reference_outputs")
 
 
 class LocatedRow(NamedTuple):
@@ -82,7 +72,7 @@ def open_dataset(
 ) -> "DataSet":
     """Open a data set.
 
-    Read are files of JSON lines (`.jsonl`), JSON (`.json`), CSV (`.csv`, `.tsv`), each also
+    It reads files of JSON lines (`.jsonl`), JSON (`.json`), CSV (`.csv`, `.tsv`), each also
     compressed (`.gz`), and Parquet (`.parquet`, extra `data`, also by URL, as in `s3://…`, with
     what fsspec needs for it); a folder of such files; pandas DataFrames; splits of Hugging Face
     `datasets`; a mapping of lists; lists of mappings, of `EvaluationRow`s, or of
@@ -109,8 +99,8 @@ def open_dataset(
 
     Raises:
         ConfigurationError: An option has a value that cannot work.
-        InputFormatError: It is of no kind that can be read, or its columns do not tell what they
-            hold; the message lists the columns.
+        InputFormatError: It is of a kind that cannot be read, or its columns do not tell what
+            they hold; the message lists the columns.
         MissingDependencyError: An extra is needed.
 
     Example:
@@ -122,15 +112,17 @@ def open_dataset(
     if limit is not None and limit < 1:
         msg = f"limit must be 1 or more, got {limit}"
         raise ConfigurationError(msg)
-    parts = tuple(_parts(source))
+    parts = tuple(open_records(source))
+    if len(parts) == 1:
+        name = parts[0].name
+    else:
+        name = ", ".join(map(str, source if isinstance(source, list | tuple) else [source]))
     if not parts:
-        places = source if isinstance(source, list | tuple) else [source]
-        where = ", ".join(str(place) for place in places)
-        msg = f"{where}: no file to read there; accepted are {', '.join(_ENDINGS)}"
+        msg = f"{name}: no file to read there; accepted are {', '.join(FILE_ENDINGS)}"
         raise InputFormatError(msg)
     return DataSet(
         parts=parts,
-        name=parts[0].name if len(parts) == 1 else _name_of(source),
+        name=name,
         given_columns=dict(columns or {}),
         layout=layout,
         separator=separator,
@@ -151,17 +143,15 @@ class DataSet:
     limit: int | None
 
     @cached_property
-    def seen(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
         """All columns that there are; of JSON lines, all of the file is read to know them."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for part in self.parts:
-            if part.columns is not None and not {"inputs", "outputs"} & set(part.columns):
-                found |= dict.fromkeys(part.columns)
-                continue
-            for record in islice(self._records(part), self.limit):
-                if record.cells is not None:
-                    found |= dict.fromkeys(record.cells)
-        return tuple(found)
+            for record in islice(self._arranged(part.read()), self.limit):
+                names |= dict.fromkeys(record.cells or ())
+                if part.is_table and record.cells and not _is_nested(record.cells):
+                    break
+        return tuple(names)
 
     @cached_property
     def columns(self) -> Mapping[str, str]:
@@ -171,7 +161,7 @@ class DataSet:
             InputFormatError: Columns do not tell what they hold.
         """
         try:
-            return find_columns(self.seen, self.given_columns)
+            return find_columns(self.column_names, self.given_columns)
         except InputFormatError as exc:
             msg = f"{self.name}: {exc}"
             raise InputFormatError(msg, keys=exc.keys) from None
@@ -185,33 +175,30 @@ class DataSet:
         Raises:
             InputFormatError: No column holds it; the message lists the columns.
         """
-        if not self.seen:
-            return
-        missing = {field: who for field, who in needs.items() if field not in self.columns}
-        if missing:
+        missing = [field for field in needs if field not in self.columns]
+        if missing and self.column_names:
             told = "; ".join(
-                f"no column holds the {field}, which {', '.join(who)} needs"
-                for field, who in missing.items()
+                f"no column holds the {field}, which {', '.join(needs[field])} needs"
+                for field in missing
             )
-            field = next(iter(missing))
             msg = (
-                f"{self.name}: {told}. Say which with columns={{{field!r}: ...}}, or --column "
-                f"{field}=... The columns are {listed(self.seen)}"
+                f"{self.name}: {told}. Say which with columns={{{missing[0]!r}: ...}}, or --column "
+                f"{missing[0]}=... The columns are {listed(self.column_names)}"
             )
-            raise InputFormatError(msg, keys=self.seen)
+            raise InputFormatError(msg, keys=self.column_names)
 
     def __iter__(self) -> Iterator[LocatedRow | BadRow]:
         """Read the rows, never all at once."""
-        ids: dict[str, int | None] = {}
+        lines: dict[str, int | None] = {}
         for found in islice(self._rows(), self.limit):
             if isinstance(found, BadRow):
                 yield found
-            elif found.row.id in ids:
-                first = ids[found.row.id]
+            elif found.row.id in lines:
+                first = lines[found.row.id]
                 where = "an earlier row" if first is None else f"line {first}"
                 yield BadRow(line=found.line, id=found.row.id, reason=f"{where} has the same id")
             else:
-                ids[found.row.id] = found.line
+                lines[found.row.id] = found.line
                 yield found
 
     def outline(self) -> Outline:
@@ -232,154 +219,80 @@ class DataSet:
 
     def _rows(self) -> Iterator[LocatedRow | BadRow]:
         columns = self.columns
-        for part, file in zip(self.parts, _files_named(self.parts), strict=True):
-            for record in self._records(part):
-                yield self._row(record, columns, file, holds_texts=part.holds_texts)
+        for part, file in zip(self.parts, _file_labels(self.parts), strict=True):
+            for record in self._arranged(part.read()):
+                yield self._row(record, columns, file, is_table=part.is_table)
 
-    def _records(self, part: Records) -> Iterator[Record]:
-        records = part.read()
-        return joined_claims(records) if self.layout == "claims" else flattened(records)
+    def _arranged(self, records: Iterable[Record]) -> Iterator[Record]:
+        return _join_claims(records) if self.layout == "claims" else map(_flatten, records)
 
     def _row(
-        self, record: Record, columns: Mapping[str, str], file: "_File | None", *, holds_texts: bool
+        self,
+        record: Record,
+        columns: Mapping[str, str],
+        file: "_FileLabel | None",
+        *,
+        is_table: bool,
     ) -> LocatedRow | BadRow:
-        if record.cells is None:
-            return BadRow(line=record.line, reason=_within(file, record.fault))
-        try:
-            row = read_cells(
-                record.cells,
-                columns,
-                name=str(record.line),
-                separator=self.separator,
-                holds_texts=holds_texts,
-            )
-        except ValueError as exc:
-            return BadRow(line=record.line, reason=_within(file, str(exc)))
-        if file is not None:
-            metadata = {"file": file.name, **row.metadata}
-            row = row.model_copy(update={"id": f"{file.prefix}:{row.id}", "metadata": metadata})
-        return LocatedRow(row, record.line, record.cells)
+        error = record.error
+        if record.cells is not None:
+            try:
+                row = read_cells(
+                    record.cells,
+                    columns,
+                    row_id=str(record.line),
+                    separator=self.separator,
+                    is_table=is_table,
+                )
+            except InputFormatError as exc:
+                error = str(exc)
+            else:
+                row = row if file is None else file.applied_to(row)
+                return LocatedRow(row, record.line, record.cells)
+        return BadRow(line=record.line, reason=error if file is None else f"{file.name}: {error}")
 
 
-class _File(NamedTuple):
-    """One of several files, by what tells it from the others."""
+class _FileLabel(NamedTuple):
+    """What tells one of several files from the others."""
 
     name: str
     prefix: str
-    """Before the ids of its rows, which others may have too."""
+    """Before the ids of its rows, which rows of other files may have too."""
+
+    def applied_to(self, row: EvaluationRow) -> EvaluationRow:
+        metadata = {"file": self.name, **row.metadata}
+        return row.model_copy(update={"id": f"{self.prefix}:{row.id}", "metadata": metadata})
 
 
-def _files_named(parts: Sequence[Records]) -> list[_File | None]:
-    """Name files as shortly as can be: a folder counts only where two files have one name."""
+def _file_labels(parts: Sequence[Records]) -> list[_FileLabel | None]:
+    """Label files by their names, with their folders only where two files have one name."""
     if len(parts) == 1:
         return [None]
     paths = [Path(part.name).absolute() for part in parts]
-    names, above = [path.name for path in paths], os.path.commonpath([p.parent for p in paths])
+    names, root = [path.name for path in paths], os.path.commonpath([p.parent for p in paths])
     if len(set(names)) < len(names):
-        names = [path.relative_to(above).as_posix() for path in paths]
+        names = [path.relative_to(root).as_posix() for path in paths]
     stems = [name.partition(".")[0] for name in names]
     prefixes = stems if len(set(stems)) == len(stems) else names
-    return [_File(name, prefix) for name, prefix in zip(names, prefixes, strict=True)]
+    return [_FileLabel(name, prefix) for name, prefix in zip(names, prefixes, strict=True)]
 
 
-def _within(file: _File | None, reason: str) -> str:
-    return reason if file is None else f"{file.name}: {reason}"
+def _flatten(record: Record) -> Record:
+    """Name what LangSmith exports nested: `{"inputs": {"question": …}}` as `inputs.question`."""
+    if record.cells is None or not any(name in record.cells for name in _LANGSMITH_COLUMNS):
+        return record
+    flat: dict[str, Any] = {}
+    for name, value in record.cells.items():
+        inner = _as_mapping(value) if name in _LANGSMITH_COLUMNS else None
+        flat |= {name: value} if inner is None else {f"{name}.{k}": v for k, v in inner.items()}
+    return record._replace(cells=flat)
 
 
-def _parts(source: Any) -> Iterator[Records]:
-    if isinstance(source, str) and "://" in source:
-        yield from parquet_records(source)
-    elif isinstance(source, str | Path):
-        yield from map(_of_file, _files(Path(source)))
-    elif method := next((name for name in _AS_LIST if hasattr(source, name)), None):
-        yield of_objects(getattr(source, method)(), f"a {type(source).__name__}")
-    elif hasattr(source, "itertuples") and hasattr(source, "columns"):
-        yield of_frame(source, "a pandas DataFrame")
-    elif hasattr(source, "column_names"):
-        yield of_hugging_face(source, "a Hugging Face data set")
-    elif isinstance(source, Mapping) and source and _are_columns(source):
-        names = list(map(str, source))
-        rows = [dict(zip(names, row, strict=True)) for row in zip(*source.values(), strict=True)]
-        yield of_objects(rows, "a dict of columns")
-    elif isinstance(source, Mapping) or not isinstance(source, Iterable):
-        msg = (
-            f"cannot read a data set from a value of type {type(source).__name__}; accepted are "
-            "paths, DataFrames, splits of Hugging Face `datasets`, and lists of mappings"
-        )
-        raise InputFormatError(msg)
-    else:
-        kept = list(source)
-        if kept and all(isinstance(each, str | Path) for each in kept):
-            for each in kept:
-                yield from _parts(each)
-        else:
-            yield of_objects(kept, f"a {type(source).__name__}")
+def _is_nested(cells: Mapping[str, Any]) -> bool:
+    return any(name.partition(".")[0] in {"inputs", "outputs"} for name in cells)
 
 
-def _are_columns(source: Mapping[Any, Any]) -> bool:
-    """Tell whether a mapping holds a list per column, all as long."""
-    columns = source.values()
-    return all(isinstance(c, list | tuple) for c in columns) and len({len(c) for c in columns}) == 1
-
-
-def _files(path: Path) -> Iterator[Path]:
-    if path.is_dir():
-        yield from sorted(
-            each
-            for each in path.iterdir()
-            if each.is_file() and not each.name.startswith(".") and _ending(each) in _ENDINGS
-        )
-        return
-    if not path.exists():
-        msg = f"{path}: no such file or folder"
-        raise InputFormatError(msg)
-    yield path
-
-
-def _of_file(path: Path) -> Records:
-    ending = _ending(path)
-    if ending in {".jsonl", ".ndjson"}:
-        return Records(str(path), partial(read_json_lines, path))
-    if ending == ".json":
-        return Records(str(path), partial(read_json, path))
-    if ending in {".csv", ".tsv"}:
-        return Records(str(path), partial(read_csv, path), csv_columns(path), holds_texts=True)
-    if ending == ".parquet":
-        return of_parquet(path)
-    msg = f"{path}: what kind of file is it? Its name ends in none of {', '.join(_ENDINGS)}, or .gz"
-    raise InputFormatError(msg)
-
-
-def _ending(path: Path) -> str:
-    return path.with_suffix("").suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
-
-
-def _name_of(source: Any) -> str:
-    return str(source) if isinstance(source, str | Path) else ", ".join(map(str, source))
-
-
-_NESTS = ("inputs", "outputs", "reference", "reference_outputs")
-
-
-def flattened(records: Iterable[Record]) -> Iterator[Record]:
-    """Take apart what LangSmith exports nested: `{"inputs": {"question": ...}, ...}`."""
-    for record in records:
-        if record.cells is None or not any(name in record.cells for name in _NESTS):
-            yield record
-        else:
-            yield record._replace(cells=dict(_flat(record.cells)))
-
-
-def _flat(cells: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in cells.items():
-        nested = _nested(value) if name in _NESTS else None
-        if nested is None:
-            yield name, value
-        else:
-            yield from ((f"{name}.{key}", each) for key, each in nested.items())
-
-
-def _nested(value: Any) -> Mapping[str, Any] | None:
+def _as_mapping(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = json.loads(value)
@@ -388,7 +301,7 @@ def _nested(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def joined_claims(records: Iterable[Record]) -> Iterator[Record]:
+def _join_claims(records: Iterable[Record]) -> Iterator[Record]:
     """Give claims the documents that they refer to by `documents_id`.
 
     A record with `documents` and no claim defines a set of documents; every other one is a
@@ -396,19 +309,15 @@ def joined_claims(records: Iterable[Record]) -> Iterator[Record]:
     """
     known: dict[str, Any] = {}
     for record in records:
-        cells = record.cells
-        if cells is None:
+        if record.cells is None:
             yield record
-        elif "documents" in cells and "claim" not in cells and "answer" not in cells:
-            known[str(cells.get("documents_id"))] = cells["documents"]
-        elif "documents" in cells:
-            yield record._replace(cells=_as_answer(cells))
-        elif (key := str(cells.get("documents_id"))) in known:
-            yield record._replace(cells={**_as_answer(cells), "documents": known[key]})
+            continue
+        cells = {"answer" if k == "claim" else k: value for k, value in record.cells.items()}
+        key = str(cells.get("documents_id"))
+        if "documents" in cells and "answer" not in cells:
+            known[key] = cells["documents"]
+        elif "documents" in cells or key in known:
+            yield record._replace(cells={"documents": known.get(key), **cells})
         else:
-            why = "no earlier line holds the documents that its documents_id names"
-            yield record._replace(cells=None, fault=why)
-
-
-def _as_answer(cells: Mapping[str, Any]) -> dict[str, Any]:
-    return {"answer" if name == "claim" else name: value for name, value in cells.items()}
+            error = "no earlier line holds the documents that its documents_id names"
+            yield record._replace(cells=None, error=error)

@@ -1,21 +1,23 @@
-"""One evaluation from its options to its end; `runner` drives it, with threads or on the loop."""
+"""The state of one evaluation, from its options to its end; `runner` and Ray carry it out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness._runtime.version import PACKAGE_VERSION
 from langchain_groundedness.evals.cache import ResultCache
-from langchain_groundedness.evals.datasets import DataSet, LocatedRow, Outline
-from langchain_groundedness.evals.evaluator import Evaluator
-from langchain_groundedness.evals.progress import RunProgress, Tally
+from langchain_groundedness.evals.datasets import DataSet, LocatedRow, Outline, open_dataset
+from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
+from langchain_groundedness.evals.progress import Price, ProgressBar
 from langchain_groundedness.evals.run_files import Journal, RunEnd
-from langchain_groundedness.evals.schedule import Broken, Do, Schedule, schedule
+from langchain_groundedness.evals.summary import RunTotals
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -27,9 +29,6 @@ from langchain_groundedness.exceptions import ConfigurationError, EvaluationErro
 from langchain_groundedness.types import Usage
 
 __all__ = ["Done", "Evaluation", "Job"]
-
-_NOTHING_READ = Outline(0, (), "")
-_SHOWN = 10
 
 
 class Job(NamedTuple):
@@ -50,161 +49,193 @@ class Done(NamedTuple):
     row: EvaluatedRow
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Evaluation:
-    """All that an evaluation knows while it goes on."""
+    """All that an evaluation knows while it goes on; a context manager that writes its end.
 
-    dataset: DataSet
-    evaluators: Sequence[Evaluator]
-    name: str
-    open_journal: Callable[[], Journal] | None
-    cache: ResultCache | None
-    progress: RunProgress
-    max_concurrency: int
-    retry_failed: bool
-    config: RunnableConfig
+    `advance` gives rows to evaluate and takes their outcomes, which `work` and `awork` make; the
+    options are those of `evaluate`. No file is opened before the first call of `advance`.
+    """
+
+    dataset: Any
+    evaluators: Any
+    _: KW_ONLY
+    columns: Mapping[str, str] | None = None
+    journal: str | Path | None = None
+    fresh: bool = False
+    retry_failed: bool = False
+    fsync: bool = False
+    cache: ResultCache | str | Path | None = None
+    progress: bool = False
+    price: tuple[float, float] | None = None
+    name: str | None = None
+    config: RunnableConfig | None = None
     keep_rows: bool = True
-    """Whether all rows stay in memory, to be returned in the end."""
-
-    header: RunHeader | None = None
-    journal: Journal | None = None
-    """The run file, once it is open."""
-    outline: Outline = _NOTHING_READ
-    tally: Tally = field(init=False)
-    earlier_seconds: float = 0.0
-    new_rows: int = 0
-    """How many rows were evaluated in this session."""
-    _was_complete: bool = False
-    """Whether the journal says so, and nothing was added."""
-    _begun: float = field(default_factory=perf_counter)
-    _ended: float = 0.0
-    _rows: dict[int, EvaluatedRow] = field(default_factory=dict)
-    _finished: dict[str, EvaluatedRow | None] = field(default_factory=dict)
-    """Rows that stand in the journal, by id; kept whole only if they are to be tried again."""
+    """Whether `result` has the rows."""
 
     def __post_init__(self) -> None:
-        """Refuse evaluators that cannot be told apart."""
-        keys = [evaluator.key for evaluator in self.evaluators]
-        if not keys or len(set(keys)) < len(keys):
-            msg = f"evaluators need different keys, and at least one is needed; got {keys}"
+        """Check the options."""
+        self.evaluators = _require_evaluators(self.dataset, self.evaluators)
+        if isinstance(self.dataset, DataSet) and self.columns:
+            msg = "columns belong to open_dataset when the data set is opened by it"
             raise ConfigurationError(msg)
-        self.tally = Tally(keys)
-        self._asked = [(each.key, each.bind(raise_on_failure=False)) for each in self.evaluators]
+        if not isinstance(self.dataset, DataSet):
+            self.dataset = open_dataset(self.dataset, columns=self.columns)
+        cache = self.cache
+        self._cache = ResultCache(cache) if isinstance(cache, str | Path) else cache
+        self._name: str = self.name or self.dataset.name
+        self.header: RunHeader | None = None
+        self.outline = Outline(0, (), "")
+        self.totals = RunTotals(each.key for each in self.evaluators)
+        self.new_rows = 0
+        price = None if self.price is None else Price(*self.price)
+        self._bar = ProgressBar(wanted=self.progress, price=price)
         self._fingerprints = {each.key: each.fingerprint() for each in self.evaluators}
+        self._bound = [(each.key, each.bind(raise_on_failure=False)) for each in self.evaluators]
+        self._jobs = self._open_jobs()
+        self._journal: Journal | None = None
+        self._rows: dict[int, EvaluatedRow] = {}
+        self._in_journal: dict[str, EvaluatedRow | None] = {}  # the row only if it has failed
+        self._is_complete = False  # according to the journal, to which nothing was added
+        self._earlier_seconds = 0.0
+        self._begun, self._ended = perf_counter(), 0.0
 
-    def flow(self) -> Schedule[Job]:
-        """Evaluate all rows that are not done yet."""
-        yield Do(self._prepare)
-        yield from schedule(self._jobs(), self.max_concurrency)
+    def __enter__(self) -> Self:
+        """Give the evaluation."""
+        return self
 
-    def work(self, job: Job) -> Done | Broken:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End it."""
+        self.end(complete=kind is None)
+
+    def advance(self, outcomes: Sequence[Done | Exception], count: int) -> list[Job]:
+        """Write down what is done, and give up to so many rows to evaluate next."""
+        done = [each for each in outcomes if isinstance(each, Done)]
+        if done:
+            self._record(done)
+        for each in outcomes:
+            if isinstance(each, Exception):
+                raise each
+        return list(islice(self._jobs, count))
+
+    def work(self, job: Job) -> Done | Exception:
         """Evaluate a row."""
         try:
-            return drive(self._scored(job), self.config)
-        except Exception as exc:  # noqa: BLE001  (raised when what is done is recorded)
-            return Broken(exc)
+            return drive(self._scored(job), self.config or {})
+        except Exception as exc:  # noqa: BLE001  (`advance` raises it)
+            return exc
 
-    async def awork(self, job: Job) -> Done | Broken:
+    async def awork(self, job: Job) -> Done | Exception:
         """Evaluate a row without blocking the event loop."""
         try:
-            return await adrive(self._scored(job), self.config)
-        except Exception as exc:  # noqa: BLE001  (raised when what is done is recorded)
-            return Broken(exc)
-
-    def record(self, done: Sequence[Done]) -> None:
-        """Write down what is done."""
-        if self.journal is not None:
-            self.journal.add((job.place, row) for job, row in done)
-        for job, row in done:
-            self._keep(job.place, row, instead_of=job.before)
-            if self.cache is not None:
-                for score in row.scores:
-                    if score.key not in job.known:
-                        self.cache.put(row.row, self._fingerprints[score.key], score)
-        self.new_rows += len(done)
-        self._was_complete = self._was_complete and not done
-        self.progress.show(self.tally.rows, self.tally.usage)
+            return await adrive(self._scored(job), self.config or {})
+        except Exception as exc:  # noqa: BLE001  (`advance` raises it)
+            return exc
 
     def end(self, *, complete: bool) -> None:
         """Write the end, and close what is open."""
-        self.progress.end()
+        self._bar.stop()
         self._ended = perf_counter()
-        if self.journal is None:
+        if self._journal is None:
             return
         try:
-            if self.header is not None and not (complete and self._was_complete):
-                end = RunEnd(complete=complete, seconds=self.seconds, usage=self.tally.usage)
-                self.journal.finish(end)
+            if self.header is not None and not (complete and self._is_complete):
+                end = RunEnd(complete=complete, seconds=self.seconds, usage=self.totals.usage)
+                self._journal.write(end)
         finally:
-            self.journal.close()
+            self._journal.close()
 
     @property
     def seconds(self) -> float:
         """How long it took, earlier sessions included as far as they came to an end."""
-        return self.earlier_seconds + self.session_seconds
+        return self._earlier_seconds + self.session_seconds
 
     @property
     def session_seconds(self) -> float:
         """How long this session took, until now or its end."""
         return (self._ended or perf_counter()) - self._begun
 
-    def run(self, *, complete: bool) -> EvaluationRun:
-        """Give all that is there."""
-        header = self.header or self._header()
+    def result(self, *, complete: bool) -> EvaluationRun:
+        """Give all that is there; raise if it is complete, rows failed, and that must be heard."""
         run = EvaluationRun(
-            header=header,
+            header=self.header or self._make_header(),
             rows=tuple(self._rows[place] for place in sorted(self._rows)),
             bad_rows=self.outline.bad_rows,
             complete=complete,
             seconds=self.seconds,
-            usage=self.tally.usage,
+            usage=self.totals.usage,
         )
-        if complete:
-            self._raise_on_failure(run)
+        strict = {each.key for each in self.evaluators if each.raise_on_failure}
+        failed = tuple(row.row.id for row in run.rows if _failed(row, strict))
+        if complete and failed:
+            msg = f"{len(failed)} of {len(run.rows)} rows failed (rows {listed_ids(failed)})"
+            raise EvaluationError(msg, row_ids=failed, result=run)
         return run
 
-    def _prepare(self) -> None:
-        """Read the data set once, and the journal; nothing is evaluated yet."""
-        self.dataset.require(_needs(self.evaluators))
+    def _open_jobs(self) -> Iterator[Job]:
+        """Read the data set and the journal once, then give the rows that are not done yet."""
+        needs: dict[str, list[str]] = {}
+        for evaluator in self.evaluators:
+            for field in evaluator.needs:
+                needs.setdefault(field, []).append(evaluator.key)
+        self.dataset.require(needs)
         self.outline = self.dataset.outline()
         self.outline.require_rows(self.dataset.name)
-        header = self._header()
-        if self.open_journal is not None:
-            self.journal = self.open_journal()
-            self.journal.start(header)
-            header = self.journal.header or header
-            self._resume(self.journal)
+        header = self._make_header()
+        if self.journal is not None:
+            self._journal = Journal(self.journal, fresh=self.fresh, fsync=self.fsync)
+            self._journal.start(header)
+            header = self._journal.header or header
+            self._resume(self._journal)
         self.header = header
-        self.progress.begin(self.name, self.outline.rows, self.tally.rows)
+        self._bar.start(self._name, self.outline.rows, self.totals.rows)
+        rows = (found for found in self.dataset if isinstance(found, LocatedRow))
+        for place, located in enumerate(rows):
+            if located.row.id not in self._in_journal:
+                yield Job(place, located, self._cached(located))
+            elif self.retry_failed and (before := self._in_journal[located.row.id]) is not None:
+                kept = (each for each in before.scores if each.status != "failed")
+                known = {each.key: each.model_copy(update={"usage": Usage()}) for each in kept}
+                yield Job(place, located, known, before)
 
     def _resume(self, journal: Journal) -> None:
         """Take what stands in the journal as done; write down what is bad, if it is not yet."""
         bad: set[BadRow] = set()
         for line in journal.lines():
-            self._was_complete = isinstance(line.value, RunEnd) and line.value.complete
-            if isinstance(line.value, EvaluatedRow):
-                self._take_over(line.value, line.place or 0)
-            elif isinstance(line.value, BadRow):
-                bad.add(line.value)
-            elif isinstance(line.value, RunEnd):
-                self.earlier_seconds = line.value.seconds or 0.0
-        journal.add_bad(row for row in self.outline.bad_rows if row not in bad)
+            value = line.value
+            self._is_complete = isinstance(value, RunEnd) and value.complete
+            if isinstance(value, EvaluatedRow):
+                before = self._in_journal.get(value.row.id)
+                if before is not None or value.row.id not in self._in_journal:
+                    self._keep(line.place or 0, value, instead_of=before)
+                    self._in_journal[value.row.id] = value if _failed(value) else None
+            elif isinstance(value, BadRow):
+                bad.add(value)
+            elif isinstance(value, RunEnd):
+                self._earlier_seconds = value.seconds or 0.0
+        journal.write(*(row for row in self.outline.bad_rows if row not in bad))
 
-    def _take_over(self, row: EvaluatedRow, place: int) -> None:
-        before = self._finished.get(row.row.id)
-        if before is None and row.row.id in self._finished:
-            return
-        self._keep(place, row, instead_of=before)
-        self._finished[row.row.id] = row if _failed(row) else None
+    def _record(self, done: Sequence[Done]) -> None:
+        if self._journal is not None:
+            self._journal.add((job.place, row) for job, row in done)
+        for job, row in done:
+            self._keep(job.place, row, instead_of=job.before)
+            if self._cache is not None:
+                for score in row.scores:
+                    if score.key not in job.known:
+                        self._cache.put(row.row, self._fingerprints[score.key], score)
+        self.new_rows += len(done)
+        self._is_complete = False
+        self._bar.show(self.totals.rows, self.totals.usage)
 
     def _keep(self, place: int, row: EvaluatedRow, *, instead_of: EvaluatedRow | None) -> None:
-        self.tally.add(row, instead_of=instead_of)
+        self.totals.add(row, instead_of=instead_of)
         if self.keep_rows:
             self._rows[place] = row
 
-    def _header(self) -> RunHeader:
+    def _make_header(self) -> RunHeader:
         return RunHeader(
-            name=self.name,
+            name=self._name,
             made=datetime.now(UTC),
             dataset=self.dataset.name,
             digest=self.outline.digest,
@@ -212,61 +243,48 @@ class Evaluation:
             version=PACKAGE_VERSION,
         )
 
-    def _jobs(self) -> Iterator[Job]:
-        rows = (found for found in self.dataset if isinstance(found, LocatedRow))
-        for place, located in enumerate(rows):
-            identity = located.row.id
-            if identity not in self._finished:
-                yield Job(place, located, self._cached(located))
-                continue
-            before = self._finished[identity]
-            if before is not None and self.retry_failed:
-                known = {each.key: each for each in before.scores if each.status != "failed"}
-                free = {
-                    key: each.model_copy(update={"usage": Usage()}) for key, each in known.items()
-                }
-                yield Job(place, located, free, before)
-
     def _cached(self, located: LocatedRow) -> Mapping[str, RowScore]:
-        if self.cache is None:
+        if self._cache is None:
             return {}
-        found = {key: self.cache.get(located.row, told) for key, told in self._fingerprints.items()}
+        found = {
+            key: self._cache.get(located.row, fingerprint)
+            for key, fingerprint in self._fingerprints.items()
+        }
         return {key: score for key, score in found.items() if score is not None}
 
     def _scored(self, job: Job) -> Flow[Done]:
         begun = perf_counter()
         scores: list[RowScore] = []
-        for key, evaluator in self._asked:
+        for key, evaluator in self._bound:
             known = job.known.get(key)
             scores.append(known or (yield ModelCall(evaluator, job.located.row)))
-        row = EvaluatedRow(
-            row=job.located.row,
-            scores=tuple(scores),
-            line=job.located.line,
-            seconds=perf_counter() - begun,
-        )
-        return Done(job, row)
-
-    def _raise_on_failure(self, run: EvaluationRun) -> None:
-        keys = {each.key for each in self.evaluators if each.raise_on_failure}
-        failed = [
-            row.row.id
-            for row in run.rows
-            if any(each.status == "failed" and each.key in keys for each in row.scores)
-        ]
-        if failed:
-            listed = ", ".join(failed[:_SHOWN]) + (" …" if len(failed) > _SHOWN else "")
-            msg = f"{len(failed)} of {len(run.rows)} rows failed (rows {listed})"
-            raise EvaluationError(msg, row_ids=tuple(failed), result=run)
+        seconds = perf_counter() - begun
+        row, line, _ = job.located
+        return Done(job, EvaluatedRow(row=row, scores=tuple(scores), line=line, seconds=seconds))
 
 
-def _needs(evaluators: Sequence[Evaluator]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for evaluator in evaluators:
-        for name in evaluator.needs:
-            found.setdefault(name, []).append(evaluator.key)
-    return found
+def _failed(row: EvaluatedRow, keys: set[str] | None = None) -> bool:
+    return any(s.status == "failed" and (keys is None or s.key in keys) for s in row.scores)
 
 
-def _failed(row: EvaluatedRow) -> bool:
-    return any(score.status == "failed" for score in row.scores)
+def _require_evaluators(dataset: object, given: Any) -> list[Evaluator]:
+    if isinstance(dataset, Evaluator):
+        msg = "the data set comes first, then the evaluators: evaluate(rows, evaluator)"
+        raise ConfigurationError(msg)
+    is_one = isinstance(given, Evaluator | str | Mapping) or not isinstance(given, Iterable)
+    evaluators: list[Any] = [given] if is_one else list(given)
+    for each in evaluators:
+        if isinstance(each, Evaluator):
+            continue
+        what = f"got {type(each).__name__}; derive a class from it"
+        if isinstance(each, str):
+            what = f"got a text; make one by name: make_metric({each[:40]!r})"
+        elif isinstance(each, type) and issubclass(each, Evaluator):
+            what = f"got its class; call it: {each.__name__}()"
+        msg = f"an Evaluator is needed, {what}"
+        raise ConfigurationError(msg)
+    keys = [each.key for each in evaluators]
+    if not keys or len(set(keys)) < len(keys):
+        msg = f"evaluators need different keys, and at least one is needed; got {keys}"
+        raise ConfigurationError(msg)
+    return evaluators

@@ -1,4 +1,4 @@
-"""Records as a data set holds them, before anybody knows what their columns mean."""
+"""Reads records from files, tables and objects, before anybody knows what their columns mean."""
 
 import csv
 import gzip
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
@@ -24,29 +25,33 @@ from langchain_groundedness.exceptions import (
 )
 
 __all__ = [
+    "FILE_ENDINGS",
     "LONGEST_LINE",
     "Record",
     "Records",
-    "csv_columns",
     "file_error",
     "listed",
-    "located",
-    "of_frame",
-    "of_hugging_face",
-    "of_objects",
-    "of_parquet",
-    "parquet_records",
-    "read_csv",
-    "read_json",
-    "read_json_lines",
+    "open_filesystem",
+    "open_records",
 ]
+
+FILE_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 LONGEST_LINE = 64 << 20
 """Bytes of a line, or characters of a cell; what is longer is no example but a broken file."""
 
-_MOST_COLUMNS = 30
+LARGEST_JSON = 256 << 20
+"""Bytes of a JSON file, unpacked: it is read as a whole, unlike JSON lines."""
 
+_LONGEST_LINES_PER_ROW = 4
+_MAX_COLUMNS = 10_000
+_MAX_LISTED = 30
 _LONGEST_NAME = 60
+_BATCH_ROWS = 128
+_BOM = b"\xef\xbb\xbf"
+_TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
+_JSON_KEYS = ("data", "rows", "examples")
+_DELIMITERS = ",;\t"
 
 
 class Record(NamedTuple):
@@ -56,7 +61,7 @@ class Record(NamedTuple):
     """Where it begins in its file, or its number among the entries; counted from 1."""
     cells: Mapping[str, Any] | None
     """What it holds, by column; `None` if it cannot be read."""
-    fault: str = ""
+    error: str = ""
     """Why it cannot be read."""
 
 
@@ -65,10 +70,45 @@ class Records(NamedTuple):
 
     name: str
     read: Callable[[], Iterator[Record]]
-    columns: tuple[str, ...] | None = None
-    """The columns, where they are known without reading all of it."""
-    holds_texts: bool = False
-    """Whether cells may hold lists written as text, as in CSV."""
+    is_table: bool = False
+    """Whether all records have the columns of the first one, and cells may hold lists as text."""
+
+
+def open_records(source: Any) -> list[Records]:
+    """Find what there is to read in a path, a URL, a table, or a list of objects."""
+    if isinstance(source, str) and "://" in source:
+        return _parquet_at_url(source)
+    if isinstance(source, str | Path):
+        return [_file_records(path) for path in _files(Path(source))]
+    kind = f"a {type(source).__name__}"
+    if (table := _open_table(source, kind)) is not None:
+        return [table]
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        msg = (
+            f"cannot read a data set from a value of type {type(source).__name__}; accepted are "
+            "paths, DataFrames, splits of Hugging Face `datasets`, and lists of mappings"
+        )
+        raise InputFormatError(msg)
+    given = list(source)
+    if given and all(isinstance(each, str | Path) for each in given):
+        return [records for path in given for records in open_records(path)]
+    return [Records(kind, partial(_numbered, given))]
+
+
+def _open_table(source: Any, kind: str) -> Records | None:
+    for to_list in ("to_pylist", "to_dicts"):  # tables of pyarrow and polars
+        if hasattr(source, to_list):
+            return Records(kind, partial(_numbered, getattr(source, to_list)()))
+    if hasattr(source, "itertuples") and hasattr(source, "columns"):
+        return Records("a pandas DataFrame", partial(_frame_records, source), is_table=True)
+    if hasattr(source, "column_names"):
+        split = _only_split(source)
+        return Records("a Hugging Face data set", lambda: _numbered(split), is_table=True)
+    if isinstance(source, Mapping) and source and _has_columns(source):
+        cells = zip(*source.values(), strict=True)
+        rows = [dict(zip(map(str, source), row, strict=True)) for row in cells]
+        return Records("a dict of columns", partial(_numbered, rows))
+    return None
 
 
 def file_error(path: object, error: Exception) -> InputFormatError:
@@ -80,29 +120,104 @@ def file_error(path: object, error: Exception) -> InputFormatError:
 
 def listed(columns: tuple[str, ...]) -> str:
     """Name columns in an error."""
-    shown = ", ".join(repr(column[:_LONGEST_NAME]) for column in columns[:_MOST_COLUMNS])
-    more = len(columns) - _MOST_COLUMNS
+    shown = ", ".join(repr(column[:_LONGEST_NAME]) for column in columns[:_MAX_LISTED])
+    more = len(columns) - _MAX_LISTED
     return (shown or "none") + (f" and {more} more" if more > 0 else "")
 
 
-LARGEST_JSON = 256 << 20
-"""Bytes of a JSON file, unpacked: it is read as a whole, unlike JSON lines."""
-
-_BOM = b"\xef\xbb\xbf"
-
-_TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
-
-_ROWS_KEYS = ("data", "rows", "examples")
-
-_DELIMITERS = ",;\t"
-
-_TEXT_RECORDS_MOST_COLUMNS = 10_000
-
-_CELLS_PER_ROW = 4
-"""Of the greatest length."""
+def open_filesystem(url: str) -> tuple[Any, str]:
+    """Give the fsspec file system that a URL is on, and the path there."""
+    fsspec: Any = require("fsspec.core", extra="data")
+    scheme = url.partition("://")[0]
+    try:
+        files, path = fsspec.url_to_fs(url)
+    except ImportError as exc:
+        msg = f"{scheme}:// needs a package that is not installed: {exc}"
+        raise MissingDependencyError(msg) from exc
+    except ValueError as exc:
+        msg = f"{scheme}:// is not a scheme that fsspec knows"
+        raise ConfigurationError(msg) from exc
+    return files, str(path)
 
 
-def read_json_lines(path: Path) -> Iterator[Record]:
+def _numbered(values: Iterable[Any]) -> Iterator[Record]:
+    return (_record(value, number) for number, value in enumerate(values, 1))
+
+
+def _record(value: Any, number: int) -> Record:
+    if isinstance(value, Mapping):
+        return Record(number, {str(key): cell for key, cell in value.items()})
+    if isinstance(value, BaseModel):
+        return Record(number, dict(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return Record(number, {each.name: getattr(value, each.name) for each in fields(value)})
+    return Record(number, None, f"expected an object (a mapping), got {type(value).__name__}")
+
+
+def _frame_records(frame: Any) -> Iterator[Record]:
+    columns = tuple(map(str, frame.columns))
+    rows = frame.itertuples(index=False, name=None)
+    return _numbered(dict(zip(columns, row, strict=True)) for row in rows)
+
+
+def _only_split(dataset: Any) -> Any:
+    if not isinstance(dataset, Mapping):
+        return dataset
+    if len(dataset) > 1:
+        splits = ", ".join(repr(str(split)) for split in dataset)
+        msg = f"the data set has several splits: {splits}; give one of them, as in data['test']"
+        raise InputFormatError(msg)
+    return next(iter(dataset.values()), ())
+
+
+def _has_columns(source: Mapping[Any, Any]) -> bool:
+    """Tell whether a mapping holds a list per column, all of one length."""
+    columns = source.values()
+    return all(isinstance(c, list | tuple) for c in columns) and len({len(c) for c in columns}) == 1
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from sorted(
+            each
+            for each in path.iterdir()
+            if each.is_file() and not each.name.startswith(".") and _ending(each) in FILE_ENDINGS
+        )
+        return
+    if not path.exists():
+        msg = f"{path}: no such file or folder"
+        raise InputFormatError(msg)
+    yield path
+
+
+def _ending(path: Path) -> str:
+    return path.with_suffix("").suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
+
+
+def _file_records(path: Path) -> Records:
+    ending = _ending(path)
+    if ending in {".jsonl", ".ndjson"}:
+        return Records(str(path), partial(_read_json_lines, path))
+    if ending == ".json":
+        return Records(str(path), partial(_read_json, path))
+    if ending in {".csv", ".tsv"}:
+        return Records(str(path), partial(_read_csv, path), is_table=True)
+    if ending == ".parquet":
+        return _parquet_records(str(path), partial(path.open, "rb"), str(path))
+    msg = f"{path}: unknown kind of file; its name must end in {', '.join(FILE_ENDINGS)}, or .gz"
+    raise InputFormatError(msg)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with path.open("rb") as file:
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
+    except (OSError, EOFError, zlib.error) as exc:
+        raise file_error(path, exc) from exc
+
+
+def _read_json_lines(path: Path) -> Iterator[Record]:
     """Read one JSON object per line, never all at once."""
     with _opened(path) as file:
         number = 0
@@ -115,10 +230,20 @@ def read_json_lines(path: Path) -> Iterator[Record]:
                 continue
             line = line.removeprefix(_BOM) if number == 1 else line
             if line.strip():
-                yield _from_json(line, number)
+                yield _json_record(line, number)
 
 
-def read_json(path: Path) -> Iterator[Record]:
+def _json_record(line: bytes, number: int) -> Record:
+    try:
+        return _record(json.loads(line.decode("utf-8")), number)
+    except UnicodeDecodeError as exc:
+        error = f"not UTF-8 text (byte {exc.start} of the line); convert it first"
+    except (ValueError, RecursionError) as exc:
+        error = f"not JSON ({getattr(exc, 'msg', type(exc).__name__)})"
+    return Record(number, None, error)
+
+
+def _read_json(path: Path) -> Iterator[Record]:
     """Read a JSON list of objects, also under `data`, `rows` or `examples`."""
     with _opened(path) as file:
         data = whole_up_to(file, LARGEST_JSON, path)
@@ -130,59 +255,54 @@ def read_json(path: Path) -> Iterator[Record]:
     except (ValueError, RecursionError) as exc:
         where = f", line {exc.lineno}" if isinstance(exc, json.JSONDecodeError) else ""
         advice = "for one object per line, name the file .jsonl"
-        msg = f"{path}{where}: no JSON ({getattr(exc, 'msg', type(exc).__name__)}); {advice}"
+        msg = f"{path}{where}: not JSON ({getattr(exc, 'msg', type(exc).__name__)}); {advice}"
         raise InputFormatError(msg) from None  # the cause quotes the text
     if isinstance(found, dict):
-        found = next((found[key] for key in _ROWS_KEYS if isinstance(found.get(key), list)), found)
+        found = next((found[key] for key in _JSON_KEYS if isinstance(found.get(key), list)), found)
     if not isinstance(found, list):
-        keys = ", ".join(map(repr, _ROWS_KEYS))
-        msg = f"{path}: a list of objects is needed, on its own or under one of {keys}"
+        keys = ", ".join(map(repr, _JSON_KEYS))
+        msg = f"{path}: expected a list of objects, on its own or under one of {keys}"
         raise InputFormatError(msg)
-    for number, each in enumerate(found, 1):
-        yield _record(each, number)
+    yield from _numbered(found)
 
 
-def csv_columns(path: Path) -> tuple[str, ...]:
-    """Read the header of a CSV file."""
-    with _opened(path) as file, _decoded(file) as text:
-        return _header(path, _CsvLines(path, text))[0]
-
-
-def read_csv(path: Path) -> Iterator[Record]:
+def _read_csv(path: Path) -> Iterator[Record]:
     """Read a CSV file with a header; cells are separated by commas, semicolons or tabs."""
-    with _opened(path) as file, _decoded(file) as text:
-        lines = _CsvLines(path, text)
-        columns, delimiter, used = _header(path, lines)
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    with _opened(path) as file:
+        # Bytes that are not UTF-8 become halves of characters, which make their row a bad one.
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        counter = _CsvLines(path, text)
+        lines = iter(counter)
+        first = next(lines, "")
+        delimiter = max(_DELIMITERS, key=first.count)
+        columns = _csv_columns(
+            path, csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+        )
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
-            begin = used + rows.line_num + 1
-            lines.begin_row()
+            begin = counter.number + 1
+            counter.row_length = 0
             try:
-                cells = next(rows)
-            except StopIteration:
-                return
+                cells = next(rows, None)
             except csv.Error as exc:
-                yield Record(begin, None, _csv_fault(exc))
+                yield Record(begin, None, _csv_error(exc))
                 continue
-            if cells:
-                yield _csv_record(cells, columns, begin)
+            if cells is None:
+                return
+            if len(cells) == len(columns):
+                named = zip(columns, cells, strict=True)
+                yield Record(begin, {name: cell or None for name, cell in named})
+            elif cells:
+                error = f"{len(cells)} cells, but the header has {len(columns)}"
+                yield Record(begin, None, error)
 
 
-def _header(path: Path, lines: Iterator[str]) -> tuple[tuple[str, ...], str, int]:
-    """Give the columns, what separates cells, and how many lines the header takes."""
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    first = next(lines, "")
-    delimiter = max(_DELIMITERS, key=first.count)
-
-    def whole() -> Iterator[str]:
-        yield first
-        yield from lines
-
-    header = csv.reader(whole(), delimiter=delimiter, strict=True)
+def _csv_columns(path: Path, rows: Iterator[list[str]]) -> tuple[str, ...]:
     try:
-        names = [name.strip() for name in next(header, [])]
+        names = [name.strip() for name in next(rows, [])]
     except csv.Error as exc:
-        msg = f"{path}, line 1: the header cannot be read: {_csv_fault(exc)}"
+        msg = f"{path}, line 1: the header cannot be read: {_csv_error(exc)}"
         raise InputFormatError(msg) from None
     if any("\udc80" <= character <= "\udcff" for name in names for character in name):
         msg = f"{path}, line 1: not UTF-8 text; convert it first"
@@ -190,223 +310,75 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[tuple[str, ...], str, int
     if not any(names):
         msg = f"{path}: no header in line 1; a CSV file begins with the names of its columns"
         raise InputFormatError(msg)
-    columns = tuple(name or f"column {place}" for place, name in enumerate(names, 1))
-    if len(columns) > _TEXT_RECORDS_MOST_COLUMNS:
-        msg = f"{path}: {len(columns)} columns, more than {_MOST_COLUMNS}: is line 1 its header?"
+    if len(names) > _MAX_COLUMNS:
+        msg = f"{path}: {len(names)} columns, more than {_MAX_COLUMNS}: is line 1 its header?"
         raise InputFormatError(msg)
-    if twice := [name for name, times in Counter(columns).items() if times > 1]:
-        named = ", ".join(map(repr, sorted(twice)))
+    columns = tuple(name or f"column {place}" for place, name in enumerate(names, 1))
+    if repeated := [name for name, times in Counter(columns).items() if times > 1]:
+        named = ", ".join(map(repr, sorted(repeated)))
         msg = f"{path}: two columns have the same name: {named}; rename one"
         raise InputFormatError(msg, keys=columns)
-    return columns, delimiter, header.line_num
-
-
-@contextmanager
-def _decoded(file: IO[bytes]) -> Iterator[IO[str]]:
-    # Bytes that are no UTF-8 become halves of characters, which make their row a bad one.
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    try:
-        yield text
-    finally:
-        text.detach()  # closing is for whoever opened it
+    return columns
 
 
 class _CsvLines:
-    """The lines of a CSV file, and of one row only so many."""
+    """The lines of a CSV file, of which no row may take too many: an open quote takes all."""
 
     def __init__(self, path: Path, text: IO[str]) -> None:
         self._path = path
         self._text = text
-        self._number = 0
-        self._row = 0
-
-    def begin_row(self) -> None:
-        self._row = 0
+        self.number = 0
+        self.row_length = 0
 
     def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = self._text.readline(LONGEST_LINE + 1)
-        if not line:
-            raise StopIteration
-        self._number += 1
-        self._row += len(line)
-        if len(line) > LONGEST_LINE:
-            msg = f"{self._path}, line {self._number}: {_TOO_LONG}"
-            raise InputFormatError(msg)
-        if self._row > _CELLS_PER_ROW * LONGEST_LINE:
-            most = _CELLS_PER_ROW * LONGEST_LINE >> 20
-            msg = f"{self._path}, line {self._number}: a row is longer than {most} MiB"
-            raise InputFormatError(msg)
-        return line
+        while line := self._text.readline(LONGEST_LINE + 1):
+            self.number += 1
+            self.row_length += len(line)
+            is_long = len(line) > LONGEST_LINE
+            limit = LONGEST_LINE if is_long else _LONGEST_LINES_PER_ROW * LONGEST_LINE
+            if is_long or self.row_length > limit:
+                msg = f"{self._path}, line {self.number}: a row is longer than {limit >> 20} MiB"
+                raise InputFormatError(msg)
+            yield line
 
 
-def _csv_fault(error: csv.Error) -> str:
+def _csv_error(error: csv.Error) -> str:
     text = str(error)
     if "unexpected end" in text:
         return "a quote that opens in this row is never closed: all that follows is in one cell"
     if "field limit" in text:
         return f"a cell is {_TOO_LONG}"
-    return "a quoted cell goes on after its closing quote; a quote inside is written twice"
+    return "a quoted cell goes on after its closing quote; write a quote inside a cell twice"
 
 
-def _csv_record(cells: list[str], columns: tuple[str, ...], line: int) -> Record:
-    if len(cells) != len(columns):
-        return Record(line, None, f"{len(cells)} cells, and the header has {len(columns)}")
-    return Record(line, {name: cell or None for name, cell in zip(columns, cells, strict=True)})
-
-
-def _from_json(line: bytes, number: int) -> Record:
+def _parquet_at_url(url: str) -> list[Records]:
+    """Open a Parquet file, or a folder of such, by its URL."""
+    files, path = open_filesystem(url)
     try:
-        return _record(json.loads(line.decode("utf-8")), number)
-    except UnicodeDecodeError as exc:
-        return Record(
-            number, None, f"not UTF-8 text (byte {exc.start} of the line); convert it first"
-        )
-    except (ValueError, RecursionError) as exc:
-        return Record(number, None, f"no JSON ({getattr(exc, 'msg', type(exc).__name__)})")
+        is_folder = files.isdir(path)
+        paths = sorted(files.glob(f"{path}/*.parquet")) if is_folder else [path]
+    except (OSError, ValueError) as exc:
+        raise file_error(url, exc) from exc
+    if not paths:
+        msg = f"{url}: no .parquet file in that folder"
+        raise InputFormatError(msg)
+    names = [PurePosixPath(each).name for each in paths] if len(paths) > 1 else [url]
+    return [
+        _parquet_records(name, partial(files.open, each), url)
+        for name, each in zip(names, paths, strict=True)
+    ]
 
 
-def _record(found: Any, number: int) -> Record:
-    if isinstance(found, Mapping):
-        return Record(number, found)
-    return Record(number, None, f"an object is needed, got {type(found).__name__}")
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        with path.open("rb") as file:
-            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
-    except (OSError, EOFError, zlib.error) as exc:
-        raise file_error(path, exc) from exc
-
-
-_AT_ONCE = 128
-
-
-def of_parquet(path: Path) -> Records:
-    """Open a Parquet file."""
+def _parquet_records(name: str, opened: Callable[[], Any], where: str) -> Records:
     parquet: Any = require("pyarrow.parquet", extra="data")
 
     def read() -> Iterator[Record]:
         try:
-            with parquet.ParquetFile(path) as file:
-                rows = (row for some in file.iter_batches(_AT_ONCE) for row in some.to_pylist())
-                yield from (Record(number, row) for number, row in enumerate(rows, 1))
+            with opened() as file:
+                batches = parquet.ParquetFile(file).iter_batches(_BATCH_ROWS)
+                yield from _numbered(row for batch in batches for row in batch.to_pylist())
         except (OSError, ValueError) as exc:  # pyarrow's own are of these two kinds
-            raise file_error(path, exc) from exc
+            raise file_error(where, exc) from exc
 
-    try:
-        names = tuple(parquet.read_schema(path).names)
-    except (OSError, ValueError) as exc:
-        raise file_error(path, exc) from exc
-    return Records(str(path), read, names, holds_texts=True)
-
-
-def of_frame(frame: Any, name: str) -> Records:
-    """Take a pandas DataFrame."""
-    columns = tuple(map(str, frame.columns))
-
-    def read() -> Iterator[Record]:
-        for number, row in enumerate(frame.itertuples(index=False, name=None), 1):
-            yield Record(number, dict(zip(columns, row, strict=True)))
-
-    return Records(name, read, columns, holds_texts=True)
-
-
-def of_hugging_face(dataset: Any, name: str) -> Records:
-    """Take a split of Hugging Face `datasets`, in memory or streamed."""
-    if isinstance(dataset, Mapping) and len(dataset) == 1:
-        [dataset] = dataset.values()
-    if isinstance(dataset, Mapping):
-        splits = ", ".join(repr(str(split)) for split in dataset)
-        msg = f"the data set has several splits: {splits}; give one of them, as in data['test']"
-        raise InputFormatError(msg)
-    columns = dataset.column_names or tuple(next(iter(dataset), {}))
-
-    def read() -> Iterator[Record]:
-        return (Record(number, row) for number, row in enumerate(dataset, 1))
-
-    return Records(name, read, tuple(columns), holds_texts=True)
-
-
-def of_objects(objects: Iterable[Any], name: str) -> Records:
-    """Take mappings, or objects with fields, such as examples of a LangSmith client."""
-    kept = list(objects)
-
-    def read() -> Iterator[Record]:
-        for number, each in enumerate(kept, 1):
-            cells = _cells(each)
-            fault = "" if cells is not None else f"a mapping is needed, got {type(each).__name__}"
-            yield Record(number, cells, fault)
-
-    return Records(name, read)
-
-
-def _cells(value: Any) -> Mapping[str, Any] | None:
-    if isinstance(value, Mapping):
-        return {str(key): item for key, item in value.items()}
-    if isinstance(value, BaseModel):
-        return dict(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    return None
-
-
-_ENDING = ".parquet"
-
-
-def parquet_records(url: str) -> list[Records]:
-    """Open a Parquet file, or a folder of such, by its URL."""
-    parquet: Any = require("pyarrow.parquet", extra="data")
-    files, path = located(url)
-    try:
-        paths = sorted(files.glob(f"{path}/*{_ENDING}")) if files.isdir(path) else [path]
-        names = [_columns(parquet, files, each) for each in paths]
-    except (OSError, ValueError) as exc:
-        raise file_error(url, exc) from exc
-    if not paths:
-        msg = f"{url}: no {_ENDING} file in that folder"
-        raise InputFormatError(msg)
-    return [
-        Records(
-            url if len(paths) == 1 else PurePosixPath(each).name,
-            partial(_read, files, each, url),
-            columns,
-            holds_texts=True,
-        )
-        for each, columns in zip(paths, names, strict=True)
-    ]
-
-
-def _columns(parquet: Any, files: Any, path: str) -> tuple[str, ...]:
-    with files.open(path) as file:
-        return tuple(parquet.read_schema(file).names)
-
-
-def _read(files: Any, path: str, url: str) -> Iterator[Record]:
-    parquet: Any = require("pyarrow.parquet", extra="data")
-    try:
-        with files.open(path) as file:
-            batches = parquet.ParquetFile(file).iter_batches(_AT_ONCE)
-            rows = (row for some in batches for row in some.to_pylist())
-            yield from (Record(number, row) for number, row in enumerate(rows, 1))
-    except (OSError, ValueError) as exc:
-        raise file_error(url, exc) from exc
-
-
-def located(url: str) -> tuple[Any, str]:
-    """Find what a URL is about."""
-    fsspec: Any = require("fsspec.core", extra="data")
-    try:
-        files, path = fsspec.url_to_fs(url)
-    except ImportError as exc:
-        scheme = url.partition("://")[0]
-        msg = f"{scheme}:// needs a package that is not installed: {exc}"
-        raise MissingDependencyError(msg) from exc
-    except ValueError as exc:
-        msg = f"{url.partition('://')[0]}:// is no scheme that fsspec knows"
-        raise ConfigurationError(msg) from exc
-    return files, str(path)
+    next(read(), None)  # a file that cannot be read is refused when the data set is opened
+    return Records(name, read, is_table=True)

@@ -1,7 +1,7 @@
 """Evaluates data sets: rows in, scores out, resumable at any moment."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -9,19 +9,15 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness.evals.cache import ResultCache
-from langchain_groundedness.evals.datasets import DataSet, open_dataset
 from langchain_groundedness.evals.evaluation import Evaluation
 from langchain_groundedness.evals.evaluator import Evaluator
-from langchain_groundedness.evals.progress import Price, RunProgress
 from langchain_groundedness.evals.ray_engine import make_engine
-from langchain_groundedness.evals.run_files import Journal
-from langchain_groundedness.evals.schedule import adrive_jobs, drive_jobs
+from langchain_groundedness.evals.schedule import in_thread, run_in_threads, run_on_loop
 from langchain_groundedness.evals.values import EvaluationRun
-from langchain_groundedness.exceptions import ConfigurationError
 
-__all__ = ["EvaluationInterrupted", "aevaluate", "evaluate", "prepare"]
+__all__ = ["EvaluationInterrupted", "aevaluate", "arun_evaluation", "evaluate"]
 
-_AT_ONCE = 16
+_MAX_CONCURRENCY = 16
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
@@ -46,7 +42,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
     fresh: bool = False,
     retry_failed: bool = False,
     fsync: bool = False,
-    max_concurrency: int = _AT_ONCE,
+    max_concurrency: int = _MAX_CONCURRENCY,
     cache: ResultCache | str | Path | None = None,
     progress: bool = False,
     price: tuple[float, float] | None = None,
@@ -111,7 +107,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         [1.0, 0.0]
     """
     ray = make_engine(engine, workers, address, max_concurrency)
-    evaluation = prepare(
+    evaluation = Evaluation(
         dataset,
         evaluators,
         columns=columns,
@@ -119,25 +115,21 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         fresh=fresh,
         retry_failed=retry_failed,
         fsync=fsync,
-        max_concurrency=max_concurrency if ray is None else ray.rows_on_their_way,
         cache=cache,
         progress=progress,
         price=price,
         name=name,
         config=config,
     )
-    complete = False
     try:
-        if ray is None:
-            drive_jobs(evaluation.flow(), evaluation.work, evaluation.record, max_concurrency)
-        else:
-            ray.drive(evaluation)
-        complete = True
+        with evaluation:
+            if ray is None:
+                run_in_threads(evaluation.advance, evaluation.work, max_concurrency)
+            else:
+                ray.run(evaluation)
     except KeyboardInterrupt:
-        raise EvaluationInterrupted(evaluation.run(complete=False)) from None
-    finally:
-        evaluation.end(complete=complete)
-    return evaluation.run(complete=True)
+        raise EvaluationInterrupted(evaluation.result(complete=False)) from None
+    return evaluation.result(complete=True)
 
 
 async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
@@ -149,7 +141,7 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
     fresh: bool = False,
     retry_failed: bool = False,
     fsync: bool = False,
-    max_concurrency: int = _AT_ONCE,
+    max_concurrency: int = _MAX_CONCURRENCY,
     cache: ResultCache | str | Path | None = None,
     progress: bool = False,
     price: tuple[float, float] | None = None,
@@ -186,7 +178,7 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
         EvaluationError: As `evaluate`.
     """
     evaluation = await asyncio.to_thread(
-        prepare,
+        Evaluation,
         dataset,
         evaluators,
         columns=columns,
@@ -194,88 +186,21 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
         fresh=fresh,
         retry_failed=retry_failed,
         fsync=fsync,
-        max_concurrency=max_concurrency,
         cache=cache,
         progress=progress,
         price=price,
         name=name,
         config=config,
     )
-    await drive_to_the_end(evaluation)
-    return evaluation.run(complete=True)
+    await arun_evaluation(evaluation, max_concurrency)
+    return evaluation.result(complete=True)
 
 
-async def drive_to_the_end(evaluation: Evaluation) -> None:
+async def arun_evaluation(evaluation: Evaluation, max_concurrency: int) -> None:
     """Carry an evaluation out on the event loop."""
     complete = False
     try:
-        await adrive_jobs(evaluation.flow(), evaluation.awork, evaluation.record)
+        await run_on_loop(evaluation.advance, evaluation.awork, max_concurrency)
         complete = True
     finally:
-        ending = asyncio.ensure_future(asyncio.to_thread(evaluation.end, complete=complete))
-        await asyncio.wait([ending])
-        ending.result()
-
-
-def prepare(  # noqa: PLR0913  (as `evaluate`)
-    dataset: Any,
-    evaluators: Evaluator | Sequence[Evaluator],
-    *,
-    columns: Mapping[str, str] | None,
-    journal: str | Path | None,
-    fresh: bool,
-    retry_failed: bool,
-    fsync: bool,
-    max_concurrency: int,
-    cache: ResultCache | str | Path | None,
-    progress: bool,
-    price: tuple[float, float] | None,
-    name: str | None,
-    config: RunnableConfig | None,
-    keep_rows: bool = True,
-) -> Evaluation:
-    """Check the options of an evaluation, and open its files."""
-    if max_concurrency < 1:
-        msg = f"max_concurrency must be 1 or more, got {max_concurrency}"
-        raise ConfigurationError(msg)
-    chosen = _evaluators(dataset, evaluators)
-    data = dataset if isinstance(dataset, DataSet) else open_dataset(dataset, columns=columns)
-    if isinstance(dataset, DataSet) and columns:
-        msg = "columns belong to open_dataset when the data set is opened by it"
-        raise ConfigurationError(msg)
-    return Evaluation(
-        dataset=data,
-        evaluators=chosen,
-        name=name or data.name,
-        open_journal=None
-        if journal is None
-        else partial(Journal, journal, fresh=fresh, fsync=fsync),
-        cache=ResultCache(cache) if isinstance(cache, str | Path) else cache,
-        progress=RunProgress(wanted=progress, price=None if price is None else Price(*price)),
-        max_concurrency=max_concurrency,
-        retry_failed=retry_failed,
-        config=config or {},
-        keep_rows=keep_rows,
-    )
-
-
-def _evaluators(dataset: object, given: object) -> list[Evaluator]:
-    if isinstance(dataset, Evaluator):
-        msg = "the data set comes first, then the evaluators: evaluate(rows, evaluator)"
-        raise ConfigurationError(msg)
-    if isinstance(given, Evaluator):
-        return [given]
-    several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
-    found: list[Any] = list(given) if several and isinstance(given, Iterable) else [given]
-    for each in found:
-        if not isinstance(each, Evaluator):
-            raise ConfigurationError(_no_evaluator(each))
-    return found
-
-
-def _no_evaluator(given: object) -> str:
-    if isinstance(given, str):
-        return f"an Evaluator is needed, got a text; make one by name: make_metric({given[:40]!r})"
-    if isinstance(given, type) and issubclass(given, Evaluator):
-        return f"an Evaluator is needed, got its class; call it: {given.__name__}()"
-    return f"an Evaluator is needed, got {type(given).__name__}; derive a class from it"
+        await in_thread(partial(evaluation.end, complete=complete))

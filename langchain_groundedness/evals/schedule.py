@@ -1,172 +1,90 @@
-"""Which row runs when: at most so many at once, the next one as soon as one is done.
-
-The order of things is a generator without input or output, so it is written once; two drivers
-carry it out, one with threads, one on the event loop.
-"""
+"""Works through jobs, so many at once: the next one begins as soon as one is done."""
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
-from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
-__all__ = [
-    "GRACE_SECONDS",
-    "Broken",
-    "Do",
-    "Schedule",
-    "adrive_jobs",
-    "drive_jobs",
-    "first_done",
-    "schedule",
-]
+from langchain_groundedness.exceptions import ConfigurationError
+
+__all__ = ["GRACE_SECONDS", "Advance", "first_done", "in_thread", "run_in_threads", "run_on_loop"]
 
 GRACE_SECONDS = 2.0
 """How long rows that are running are waited for after an interruption; threads cannot be ended."""
 
+_POLL_SECONDS = 0.5
+
 JobT = TypeVar("JobT")
 DoneT = TypeVar("DoneT")
 
-
-class Do(NamedTuple):
-    """Asks for input or output, which must not block the event loop."""
-
-    work: Callable[[], Any]
+Advance: TypeAlias = Callable[[Sequence[DoneT | Exception], int], Sequence[JobT]]
+"""Writes down what is done, raises an exception among it, and gives so many jobs to begin next."""
 
 
-class Start(NamedTuple, Generic[JobT]):
-    """Asks for a job to be begun."""
-
-    job: JobT
-
-
-class Await(NamedTuple):
-    """Asks to wait until at least one job is done; the reply is how many are."""
-
-
-class Broken(NamedTuple):
-    """What a job gives that can give nothing else: the run must end."""
-
-    error: Exception
-
-
-Schedule: TypeAlias = Generator[Do | Start[JobT] | Await, Any, None]
-
-
-def schedule(jobs: Iterator[JobT], at_once: int) -> Schedule[JobT]:
-    """Run all jobs."""
-    waiting: deque[JobT] = deque()
-    running, is_last = 0, False
-    while True:
-        if not waiting and not is_last:
-            some = yield Do(partial(_take, jobs, at_once))
-            is_last = len(some) < at_once
-            waiting.extend(some)
-        while waiting and running < at_once:
-            yield Start(waiting.popleft())
-            running += 1
-        if not running:
-            return
-        running -= yield Await()
-
-
-def _take(jobs: Iterator[JobT], count: int) -> list[JobT]:
-    return list(islice(jobs, count))
-
-
-def drive_jobs(
-    plan: Schedule[JobT],
-    work: Callable[[JobT], DoneT | Broken],
-    record: Callable[[Sequence[DoneT]], None],
-    at_once: int,
+def run_in_threads(
+    advance: Advance[DoneT, JobT], work: Callable[[JobT], DoneT | Exception], limit: int
 ) -> None:
-    """Carry a schedule out with threads."""
-    pool = ContextThreadPoolExecutor(at_once, thread_name_prefix="groundedness-evaluate")
-    running: set[Future[DoneT | Broken]] = set()
-    reply: Any = None
+    """Work through jobs in threads; `advance` runs in this one."""
+    _require_positive(limit)
+    pool = ContextThreadPoolExecutor(limit, thread_name_prefix="groundedness-evaluate")
+    running: set[Future[DoneT | Exception]] = set()
     try:
-        while True:
-            request = plan.send(reply)
-            reply = None
-            if isinstance(request, Do):
-                reply = request.work()
-            elif isinstance(request, Start):
-                running.add(pool.submit(work, request.job))
-            else:
-                done, running = first_done(running)
-                reply = len(done)
-                _record([each.result() for each in done], record)
-    except StopIteration:
-        return
+        jobs = advance([], limit)
+        while jobs or running:
+            running |= {pool.submit(work, job) for job in jobs}
+            done, running = first_done(running)
+            jobs = advance([each.result() for each in done], limit - len(running))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         done, _ = wait(running, GRACE_SECONDS)
-        record([found for each in done if (found := _found(each)) is not None])
+        outcomes = [each.result() for each in done if not each.cancelled()]
+        advance([each for each in outcomes if not isinstance(each, Exception)], 0)
 
 
-def first_done(
-    running: Collection[Future[DoneT]],
-) -> tuple[set[Future[DoneT]], set[Future[DoneT]]]:
-    """Wait until at least one of several jobs is done; Ctrl-C is heard of meanwhile."""
-    while True:
-        # A wait without end is not interrupted everywhere: on Windows it never is.
-        done, others = wait(running, _HEARD_SECONDS, return_when=FIRST_COMPLETED)
-        if done:
-            return done, others
-
-
-_HEARD_SECONDS = 0.5
-
-
-def _found(job: "Future[DoneT | Broken]") -> DoneT | None:
-    result = None if job.cancelled() else job.result()
-    return None if isinstance(result, Broken) else result
-
-
-async def adrive_jobs(
-    plan: Schedule[JobT],
-    work: Callable[[JobT], Awaitable[DoneT | Broken]],
-    record: Callable[[Sequence[DoneT]], None],
+async def run_on_loop(
+    advance: Advance[DoneT, JobT], work: Callable[[JobT], Awaitable[DoneT | Exception]], limit: int
 ) -> None:
-    """Carry a schedule out on the event loop; input and output in a thread."""
-    running: set[asyncio.Future[DoneT | Broken]] = set()
-    reply: Any = None
+    """Work through jobs on the event loop; `advance` runs in a thread."""
+    _require_positive(limit)
+    running: set[asyncio.Future[DoneT | Exception]] = set()
     try:
-        while True:
-            request = plan.send(reply)
-            reply = None
-            if isinstance(request, Do):
-                reply = await _in_thread(request.work)
-            elif isinstance(request, Start):
-                running.add(asyncio.ensure_future(work(request.job)))
-            else:
-                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                reply = len(done)
-                await _in_thread(partial(_record, [each.result() for each in done], record))
-    except StopIteration:
-        return
+        jobs = await in_thread(partial(advance, [], limit))
+        while jobs or running:
+            running |= {asyncio.ensure_future(work(job)) for job in jobs}
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            outcomes = [each.result() for each in done]
+            jobs = await in_thread(partial(advance, outcomes, limit - len(running)))
     finally:
         for each in running:
             each.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Do what must be finished once it is begun: a line is written whole, or not at all."""
-    doing = asyncio.ensure_future(asyncio.to_thread(work))
+async def in_thread(work: Callable[[], DoneT]) -> DoneT:
+    """Run what must end once it has begun, even when cancelled: a line is written whole."""
+    running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        return await asyncio.shield(doing)
+        return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([doing])
+        await asyncio.wait([running])
         raise
 
 
-def _record(done: Sequence[DoneT | Broken], record: Callable[[Sequence[DoneT]], None]) -> None:
-    record([each for each in done if not isinstance(each, Broken)])
-    for each in done:
-        if isinstance(each, Broken):
-            raise each.error
+def first_done(
+    running: Collection[Future[DoneT]],
+) -> tuple[set[Future[DoneT]], set[Future[DoneT]]]:
+    """Wait until at least one of several jobs is done; Ctrl-C is heard meanwhile."""
+    while True:
+        # A wait without a limit cannot be interrupted everywhere: on Windows it never can.
+        done, others = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
+        if done:
+            return done, others
+
+
+def _require_positive(limit: int) -> None:
+    if limit < 1:
+        msg = f"max_concurrency must be 1 or more, got {limit}"
+        raise ConfigurationError(msg)

@@ -1,17 +1,13 @@
 """What evaluation reads and gives: rows, the scores of a row, and a whole run."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from langchain_core.documents import Document
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness.exceptions import require
-from langchain_groundedness.types import GroundednessResult, Usage
-
-if TYPE_CHECKING:
-    from langchain_groundedness.evals.progress import Tally
+from langchain_groundedness.types import HTML_FORMATTERS, GroundednessResult, Usage
 
 __all__ = [
     "BadRow",
@@ -130,52 +126,6 @@ class EvaluationRun(_Value):
     seconds: float | None = None
     usage: Usage = Usage()
 
-    def summary(self) -> dict[str, Any]:
-        """Sum the run up, as `langchain-groundedness evaluate --json` does.
-
-        Returns:
-            Plain data: under `metrics` by key the `mean` over the rows that have a score (`None`
-            if none has), and how many rows were `scored`, `failed` and `skipped`; `rows`,
-            `bad_rows`, `complete`, `seconds` and `usage`.
-
-        Example:
-            >>> from langchain_groundedness.evals import BleuEvaluator, evaluate
-            >>> run = evaluate([{"answer": "Rome.", "reference": "Rome."}], BleuEvaluator())
-            >>> run.summary()["metrics"]["bleu"]["mean"]
-            1.0
-        """
-        tally = self._tally()
-        return {
-            "metrics": tally.as_plain(),
-            "rows": tally.rows,
-            "bad_rows": [row.model_dump() for row in self.bad_rows],
-            "complete": self.complete,
-            "seconds": self.seconds,
-            "usage": self.usage.model_dump(),
-        }
-
-    def to_pandas(self) -> Any:
-        """Give a table of the rows, with the score of each metric under its key.
-
-        Returns:
-            A pandas DataFrame: `id`, `question`, `answer`, `reference`, `label`, for each metric
-            the score, `…_status` and `…_reason`, and the metadata as `metadata.…`.
-
-        Raises:
-            MissingDependencyError: pandas is not installed.
-        """
-        pandas = require("pandas", extra="pandas")
-        return pandas.DataFrame([_flat(row) for row in self.rows])
-
-    def _tally(self) -> "Tally":
-        from langchain_groundedness.evals.progress import Tally  # noqa: PLC0415  (it reads these values)
-
-        keys = (score.key for row in self.rows for score in row.scores)
-        tally = Tally(dict.fromkeys((*self.header.evaluators, *keys)))
-        for row in self.rows:
-            tally.add(row)
-        return tally
-
     @override
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Tell how much there is; the texts of all rows would fill screens and notebooks."""
@@ -185,18 +135,6 @@ class EvaluationRun(_Value):
         yield "bad_rows", len(self.bad_rows)
         yield "complete", self.complete
 
-    def _repr_html_(self) -> str:
-        """Show the metrics, in a notebook."""
-        from langchain_groundedness.report.html import run_html  # noqa: PLC0415  (for notebooks)
-
-        return run_html(self)
-
-
-def _flat(evaluated: EvaluatedRow) -> dict[str, Any]:
-    row = evaluated.row
-    told: dict[str, Any] = row.model_dump(include={"id", "question", "answer", "reference"})
-    told["label"] = row.label
-    for score in evaluated.scores:
-        told |= {score.key: score.score, f"{score.key}_status": score.status}
-        told[f"{score.key}_reason"] = score.reason
-    return told | {f"metadata.{name}": value for name, value in row.metadata.items()}
+    def _repr_html_(self) -> str | None:
+        shown = HTML_FORMATTERS.get(EvaluationRun)  # `evals.display` enters one
+        return shown(self) if shown else None

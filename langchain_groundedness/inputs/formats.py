@@ -1,11 +1,11 @@
 """Reads question, answer and documents out of whatever a chain or an agent returned.
 
-Pure functions: nothing is fetched, split or cut here. Offsets of later stages refer to the texts
-exactly as this module gives them.
+No I/O, and no text is changed: offsets of later stages refer to the texts exactly as this module
+gives them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from math import isfinite
 from typing import Any, SupportsFloat
@@ -18,12 +18,23 @@ from langchain_core.messages import (
     ToolMessage,
     convert_to_messages,
 )
-from pydantic import BaseModel, ConfigDict
+from langchain_core.runnables.config import run_in_executor
+from pydantic import BaseModel, ConfigDict, Field
 
-from langchain_groundedness.exceptions import InputFormatError
+from langchain_groundedness._runtime.executors import computed
+from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["LABELS", "NO_DOCUMENTS", "CheckInput", "no_documents", "read_input"]
+__all__ = [
+    "LABELS",
+    "NO_DOCUMENTS",
+    "CheckInput",
+    "GroundednessInput",
+    "InputReader",
+    "no_documents",
+    "read_input",
+    "reader",
+]
 
 _QUESTION_KEYS = ("question", "input", "query")
 
@@ -43,7 +54,7 @@ _ADVICE = (
     f"Accepted: a mapping with an answer (under {', '.join(map(repr, _ANSWER_KEYS))}) and "
     f"documents (under {', '.join(map(repr, _DOCUMENT_KEYS))}), the state of an agent "
     "({'messages': ...}), a tuple (answer, documents), a str or an AIMessage; documents are "
-    "Document objects, texts or one text. For any other shape give context_extractor=, a function "
+    "Document objects, texts or one text. For any other shape pass context_extractor=, a function "
     "that returns one of these."
 )
 
@@ -293,7 +304,7 @@ def _last_turn(messages: object, keys: tuple[str, ...]) -> Sequence[BaseMessage]
     try:
         whole = convert_to_messages(listed)
     except (NotImplementedError, TypeError, ValueError):
-        msg = f"'messages' holds something that is no message. {_ADVICE}"
+        msg = f"'messages' contains a value that is not a message. {_ADVICE}"
         raise InputFormatError(msg, keys=keys) from None  # the cause quotes the message
     asked = (place for place, message in enumerate(whole) if _is_question(message))
     return whole[max(asked, default=0) :]
@@ -352,7 +363,7 @@ def _documents(value: object, keys: tuple[str, ...]) -> tuple[Document, ...]:
 def _document(item: object, keys: tuple[str, ...]) -> Document:
     found = Document(page_content=str(item)) if isinstance(item, str) else _record(item)
     if found is None:
-        msg = f"the documents hold something of type {_type(item)}. {_ADVICE}"
+        msg = f"the documents contain a value of type {_type(item)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
     return found
 
@@ -408,7 +419,7 @@ def _text(name: str, value: object) -> str | None:
     label = getattr(value, "label", value)  # what classifiers give
     if label is None or isinstance(label, str):
         return (str(label).strip() or None) if label else None
-    raise _unfit(name, value, "a text, something with a text as its `label`, or None")
+    raise _unfit(name, value, "a text, an object with a text as its `label`, or None")
 
 
 def _number(name: str, value: object) -> float | None:
@@ -417,10 +428,59 @@ def _number(name: str, value: object) -> float | None:
         return None
     if isinstance(score, SupportsFloat) and not isinstance(score, bool) and isfinite(score):
         return float(score)
-    raise _unfit(name, value, "a finite number, something with one as its `score`, or None")
+    raise _unfit(name, value, "a finite number, an object with one as its `score`, or None")
 
 
 def _unfit(name: str, value: object, accepted: str) -> InputFormatError:
     return InputFormatError(
         f"{name!r} is of type {type(value).__name__}; accepted: {accepted}", keys=(name,)
     )
+
+
+class GroundednessInput(BaseModel):
+    """The plainest input; outputs of chains and agents are accepted as they are."""
+
+    answer: str
+    documents: list[Any] = Field(default_factory=list)
+    """`Document`s or texts."""
+    question: str | None = None
+    query_class: str | None = None
+    risk_tier: str | None = None
+    retrieval_score: float | None = None
+    """These three are for the policy."""
+
+
+_PLAIN = (dict, str, BaseModel)
+
+
+@dataclass(frozen=True)
+class InputReader:
+    """Reads the inputs of a check."""
+
+    context_extractor: Callable[[Any], Any] | None
+    given: Mapping[str, Any]
+
+    def __call__(self, value: Any) -> CheckInput:
+        """Read an input."""
+        source = read_input(value, context_extractor=self.context_extractor)
+        return read_input({**dict(source), **self.given}) if self.given else source
+
+    async def aread(self, value: Any) -> CheckInput:
+        """Read an input off the event loop; foreign objects may block while they are read."""
+        if self.context_extractor is not None or not isinstance(value, _PLAIN):
+            return await run_in_executor(None, self, value)
+        return await computed(0, self, value)
+
+
+def reader(
+    owner: str, context_extractor: Callable[[Any], Any] | None, given: Mapping[str, Any]
+) -> InputReader:
+    """Make what reads the inputs of a check."""
+    if unknown := set(given) - {"documents", "question", *LABELS}:
+        msg = (
+            f"{owner} got {sorted(unknown)}; besides the input and the config it "
+            f"accepts documents=, question=, {'=, '.join(LABELS)}=, for inputs that carry none"
+        )
+        raise ConfigurationError(msg)
+
+    return InputReader(context_extractor, given)

@@ -55,7 +55,7 @@ def unit_rows(reply: Any, *, texts: int) -> Vectors:
     try:
         rows: Vectors = np.asarray(reply, dtype=np.float64)
     except (TypeError, ValueError):
-        msg = f"the embeddings of {texts} texts are no vectors of one size"
+        msg = f"the embeddings of {texts} texts are not vectors of one size"
         raise VectorsError(msg) from None
     if rows.ndim != 2 or len(rows) != texts or not rows.shape[1]:  # noqa: PLR2004  (a table)
         msg = f"the embeddings of {texts} texts have the shape {rows.shape}"

@@ -12,27 +12,18 @@ and `ainvoke` only carry the calls out.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForChainRun,
-    CallbackManagerForChainRun,
-)
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import (
-    Runnable,
-    RunnableConfig,
-    RunnableSerializable,
-    patch_config,
-)
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness.exceptions import OutputParsingError
-from langchain_groundedness.llm.prompts import defused
+from langchain_groundedness.llm.prompts import sanitized
 from langchain_groundedness.llm.replies import (
     complete_lines,
     declined,
@@ -42,14 +33,12 @@ from langchain_groundedness.llm.replies import (
     salvaged,
     shortcoming,
 )
-from langchain_groundedness.llm.timeouts import Budget
-from langchain_groundedness.llm.weak_cache import learn, recall
+from langchain_groundedness.llm.timeouts import RetryBudget
+from langchain_groundedness.llm.weak_cache import recall, remember
 
 __all__ = [
     "ModelRefusedError",
     "StructuredModel",
-    "learn",
-    "recall",
     "unsupported",
 ]
 
@@ -68,7 +57,7 @@ class ModelRefusedError(OutputParsingError):
     """The model declined to answer; asking again in another form would not be right."""
 
 
-class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[ReplyT]):
+class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     """A prompt, a model and a schema: from the prompt's variables to a validated reply.
 
     Works with every chat model: with structured output, with tools, with JSON mode or with
@@ -98,43 +87,12 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
     """Whether to ask in plain form from the start, without a schema; needs `from_text`."""
 
     _built: dict[int, Runnable[Any, Any] | None] = PrivateAttr(default_factory=dict)
-    """By place on the ladder: what asks the model there, which takes longer to make than to use."""
+    """By step of the ladder: what asks the model there, which takes longer to make than to use."""
 
     @override
-    def invoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> ReplyT:
-        return self._call_with_config(self._ask, input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> ReplyT:
-        return await self._acall_with_config(self._aask, input, config, **kwargs)
-
-    def _ask(
-        self,
-        values: dict[str, Any],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        *,
-        budget: Budget | None = None,
-    ) -> ReplyT:
-        config = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self._flow(values, budget), config)
-
-    async def _aask(
-        self,
-        values: dict[str, Any],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        *,
-        budget: Budget | None = None,
-    ) -> ReplyT:
-        config = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self._flow(values, budget), config)
-
-    def _flow(self, values: dict[str, Any], budget: Budget | None) -> Flow[ReplyT]:
+    def _flow(
+        self, values: dict[str, Any], /, *, budget: RetryBudget | None = None, **_: Any
+    ) -> Flow[ReplyT]:
         messages = self.prompt.format_messages(**values)
         raw = yield from self._first_reply(messages, budget)
         reply, why = self._read(raw)
@@ -145,7 +103,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
             reply, why = self._read(raw)
             then = "nor does its second attempt"
             if reply is not None:
-                self._learn(_SUBJECT, len(_RUNGS) - 1)
+                self._remember(_SUBJECT, _PLAIN)
         if reply is None:
             msg = f"the model's reply to {self.name!r} does not fit, {then}: {why}"
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
@@ -157,53 +115,58 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
         A small model repeats a bad reply that it is shown, but asked the same in the same way it
         would give the same reply.
         """
-        form = _RUNGS[-1].instruct(self.reply_schema, self.from_text is not None)
-        if self._proven != len(_RUNGS) - 1:
+        form = self._instructions(_PLAIN)
+        if self._proven != _PLAIN:
             return form
         complaint = "That is not the form that was asked for. Give the reply in that form."
-        return [AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
+        return [AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
 
-    def _first_reply(self, messages: Sequence[BaseMessage], budget: Budget | None) -> Flow[Any]:
+    def _first_reply(
+        self, messages: Sequence[BaseMessage], budget: RetryBudget | None
+    ) -> Flow[Any]:
         """Climb down the ladder until the model takes the call; remember where that was.
 
         A form that failed once, for what may have been a bad minute of the server, is tried again.
         """
         proven = self._proven
-        place, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
+        step, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
         while True:
-            rung = _RUNGS[place]
-            if place not in self._built:
-                self._built[place] = rung.build(self.model, self.reply_schema)
-            runnable = self._built[place]
+            if step not in self._built:
+                self._built[step] = _built(self.model, self.reply_schema, step)
+            runnable = self._built[step]
             if runnable is None:
-                place += 1
+                step += 1
                 continue
-            asked = [*messages, *rung.instruct(self.reply_schema, self.from_text is not None)]
             try:
-                raw = yield ModelCall(runnable, asked, self.timeout)
+                raw = yield ModelCall(
+                    runnable, [*messages, *self._instructions(step)], self.timeout
+                )
             except Exception as exc:
                 if declined(exc):
                     raise self._refusal(None) from exc
                 raw = salvaged(exc)
                 if raw is None:
-                    if proven is not None or rung is _RUNGS[-1] or not unsupported(exc):
+                    if proven is not None or step == _PLAIN or not unsupported(exc):
                         raise
                     if budget is not None and not budget.take():
                         raise
-                    place, sure = place + 1, sure and (failed or not _may_pass(exc))
+                    step, sure = step + 1, sure and (failed or not _may_pass(exc))
                     continue
-            self._learn(_SUBJECT if sure else _FAILED, place)
+            self._remember(_SUBJECT if sure else _FAILED, step)
             return raw
 
     @property
     def _proven(self) -> int | None:
         """The step of the ladder that is known to work; when asked for it plainly, the last."""
-        return len(_RUNGS) - 1 if self.plain else recall(self.model, _SUBJECT)
+        return _PLAIN if self.plain else recall(self.model, _SUBJECT)
 
-    def _learn(self, subject: str, place: int) -> None:
+    def _instructions(self, step: int) -> list[BaseMessage]:
+        return _instructions(self.reply_schema, step, has_lines=self.from_text is not None)
+
+    def _remember(self, subject: str, step: int) -> None:
         """Remember what worked, unless nothing else was tried."""
         if not self.plain:
-            learn(self.model, subject, place)
+            remember(self.model, subject, step)
 
     def _refusal(self, raw: Any) -> ModelRefusedError:
         msg = f"the model refused to answer {self.name!r}"
@@ -227,7 +190,7 @@ class StructuredModel(RunnableSerializable[dict[str, Any], ReplyT], Generic[Repl
 
 
 def unsupported(exc: Exception) -> bool:
-    """Tell whether an error may mean that the model or its server does not know an option."""
+    """Tell whether an error may mean that the model or its server does not support an option."""
     if any("ContextOverflow" in cls.__name__ for cls in type(exc).__mro__):
         return False
     if (status := _status(exc)) is not None:
@@ -247,22 +210,24 @@ def _status(exc: Exception) -> Any:
     )
 
 
-class _Rung(NamedTuple):
-    """One way of asking for a schema."""
+_METHODS = (None, "function_calling", "json_mode")
+"""How structured output is asked for, best first: by the model's own choice, then by these."""
 
-    build: Callable[[Runnable[Any, Any], type[BaseModel]], Runnable[Any, Any] | None]
-    instruct: Callable[[type[BaseModel], bool], list[BaseMessage]]
+_PLAIN = len(_METHODS)
+"""The last step of the ladder: no structured output."""
 
 
-def _native(method: str | None) -> Callable[..., Runnable[Any, Any] | None]:
-    def build(model: Runnable[Any, Any], schema: type[BaseModel]) -> Runnable[Any, Any] | None:
-        options = {} if method is None else {"method": method}
-        try:
-            return _structured(model, schema, options)
-        except (AttributeError, ImportError, NotImplementedError, TypeError, ValueError):
-            return None
-
-    return build
+def _built(
+    model: Runnable[Any, Any], schema: type[BaseModel], step: int
+) -> Runnable[Any, Any] | None:
+    """Make what asks the model at a step of the ladder; `None` if the model cannot."""
+    if step == _PLAIN:
+        return model
+    options = {} if (method := _METHODS[step]) is None else {"method": method}
+    try:
+        return _structured(model, schema, options)
+    except (AttributeError, ImportError, NotImplementedError, TypeError, ValueError):
+        return None
 
 
 def _structured(
@@ -285,15 +250,10 @@ def _structured(
     return model.model_copy(update={"bound": _structured(inner, schema, options), "kwargs": {}})
 
 
-def _plain(model: Runnable[Any, Any], _: type[BaseModel]) -> Runnable[Any, Any]:
-    return model
-
-
-def _nothing(_: type[BaseModel], __: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
-    return []
-
-
-def _as_json(schema: type[BaseModel], _: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
+def _instructions(schema: type[BaseModel], step: int, *, has_lines: bool) -> list[BaseMessage]:
+    """Ask for JSON in words, where neither the model nor the prompt knows the form."""
+    if step < _PLAIN - 1 or (step == _PLAIN and has_lines):
+        return []
     fields = ", ".join(
         f'"{name}": {_json_type(field.annotation)}' for name, field in schema.model_fields.items()
     )
@@ -304,15 +264,3 @@ def _json_type(annotation: Any) -> str:
     if annotation == list[str]:
         return '["…", "…"]'
     return {str: '"…"', int: "0", float: "0.0", bool: "true"}.get(annotation, "…")
-
-
-def _as_text(schema: type[BaseModel], has_lines: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
-    return [] if has_lines else _as_json(schema, has_lines)
-
-
-_RUNGS = (
-    _Rung(_native(None), _nothing),
-    _Rung(_native("function_calling"), _nothing),
-    _Rung(_native("json_mode"), _as_json),
-    _Rung(_plain, _as_text),
-)

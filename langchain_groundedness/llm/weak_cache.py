@@ -1,4 +1,4 @@
-"""What is remembered for as long as an object lives, by `id`: chat models are not hashable."""
+"""What is remembered of an object for as long as it lives, by `id`: chat models have no hash."""
 
 import weakref
 from collections.abc import Callable
@@ -6,34 +6,39 @@ from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable
 
-__all__ = ["kept", "learn", "recall"]
+__all__ = ["memoized", "recall", "remember"]
 
 ValueT = TypeVar("ValueT")
 
-# An entry goes when its object does, so there are never more entries than objects alive times
-# subjects.
-_LEARNT: dict[tuple[int, str], int] = {}
-_KEPT: dict[int, Any] = {}
+_REMEMBERED: dict[int, dict[object, Any]] = {}
+
+
+def _of(owner: object) -> dict[object, Any]:
+    """Give what is remembered of an object; it goes when the object does."""
+    if id(owner) not in _REMEMBERED:
+        weakref.finalize(owner, _REMEMBERED.pop, id(owner), None).atexit = False
+    return _REMEMBERED.setdefault(id(owner), {})
 
 
 def recall(model: Runnable[Any, Any], subject: str) -> int | None:
     """Give what was found out about a model."""
-    return _LEARNT.get((id(model), subject))
+    return _REMEMBERED.get(id(model), {}).get(subject)
 
 
-def learn(model: Runnable[Any, Any], subject: str, value: int) -> None:
-    """Remember something about a model for as long as it lives."""
-    key = (id(model), subject)
-    if key not in _LEARNT:
-        weakref.finalize(model, _LEARNT.pop, key, None).atexit = False
-    _LEARNT[key] = value
+def remember(model: Runnable[Any, Any], subject: str, value: int) -> None:
+    """Remember something about a model."""
+    _of(model)[subject] = value
 
 
-def kept(owner: object, make: Callable[[], ValueT]) -> ValueT:
+def memoized(owner: object, make: Callable[[], ValueT]) -> ValueT:
     """Make something once for an object, outside of what is compared, copied and pickled of it."""
-    if id(owner) not in _KEPT:
+    known = _REMEMBERED.get(id(owner), {})
+    if _MADE not in known:
         made = make()
-        weakref.finalize(owner, _KEPT.pop, id(owner), None).atexit = False
-        _KEPT.setdefault(id(owner), made)
-    found: ValueT = _KEPT[id(owner)]
+        known = _of(owner)
+        known.setdefault(_MADE, made)
+    found: ValueT = known[_MADE]
     return found
+
+
+_MADE = "made"

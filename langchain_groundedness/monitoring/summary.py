@@ -2,41 +2,46 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from langchain_groundedness.audit import AuditRecord
+from langchain_groundedness.display.svg import STYLE, Plot
+from langchain_groundedness.display.templates import render
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.monitoring.page import Row, page
 from langchain_groundedness.types import Action, VerdictLabel
 
-__all__ = ["AuditSummary", "GroupFigures", "Latency", "summarize"]
+__all__ = ["AuditSummary", "GroupFigures", "summarize"]
 
 Whole = Annotated[int, Field(ge=0)]
 
 _MOST_GROUPS = 1000
-
 _OTHERS = "(others)"
-
 _UNKNOWN = "(unknown)"
-
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_COLOURS: dict[Action, str] = {"pass": "a", "flag": "b", "review": "c", "block": "d"}
+_MOST_TICKS = 6
+_WHOLE_FROM = 100
+"""Milliseconds from which on fractions are not shown."""
+_GROWTH = 1.02
+"""Each bucket of durations is so much wider than the one before: at most 1 % off."""
+_SHORTEST = 1e-3
 
 
-class _Part(BaseModel):
+class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class GroupFigures(_Part):
+class GroupFigures(_Value):
     """What happened on a day, with a model, or to questions of a class."""
 
     name: str
     answers: Whole
     claims: dict[VerdictLabel, int]
-    """How many claims were found to be what."""
+    """Number of claims by verdict."""
     supported_rate: float | None
     """Share of the checked claims that are supported; `None` if none was checked."""
     decisions: dict[Action, int]
@@ -46,14 +51,14 @@ class GroupFigures(_Part):
     waiting: Whole
     """How many answers wait for a reviewer."""
     overruled: Whole
-    """How often a reviewer has let out what was to be blocked, or withheld or edited what was to
-    be let out."""
+    """How often a reviewer released what the policy blocked, or withheld or edited what it
+    released."""
     check_ms: dict[str, float]
     """Percentiles (`p50`, `p95`, `p99`) of the time that a check took, in milliseconds, at most
     1 % off; empty if no time is known."""
 
 
-class AuditSummary(_Part):
+class AuditSummary(_Value):
     """Figures of all records, and by day (in UTC), model and query class.
 
     `summarize` makes one, `langchain-groundedness stats` shows one.
@@ -77,14 +82,24 @@ class AuditSummary(_Part):
 
         Returns:
             The text of an HTML file.
+
+        Raises:
+            MissingDependencyError: jinja2 is not installed; the extra `report` brings it.
         """
-        tables = {
+        groups = {
+            "All": (self.total,),
             "Day": self.days,
             "Model": self.models,
             "Query class": self.query_classes,
         }
-        rows = {name: list(map(_row, groups)) for name, groups in tables.items()}
-        return page(title, _row(self.total), rows)
+        values = {
+            "title": title,
+            "plot_style": STYLE,
+            "groups": groups,
+            "actions": list(_COLOURS),
+            "plots": [plot.drawn() for plot in _plots(self.days)] if self.days else [],
+        }
+        return render("langchain_groundedness.monitoring", "page.html", values)
 
 
 def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
@@ -97,7 +112,7 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
         The figures.
 
     Raises:
-        ConfigurationError: One of them is something else.
+        ConfigurationError: One of them is not an `AuditRecord`.
 
     Example:
         >>> from langchain_groundedness import Decision
@@ -107,7 +122,7 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
     """
     first: datetime | None = None
     last: datetime | None = None
-    total, days, models, classes = _Tally(), _Tallies(), _Tallies(), _Tallies()
+    total, days, models, classes = _Counts(), _Groups(), _Groups(), _Groups()
     for record in records:
         if not isinstance(record, AuditRecord):
             kind = type(record).__name__
@@ -116,10 +131,14 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
         first = record.time if first is None else min(first, record.time)
         last = record.time if last is None else max(last, record.time)
         model = record.versions.model or record.versions.verifier or _UNKNOWN
-        total.add(record)
-        days.of(record.time.astimezone(UTC).date().isoformat()).add(record)
-        models.of(model).add(record)
-        classes.of(record.query_class or _UNKNOWN).add(record)
+        day = record.time.astimezone(UTC).date().isoformat()
+        for counts in (
+            total,
+            days.group(day),
+            models.group(model),
+            classes.group(record.query_class or _UNKNOWN),
+        ):
+            counts.add(record)
     return AuditSummary(
         first=first,
         last=last,
@@ -130,7 +149,7 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
     )
 
 
-class _Tally:
+class _Counts:
     """Counts what happened in one group."""
 
     def __init__(self) -> None:
@@ -138,22 +157,22 @@ class _Tally:
         self._claims: Counter[VerdictLabel] = Counter()
         self._decisions: Counter[Action] = Counter()
         self._reviews: Counter[str] = Counter()
-        self._latency = Latency()
+        self._check_ms = _LatencySketch()
 
     def add(self, record: AuditRecord) -> None:
         self._answers += 1
         self._claims.update(claim.verdict for claim in record.claims)
         self._decisions[record.decision.action] += 1
-        self._overruled += _overruled(record)
+        self._overruled += _is_overruled(record)
         self._waiting += record.review.status == "waiting"
         if record.review.status == "decided" and record.review.action is not None:
             self._reviews[record.review.action] += 1
         if "check" in record.timings:
-            self._latency.add(record.timings["check"])
+            self._check_ms.add(record.timings["check"])
 
     def figures(self, name: str) -> GroupFigures:
         checked = sum(n for verdict, n in self._claims.items() if verdict != "unchecked")
-        known = {name: self._latency.percentile(share) for name, share in _PERCENTILES.items()}
+        times = {name: self._check_ms.percentile(share) for name, share in _PERCENTILES.items()}
         return GroupFigures(
             name=name,
             answers=self._answers,
@@ -165,32 +184,47 @@ class _Tally:
             rejected=self._reviews["reject"],
             waiting=self._waiting,
             overruled=self._overruled,
-            check_ms={name: round(ms, 3) for name, ms in known.items() if ms is not None},
+            check_ms={name: round(ms, 3) for name, ms in times.items() if ms is not None},
         )
 
 
-class _Tallies:
+class _Groups:
     """Counts by group; groups that come too late to be counted alone are counted together."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, _Tally] = {}
+        self._groups: dict[str, _Counts] = {}
 
-    def of(self, name: str) -> _Tally:
+    def group(self, name: str) -> _Counts:
         if name not in self._groups and len(self._groups) >= _MOST_GROUPS:
             name = _OTHERS
-        return self._groups.setdefault(name, _Tally())
+        return self._groups.setdefault(name, _Counts())
 
     def figures(self) -> Iterator[GroupFigures]:
-        for name, tally in self._groups.items():
-            yield tally.figures(name)
+        return (counts.figures(name) for name, counts in self._groups.items())
 
 
-def _overruled(record: AuditRecord) -> bool:
-    """Tell whether a reviewer has decided against what the policy has.
+class _LatencySketch:
+    """Counts durations in buckets that grow with them (as DDSketch, Masson et al. 2019)."""
 
-    That is so if an answer that was to be blocked was approved or edited, or one that was to be let
-        out was edited or rejected. Where the policy has asked for a reviewer, nobody is overruled.
-    """
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+
+    def add(self, duration: float) -> None:
+        value = duration if math.isfinite(duration) and duration > _SHORTEST else _SHORTEST
+        self._buckets[math.ceil(math.log(value, _GROWTH))] += 1
+
+    def percentile(self, share: float) -> float | None:
+        """Give the duration that this share of all stays at or below."""
+        wanted, seen = share * self._buckets.total(), 0
+        for place in sorted(self._buckets):
+            seen += self._buckets[place]
+            if seen >= wanted:
+                return 2 * _GROWTH**place / (_GROWTH + 1)
+        return None
+
+
+def _is_overruled(record: AuditRecord) -> bool:
+    """Tell whether a reviewer decided against the policy, which had not asked for a review."""
     action = record.review.action
     if record.review.status != "decided" or action is None:
         return False
@@ -203,46 +237,48 @@ def _frequent_first(group: GroupFigures) -> tuple[int, str]:
     return -group.answers, group.name
 
 
-def _row(group: GroupFigures) -> Row:
-    return Row(
-        name=group.name,
-        answers=group.answers,
-        claims=sum(group.claims.values()),
-        supported=group.supported_rate,
-        decisions=dict(group.decisions),
-        reviewed=group.approved + group.edited + group.rejected,
-        overruled=group.overruled,
-        p50=group.check_ms.get("p50"),
-        p95=group.check_ms.get("p95"),
-    )
+def _plots(days: Sequence[GroupFigures]) -> Iterator[Plot]:
+    step = -(-len(days) // _MOST_TICKS)
+    ticks = [
+        ((place + 0.5) / len(days), day.name.removeprefix("20"))
+        for place, day in enumerate(days)
+        if place % step == 0
+    ]
+    most = float(max(day.answers for day in days))
+    decisions = Plot(title="Decisions per day", highest=most, y_label="answers")
+    decisions.ticks(ticks, [(0.0, "0"), (most, f"{most:,.0f}")])
+    decisions.legend([(colour, action) for action, colour in _COLOURS.items()])
+    for place, day in enumerate(days):
+        low = 0
+        for action, colour in _COLOURS.items():
+            number = day.decisions.get(action, 0)
+            left, told = (place + 0.1) / len(days), f"{day.name}: {number} {action}"
+            if number:
+                decisions.bar(left, 0.8 / len(days), low, low + number, colour, told)
+            low += number
+    yield decisions
+    rate = Plot(title="Supported claims per day", y_label="share of checked claims")
+    rate.ticks(ticks, [(n / 4, f"{n / 4:.0%}") for n in range(5)])
+    rate.legend([("a", "supported")])
+    _curve(rate, [(day.name, day.supported_rate) for day in days], "a", ".1%")
+    yield rate
+    slowest = max((day.check_ms.get("p95", 0.0) for day in days), default=0.0) or 1.0
+    shown = f"{slowest:,.0f}" if slowest >= _WHOLE_FROM else f"{slowest:.3g}"
+    time = Plot(title="Time of a check per day", highest=slowest, y_label="milliseconds")
+    time.ticks(ticks, [(0.0, "0"), (slowest, shown)])
+    time.legend([("e", "median"), ("c", "95th percentile")])
+    for name, colour in (("p50", "e"), ("p95", "c")):
+        _curve(time, [(day.name, day.check_ms.get(name)) for day in days], colour, ".1f")
+    yield time
 
 
-_GROWTH = 1.02
-"""Each bucket is so much wider than the one before: percentiles are at most 1 % off."""
-
-_LEAST = 1e-3
-
-
-class Latency:
-    """Counts durations in buckets that grow with them (as DDSketch, Masson et al. 2019)."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self.count = 0
-        self._buckets: dict[int, int] = {}
-
-    def add(self, duration: float) -> None:
-        """Count one."""
-        value = duration if math.isfinite(duration) and duration > _LEAST else _LEAST
-        place = math.ceil(math.log(value, _GROWTH))
-        self._buckets[place] = self._buckets.get(place, 0) + 1
-        self.count += 1
-
-    def percentile(self, share: float) -> float | None:
-        """Give the duration that so many stay at or below."""
-        wanted, seen = share * self.count, 0
-        for place in sorted(self._buckets):
-            seen += self._buckets[place]
-            if seen >= wanted:
-                return 2 * _GROWTH**place / (_GROWTH + 1)
-        return None
+def _curve(plot: Plot, values: Sequence[tuple[str, float | None]], kind: str, form: str) -> None:
+    points = [
+        ((place + 0.5) / len(values), value, f"{name}: {value:{form}}")
+        for place, (name, value) in enumerate(values)
+        if value is not None
+    ]
+    if len(points) > 1:
+        plot.line([(x, y) for x, y, _ in points], kind)
+    for x, y, told in points:
+        plot.dot(x, y, kind, told)

@@ -1,6 +1,7 @@
-"""The check of an answer that is still being written, as a state that drivers feed.
+"""The check of an answer that is still being written.
 
-Pure: it says which jobs can start, takes what they find out, and gives the chunks that this adds.
+No I/O here: `LiveCheck` reads pieces, says which jobs can start, takes their states, and gives
+chunks. `pipeline.runs` and the callback handlers run the jobs.
 """
 
 from collections import deque
@@ -18,10 +19,9 @@ from langchain_groundedness.claims.statements import Sentence, StatementReader, 
 from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.correction.edits import apply_edits, tail_end, without_overlaps
 from langchain_groundedness.exceptions import InputFormatError
-from langchain_groundedness.inputs.formats import CheckInput, has_text
-from langchain_groundedness.inputs.schema import InputReader
-from langchain_groundedness.pipeline.chunks import ChunkMaker
-from langchain_groundedness.pipeline.steps import Check, CheckState
+from langchain_groundedness.inputs.formats import CheckInput, InputReader, has_text
+from langchain_groundedness.pipeline.check import Check, CheckState
+from langchain_groundedness.pipeline.events import ChunkMaker
 from langchain_groundedness.types import (
     Claim,
     ClaimVerdict,
@@ -36,7 +36,7 @@ __all__ = ["Job", "LiveCheck"]
 
 
 @dataclass
-class Unit:
+class SentenceUnit:
     """A sentence of the answer, its claims, and what is known about them."""
 
     start: int
@@ -56,7 +56,7 @@ class Job:
 
     runnable: Runnable[Any, CheckState]
     value: Any
-    unit: Unit | None = None
+    unit: SentenceUnit | None = None
     version: int = 0
     state: CheckState | None = None
     """The last one that came."""
@@ -85,20 +85,21 @@ class LiveCheck:
         self._by_sentence = type(extractor) is SentenceClaimExtractor and not waits
         self.jobs: deque[Job] = deque()
         """What can start, in order."""
-        self.units: list[Unit] = []
+        self.units: list[SentenceUnit] = []
         self.closed = False
         self.edits_by_sentence = not check.edits_answers or type(check.corrector) is Corrector
         """Whether every edit is known as soon as its sentence is checked."""
-        self._check = check
+        self.check = check
         self._checking = Checking(streamed=True)
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
         self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
         """Whether sentences may be removed, with the white space and markers around them."""
         self._upstream = Upstream(read, gather=gather, keep=not self._by_sentence)
-        self._text = ""
+        self.text = ""
+        """The answer so far, if it can be read piece by piece."""
         self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
-        self._head = CheckInput(answer="")
+        self._context = CheckInput(answer="")
         self._version = 0
         self._planned = 0
         self._claims: list[Claim] = []
@@ -114,19 +115,9 @@ class LiveCheck:
         return self._by_sentence and self._upstream.grows
 
     @property
-    def text(self) -> str:
-        """The answer so far, if it can be read piece by piece."""
-        return self._text
-
-    @property
-    def check(self) -> Check:
-        """The steps and options."""
-        return self._check
-
-    @property
     def source(self) -> CheckInput:
         """What came so far."""
-        return self._head.model_copy(update={"answer": self.text})
+        return self._context.model_copy(update={"answer": self.text})
 
     @property
     def labelled(self) -> bool:
@@ -141,23 +132,23 @@ class LiveCheck:
     def feed(self, piece: Any) -> None:
         """Read on."""
         text = self._upstream.feed(piece)
-        self._text += text
+        self.text += text
         if self.grows:
-            self._look_at_head()
+            self._update_context()
             self._add(self._reader.feed(text))
 
     def end(self) -> None:
-        """Take note that the upstream has ended."""
+        """End the input."""
         self.closed = True
         if self.grows:
-            self._look_at_head()
+            self._update_context()
             self._add(self._reader.close())
             self._go_on()
         elif not self._upstream.empty:
-            self._last = Job(self._check.pipeline(self._read), self._upstream.whole())
+            self._last = Job(self.check.pipeline(self._read), self._upstream.whole())
             self.jobs.append(self._last)
 
-    def grow(self, job: Job, state: CheckState) -> None:
+    def add_state(self, job: Job, state: CheckState) -> None:
         """Take a state that a job has streamed."""
         job.state = state
         if job.unit is None:
@@ -167,7 +158,7 @@ class LiveCheck:
             self._judge(state.verdicts)
 
     def finish(self, job: Job) -> None:
-        """Take note that a job has ended."""
+        """End a job."""
         state, unit = job.state, job.unit
         if unit is None:
             self._corrected = state.corrected if state and self.grows else None
@@ -193,27 +184,27 @@ class LiveCheck:
         assert state is not None  # noqa: S101  (the pipeline yields at least one state)
         if labels is not None:
             state = replace(state, source=state.source.model_copy(update=dict(labels)))
-        result = self._check.result(state, usage)
+        result = self.check.result(state, usage)
         self._checking.end(result)
         self._chunks.append(self._maker.close(result))
         return result
 
     def abandon(self, usage: Usage) -> GroundednessResult | None:
-        """Sum up what is known when nobody reads on."""
+        """Sum up what is known when the reader stops."""
         if not self.text:
             return None
         state = self._state()
         if not self.grows:
             state = replace(state, claims=tuple(sentence_claims(self.text)))
-        result = self._check.result(state, usage)
+        result = self.check.result(state, usage)
         self._checking.end(result)
         return result
 
-    def _look_at_head(self) -> None:
-        head = self._upstream.head()
-        known, self._head = self._head, head
+    def _update_context(self) -> None:
+        """Check again what was checked before documents or the question changed."""
+        known, self._context = self._context, self._upstream.context()
         # Verdicts do not depend on what is known about the question.
-        if self._planned and head != known.model_copy(update=head.labels):
+        if self._planned and self._context != known.model_copy(update=self._context.labels):
             self._version += 1
             self._planned = 0
             self.jobs.clear()
@@ -230,17 +221,19 @@ class LiveCheck:
                 for number, each in enumerate(statements, first + 1)
             )
             self._claims += claims
-            self.units.append(Unit(start, end, first, claims))
+            self.units.append(SentenceUnit(start, end, first, claims))
         if sentences:
             self._chunks.append(self._maker.claims(self.source, self._claims[known:]))
         while self._planned < len(self.units) and self._plan(self.units[self._planned]):
             self._planned += 1
 
-    def _plan(self, unit: Unit) -> bool:
+    def _plan(self, unit: SentenceUnit) -> bool:
         """Make a job of a unit; tell whether that could be done already."""
-        source = self._head
+        source = self._context
         state = CheckState(source=source, claims=unit.claims, first=unit.first)
-        if not self._check.within(state) or (self.closed and not has_text(source.documents)):
+        if not self.check.claims_to_check(state) or (
+            self.closed and not has_text(source.documents)
+        ):
             self._settle(unit, state)
             return True
         end: int | None = unit.end
@@ -252,8 +245,8 @@ class LiveCheck:
         self.jobs.append(Job(self._verify, replace(state, source=source), unit, self._version))
         return True
 
-    def _settle(self, unit: Unit, state: CheckState) -> None:
-        unit.verdicts = self._check.outcome(state)
+    def _settle(self, unit: SentenceUnit, state: CheckState) -> None:
+        unit.verdicts = self.check.all_verdicts(state)
         unit.done = True
         self._judge(unit.verdicts)
 
@@ -266,7 +259,7 @@ class LiveCheck:
         if not self.closed or self.edits_by_sentence or self._last is not None:
             return
         if all(unit.done for unit in self.units):
-            self._last = Job(self._check.editing(), self._state())
+            self._last = Job(self.check.editing(), self._state())
             self.jobs.append(self._last)
 
     def _edits(self) -> tuple[Edit, ...]:
@@ -297,7 +290,7 @@ class Upstream:
     Read as they come are texts, message chunks, and mappings that hold the answer as one of these
     under `answer`, from the second piece of the answer on: what comes in one piece is checked as
     one. Updates of a LangGraph graph are put together to its state, in which the input is missing.
-    Everything else is gathered with `+`, as every runnable does.
+    All other pieces are added up with `+`, as every runnable does.
     """
 
     def __init__(
@@ -312,13 +305,13 @@ class Upstream:
         self._keep = keep
         self._forms: set[type] = set()
         self._pieces: list[Any] = []
-        self._texts: list[str] = []
+        self.texts: list[str] = []
         self._parts: dict[Any, Any] | None = None
-        self._head: CheckInput | None = None
+        self._context: CheckInput | None = None
 
     @property
     def empty(self) -> bool:
-        """Whether nothing came."""
+        """Whether no piece came."""
         return not self.grows and not self._pieces
 
     @property
@@ -343,18 +336,18 @@ class Upstream:
         if text is None:
             self._gather = True
         elif text:
-            self._texts.append(text)
-            if len(self._texts) > 1:
+            self.texts.append(text)
+            if len(self.texts) > 1:
                 self.grows, self._pieces = True, self._pieces if self._keep else []
-                return "".join(self._texts)
+                return "".join(self.texts)
         return ""
 
-    def head(self) -> CheckInput:
+    def context(self) -> CheckInput:
         """Give question and documents as far as they came, with an empty answer."""
-        if self._head is None:
+        if self._context is None:
             value = "" if self._parts is None else {**self._parts, _ANSWER: ""}
-            self._head = self._read(value)
-        return self._head
+            self._context = self._read(value)
+        return self._context
 
     def whole(self) -> Any:
         """Give all pieces as one value."""
@@ -378,7 +371,7 @@ class Upstream:
             others = AddableDict({key: piece[key] for key in piece if key != _ANSWER})
             if others or self._parts is None:
                 self._parts = _added(AddableDict(self._parts or {}), others)
-                self._head = None
+                self._context = None
             if answer is None:
                 return ""
         form = AIMessageChunk if isinstance(answer, AIMessageChunk) else str

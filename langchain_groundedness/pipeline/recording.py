@@ -1,7 +1,6 @@
-"""Hands a record of each decision to an audit log: who decided, about which run, after how long."""
+"""Records each decision in an audit log: what decided, about which run, and how long it took."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
@@ -13,11 +12,10 @@ from langchain_groundedness._runtime.version import PACKAGE_VERSION
 from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
 from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verification import CachedVerifier
-from langchain_groundedness.verification.embedded.encoder import model_folder, read_model_json
+from langchain_groundedness.verification.embedded.model_files import model_folder, read_model_json
 
 __all__ = [
     "Pending",
-    "RecordedRun",
     "Recorder",
     "encoder_checksum",
     "log_of",
@@ -31,44 +29,34 @@ _MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 _DEEPEST = 6
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordedRun:
-    """The run that a decision belongs to."""
-
-    run_id: UUID | None = None
-    parent_run_id: UUID | None = None
-    root_run_id: UUID | None = None
-    thread_id: str | None = None
-
-
 class Recorder:
     """Records the decisions of one entry point; does nothing without a log."""
 
     def __init__(self, log: AuditLog | None, source: str, checker: object) -> None:
-        """Say who decides."""
+        """Bind the log, the name of the entry point, and the checker."""
         self.log = log
         self.source = source
         self.checker = checker
 
     def begin(self, run: Any, config: RunnableConfig) -> "Pending":
-        """Take note that a check begins."""
+        """Begin the record of a check."""
         if self.log is None:
-            return Pending(self, RecordedRun())
-        found = RecordedRun(
+            return Pending(self)
+        return Pending(
+            self,
             run_id=run.run_id,
             parent_run_id=run.parent_run_id,
             root_run_id=_root(run),
             thread_id=thread_of(config),
         )
-        return Pending(self, found)
 
     def confirm(self) -> None:
-        """Wait until records are durable, if the log is to raise where they are not."""
+        """Wait until records are durable, if the log raises when they are not."""
         if self.log is not None:
             self.log.confirm()
 
     async def aconfirm(self) -> None:
-        """Do what `confirm` does, without holding up the event loop."""
+        """Do what `confirm` does, without blocking the event loop."""
         if self.log is not None:
             await self.log.aconfirm()
 
@@ -96,8 +84,8 @@ class Recorder:
 class Pending:
     """A check that is under way."""
 
-    def __init__(self, recorder: Recorder, run: RecordedRun) -> None:
-        """Start the clock."""
+    def __init__(self, recorder: Recorder, **run: UUID | str | None) -> None:
+        """Start the clock; `run` says to which run the decision belongs, as in `AuditRecord`."""
         self._recorder = recorder
         self._run = run
         self._began = perf_counter()
@@ -118,7 +106,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record the decision without holding up the event loop."""
+        """Record the decision without blocking the event loop."""
         await self.ahand_over(result, timings, **fields)
         await self._recorder.aconfirm()
 
@@ -138,7 +126,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record one decision of several without holding up the event loop."""
+        """Record one decision of several without blocking the event loop."""
         if result is None or self._recorder.log is None:
             return
         if not encoder_checksum.cache_info().currsize:  # a file, read before the loop asks for it
@@ -154,10 +142,7 @@ class Pending:
         check = round(1000 * (perf_counter() - self._began), 3)
         known: dict[str, Any] = {
             "source": self._recorder.source,
-            "run_id": self._run.run_id,
-            "parent_run_id": self._run.parent_run_id,
-            "root_run_id": self._run.root_run_id,
-            "thread_id": self._run.thread_id,
+            **self._run,
             "policy_version": self._recorder.policy_version(),
             "versions": self._recorder.versions(),
             "timings": {"check": check, **(timings or {})},
@@ -173,7 +158,7 @@ def log_of(checker: object) -> AuditLog | None:
 
 
 def unaudited(checker: _T) -> _T:
-    """Give a checker that records nothing by itself, for whoever records what it says."""
+    """Give a copy of a checker that records nothing, for callers that record its results."""
     if log_of(checker) is None:
         return checker
     same: Any = checker

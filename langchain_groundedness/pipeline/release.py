@@ -1,6 +1,6 @@
-"""Which text of an answer may leave, and in what form, given the verdicts on its sentences.
+"""Which text of an answer may be released, given the verdicts on its sentences.
 
-Pure: fed by a live check or by a finished result, read by whoever hands text on.
+No I/O: a live check or a finished result goes in, text comes out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ from langchain_groundedness.correction.edits import (
 )
 from langchain_groundedness.decision.conditions import Holds
 from langchain_groundedness.inputs.formats import CheckInput, read_input
+from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
-from langchain_groundedness.pipeline.steps import Check
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
 __all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
 
 OnUnchecked: TypeAlias = Literal["hold_back", "mark", "release"]
-"""What happens to a sentence that could not be checked: removal, a marker behind it, or nothing."""
+"""What happens to a sentence that could not be checked: it is removed, marked, or released."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class ReleaseRules:
         self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
     ) -> tuple[Edit, ...]:
         """Give all edits of a sentence."""
-        if (claim := next(self.unmended(sentence.verdicts, made), None)) is not None:
+        if (claim := next(self.uncorrected(sentence.verdicts, made), None)) is not None:
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, claim, start, end, ""),)
         unchecked = [v.claim.id for v in sentence.verdicts if v.verdict == "unchecked"]
@@ -72,25 +72,23 @@ class ReleaseRules:
     @property
     def removes(self) -> bool:
         """Whether whole sentences may be taken out."""
-        return self.on_unchecked == "hold_back" or bool(self._mended)
+        return self.on_unchecked == "hold_back" or bool(self._correctable)
 
     @property
-    def _mended(self) -> frozenset[str]:
+    def _correctable(self) -> frozenset[str]:
         """The verdicts with which no claim is to stay as it is."""
-        done = {
-            "contradicted": self.check.on_contradicted in ("correct", "strip"),
-            "unverifiable": self.check.on_unverifiable == "strip",
-        }
-        return frozenset(verdict for verdict, mended in done.items() if mended)
+        contradicted = self.check.on_contradicted in ("correct", "strip")
+        unverifiable = self.check.on_unverifiable == "strip"
+        return frozenset(["contradicted"] * contradicted + ["unverifiable"] * unverifiable)
 
-    def unmended(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
-        """Name the claims that should have been corrected or taken out, and stand as they were.
+    def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
+        """Name the claims that should have been corrected or removed, and were not.
 
-        So stands a claim whose correction fell, or that shares its text with one that stays.
+        Their correction was undone, or they share their text with a claim that stays.
         """
-        mended = {edit.claim_id for edit in made}
-        wrong = (v.claim.id for v in verdicts if v.verdict in self._mended)
-        yield from (claim for claim in wrong if claim not in mended)
+        edited = {edit.claim_id for edit in made}
+        wrong = (v.claim.id for v in verdicts if v.verdict in self._correctable)
+        yield from (claim for claim in wrong if claim not in edited)
 
 
 class GuardedText(NamedTuple):
@@ -99,19 +97,19 @@ class GuardedText(NamedTuple):
     text: str
     edits: tuple[Edit, ...]
     blocked: bool = False
-    """Whether the message stands in the place of its end."""
+    """Whether the message replaces the end of it."""
 
 
 def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText:
     """Give what may leave of an answer that has been checked as a whole."""
     answer = result.original_answer
-    verdicts = (*result.claims, *_left_out(answer, result.claims))
+    verdicts = (*result.claims, *_without_claim(answer, result.claims))
     lost = [v for v in verdicts if v.claim.start is None]
     unplaced = any(v.verdict == "unchecked" for v in lost)
     source = read_input(result).model_copy(update={"answer": answer})
     holds = rules.blocking(source, known := list(lost))
-    unmended = any(rules.unmended(lost, result.edits))
-    if holds is Holds.YES or unmended or (unplaced and rules.on_unchecked == "hold_back"):
+    uncorrected = any(rules.uncorrected(lost, result.edits))
+    if holds is Holds.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
         # It cannot be told which sentence it is.
         return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
@@ -127,7 +125,7 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
         made = [edit for edit in result.edits if edit.claim_id in ids]
         edits += rules.edits(answer, sentence, made)
     whole = rules.blocking(source, known, complete=True)
-    if Holds.YES in (whole, _decided(result, rules)):
+    if Holds.YES in (whole, _block_decided(result, rules)):
         return _replaced(answer, rules.blocked_message, blocked=True)
     if suffix:
         edits.append(_edit(answer, lost[0].claim.id, len(answer), len(answer), suffix))
@@ -136,7 +134,7 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
 
 
 class Release:
-    """Lets text of a live check out as far as it is known to be final, in order."""
+    """Releases the text of a live check, in order, as far as it is final."""
 
     def __init__(self, live: LiveCheck, rules: ReleaseRules, *, immediate: bool = False) -> None:
         """Start with nothing released."""
@@ -145,14 +143,14 @@ class Release:
         self._live = live
         self._rules = rules
         self._immediate = immediate
-        self._at = 0
-        self._walked = -1
-        self._judged = 0
-        self._free = False
-        self._about: object = None
+        self._position = 0
+        self._decided = -1
+        self._taken = 0
+        self._may_leave = False
+        self._labels: object = None
         self._edits: list[Edit] = []
-        self._seen = 0
-        self._made = 0
+        self._edits_seen = 0
+        self._edits_told = 0
         self._retracted: list[dict[str, Any]] = []
 
     def take(self) -> str:
@@ -162,8 +160,8 @@ class Release:
             return ""
         if not live.grows or not live.edits_by_sentence:
             return self._rest() if self._immediate else ""
-        blocked = self._judge()
-        limit = self._limit() if blocked is None else blocked.start
+        blocked = self._advance()
+        limit = self._final_length() if blocked is None else blocked.start
         if self._immediate:
             text = self._rest()
             for edit in self._new_edits():
@@ -184,90 +182,90 @@ class Release:
             return guarded.text
         message = self._rules.blocked_message if guarded.blocked else ""
         for edit in guarded.edits:
-            # The message stands behind the text, so what is withheld is only taken out.
+            # The message follows the text, so what is withheld is only removed.
             withheld = guarded.blocked and edit.end == len(result.original_answer)
             self._retract(edit.model_copy(update={"replacement": ""}) if withheld else edit)
-        return result.original_answer[self._at :] + message
+        return result.original_answer[self._position :] + message
 
     def retracted(self) -> list[dict[str, Any]]:
         """Give what must be replaced in text that has left, as plain values, once."""
         retracted, self._retracted = self._retracted, []
         return retracted
 
-    def _judge(self) -> "_Sentence | None":
-        """Take the sentences over that may leave; give what ends the text, if anything does."""
+    def _advance(self) -> "_Sentence | None":
+        """Collect edits of sentences that may leave; give the sentence that blocks, if any."""
         units = self._live.units
-        self._look_at_question()
-        while self._walked < 0 or (self._walked < len(units) and units[self._walked].done):
-            self._walked += 1
-            holds = self._blocking(self._walked)
-            if holds is Holds.YES and self._free:
-                self._take_over(self._walked - 1)
-                unit = units[self._walked - 1]
+        self._restart_if_relabelled()
+        while self._decided < 0 or (self._decided < len(units) and units[self._decided].done):
+            self._decided += 1
+            holds = self._blocking(self._decided)
+            if holds is Holds.YES and self._may_leave:
+                self._collect_edits(self._decided - 1)
+                unit = units[self._decided - 1]
                 return _Sentence(unit.start, unit.end, unit.verdicts)
             if holds is Holds.YES:
                 return _Sentence(0, 0, ())
-            self._free = self._free or holds is not Holds.OPEN
-        if self._live.closed and self._walked == len(units) and not self._free:
-            if self._blocking(self._walked, complete=True) is Holds.YES:
+            self._may_leave = self._may_leave or holds is not Holds.OPEN
+        if self._live.closed and self._decided == len(units) and not self._may_leave:
+            if self._blocking(self._decided, complete=True) is Holds.YES:
                 return _Sentence(0, 0, ())
-            self._free = True
-        if self._free:
-            self._take_over(self._walked)
+            self._may_leave = True
+        if self._may_leave:
+            self._collect_edits(self._decided)
         return None
 
-    def _look_at_question(self) -> None:
-        """Begin again when more is known about the question, as long as nothing has left."""
+    def _restart_if_relabelled(self) -> None:
+        """Decide again when more is known about the question, as long as nothing has left."""
         about = (self._live.source.labels, self._live.labelled)
-        if not self._free and about != self._about:
-            self._about, self._walked = about, -1
+        if not self._may_leave and about != self._labels:
+            self._labels, self._decided = about, -1
 
     def _blocking(self, number: int, *, complete: bool = False) -> Holds:
-        """Tell whether the answer is blocked, by its first sentences."""
+        """Tell whether the first sentences block the answer."""
         live = self._live
         known = [verdict for unit in live.units[:number] for verdict in unit.verdicts]
         return self._rules.blocking(
             live.source, known, complete=complete, labelled=live.labelled or complete
         )
 
-    def _take_over(self, number: int) -> None:
-        for unit in self._live.units[self._judged : number]:
+    def _collect_edits(self, number: int) -> None:
+        for unit in self._live.units[self._taken : number]:
             sentence = _Sentence(unit.start, unit.end, unit.verdicts)
             self._edits += self._rules.edits(self._live.text, sentence, unit.edits)
-            self._judged += 1
+            self._taken += 1
 
     def _new_edits(self) -> tuple[Edit, ...]:
         """Give the edits that are new; those of later sentences do not change earlier ones."""
-        if self._seen == len(self._edits):
+        if self._edits_seen == len(self._edits):
             return ()
-        edits, self._seen = without_overlaps(self._edits), len(self._edits)
-        new, self._made = edits[self._made :], len(edits)
+        edits, self._edits_seen = without_overlaps(self._edits), len(self._edits)
+        new, self._edits_told = edits[self._edits_told :], len(edits)
         return new
 
-    def _limit(self) -> int:
+    def _final_length(self) -> int:
         """How far the text is final, but for the edits that are known."""
         live = self._live
-        if not self._free:
-            return self._at
-        waiting = self._judged < len(live.units)
+        if not self._may_leave:
+            return self._position
+        waiting = self._taken < len(live.units)
         if live.closed and not waiting:
             return len(live.text)
-        limit = live.units[self._judged].start if waiting else live.certain
+        limit = live.units[self._taken].start if waiting else live.certain
         return head_start(live.text, limit) if live.removes else limit
 
     def _up_to(self, limit: int) -> str:
         text, pieces = self._live.text, []
         for edit in self._new_edits():
-            pieces += [text[self._at : edit.start], edit.replacement]
-            self._at = edit.end
-        if limit > self._at:
-            pieces.append(text[self._at : limit])
-            self._at = limit
+            pieces += [text[self._position : edit.start], edit.replacement]
+            self._position = edit.end
+        if limit > self._position:
+            pieces.append(text[self._position : limit])
+            self._position = limit
         return "".join(pieces)
 
     def _rest(self) -> str:
-        text = self._live.text[self._at :]
-        self._at += len(text)
+        text = self._live.text[self._position :]
+        self._position += len(text)
         return text
 
     def _block(self, sentence: "_Sentence") -> str:
@@ -288,14 +286,14 @@ class _Sentence(NamedTuple):
     verdicts: tuple[ClaimVerdict, ...]
 
 
-def _decided(result: GroundednessResult, rules: ReleaseRules) -> Holds:
+def _block_decided(result: GroundednessResult, rules: ReleaseRules) -> Holds:
     blocked = rules.check.policy.may_block and result.decision.action == "block"
     return Holds.YES if blocked else Holds.NO
 
 
 def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sentence]:
     """Group verdicts by the sentence of the answer that their claims rest on."""
-    places = _Places(answer)
+    places = _SentenceSpans(answer)
     groups: dict[tuple[int, int], list[ClaimVerdict]] = {}
     for verdict in verdicts:
         start, end = verdict.claim.start, verdict.claim.end
@@ -305,8 +303,8 @@ def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sente
         yield _Sentence(start, end, tuple(groups[start, end]))
 
 
-def _left_out(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[ClaimVerdict]:
-    """Say of the statements in which an extractor found no claim that they are unchecked."""
+def _without_claim(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[ClaimVerdict]:
+    """Give `unchecked` verdicts for the statements in which an extractor found no claim."""
     spans = [(v.claim.start, v.claim.end) for v in verdicts]
     for number, claim in enumerate(sentence_claims(answer), 1):
         start, end = claim.start or 0, claim.end or 0
@@ -317,7 +315,7 @@ def _left_out(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[ClaimVe
             yield ClaimVerdict.unchecked(named, "the extractor found no claim in it")
 
 
-class _Places:
+class _SentenceSpans:
     """Where the sentences of an answer are."""
 
     def __init__(self, answer: str) -> None:

@@ -1,31 +1,50 @@
-"""Runs a check on one input, on many at once, or on pieces, under a config that counts its cost."""
+"""Runs checks: on many inputs at once, or on one answer while it is written.
+
+Live runs yield whenever there may be something new to take, raise what a job or the upstream
+raises, and leave nothing running behind when they end, for whatever reason.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
 from contextlib import aclosing, closing
 from functools import partial
+from queue import SimpleQueue
+from threading import Event
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ContextThreadPoolExecutor, run_in_executor
 
-from langchain_groundedness._runtime.executors import turn
+from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.flow import exceptions_at_most
 from langchain_groundedness._runtime.telemetry import Checking, checking
-from langchain_groundedness.inputs.schema import InputReader
+from langchain_groundedness.inputs.formats import InputReader
 from langchain_groundedness.llm.usage import UsageCounter, counted
-from langchain_groundedness.pipeline.chunks import ChunkMaker
-from langchain_groundedness.pipeline.events import EventStream
-from langchain_groundedness.pipeline.live import LiveCheck
-from langchain_groundedness.pipeline.live_drivers import arun_live, run_live
+from langchain_groundedness.pipeline.check import Check, CheckState
+from langchain_groundedness.pipeline.events import ChunkMaker, EventStream
+from langchain_groundedness.pipeline.live import Job, LiveCheck
 from langchain_groundedness.pipeline.recording import Pending, Recorder
-from langchain_groundedness.pipeline.steps import Check, CheckState
+from langchain_groundedness.text.sentences import is_loaded, load
 from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
 
-__all__ = ["Runs", "arun_pieces", "run_pieces"]
+__all__ = ["BatchRun", "arun_live", "arun_pieces", "run_live", "run_pieces"]
+
+_CONCURRENCY = 8
+"""Jobs of one live check that run at once, unless the config says `max_concurrency`."""
+
+_BUFFERED = 64
 
 
-class Runs:
-    """One check with one way to read inputs."""
+class BatchRun:
+    """One check of many inputs; an error is the outcome of its input."""
 
     def __init__(self, check: Check, read: InputReader, recorder: Recorder) -> None:
         """Bind the three."""
@@ -33,44 +52,18 @@ class Runs:
         self._read = read
         self._recorder = recorder
 
-    def one(self, value: Any, config: RunnableConfig, run: Any) -> GroundednessResult:
-        """Check one input."""
-        pending = self._recorder.begin(run, config)
-        config, counter = counted(config)
-        with checking() as check:
-            state = self._check.pipeline(self._read).invoke(value, config)
-            result = self._check.result(state, counter.usage)
-            check.told(result)
-        pending.end(result, state.timings)
-        EventStream(config).publish(ChunkMaker().close(result))
-        return result
-
-    async def aone(self, value: Any, config: RunnableConfig, run: Any) -> GroundednessResult:
-        """Check one input."""
-        pending = self._recorder.begin(run, config)
-        config, counter = counted(config)
-        with checking() as check:
-            state = await self._check.pipeline(self._read).ainvoke(value, config)
-            result = self._check.result(state, counter.usage)
-            check.told(result)
-        await pending.aend(result, state.timings)
-        await EventStream(config).apublish(ChunkMaker().close(result))
-        return result
-
-    def many(
+    def run(
         self, values: list[Any], config: list[RunnableConfig], runs: Sequence[Any]
     ) -> list[Exception | GroundednessResult]:
-        """Check many inputs at once; an error is the outcome of its input."""
+        """Check the inputs."""
         pending = list(map(self._recorder.begin, runs, config))
         configs, counters = zip(*map(counted, config), strict=True)
         pipeline = self._check.pipeline(self._read)
         with checking() as check:
-            states = exceptions_at_most(
-                pipeline.batch(values, list(configs), return_exceptions=True)
-            )
-            results = self._results(states, counters, check)
+            states = pipeline.batch(values, list(configs), return_exceptions=True)
+            results = self._results(exceptions_at_most(states), counters, check)
         for state, result, record in zip(states, results, pending, strict=True):
-            if not isinstance(state, Exception) and not isinstance(result, Exception):
+            if not isinstance(result, Exception):
                 record.hand_over(result, state.timings)
         self._recorder.confirm()
         for result, each in zip(results, configs, strict=True):
@@ -78,17 +71,17 @@ class Runs:
                 EventStream(each).publish(ChunkMaker().close(result))
         return results
 
-    async def amany(
+    async def arun(
         self, values: list[Any], config: list[RunnableConfig], runs: Sequence[Any]
     ) -> list[Exception | GroundednessResult]:
-        """Check many inputs at once; an error is the outcome of its input."""
+        """Check the inputs without blocking the event loop."""
         pending = list(map(self._recorder.begin, runs, config))
         configs, counters = zip(*map(counted, config), strict=True)
         with checking() as check:
             states = await self._states(values, list(configs), config[0].get("max_concurrency"))
-            results = self._results(states, counters, check)
+            results = self._results(exceptions_at_most(states), counters, check)
         for state, result, record in zip(states, results, pending, strict=True):
-            if not isinstance(state, Exception) and not isinstance(result, Exception):
+            if not isinstance(result, Exception):
                 await record.ahand_over(result, state.timings)
         await self._recorder.aconfirm()
         for result, each in zip(results, configs, strict=True):
@@ -98,12 +91,11 @@ class Runs:
 
     async def _states(
         self, values: list[Any], configs: list[RunnableConfig], most: int | None
-    ) -> Sequence[CheckState | Exception]:
-        if self._check.judges_together:
+    ) -> list[Any]:
+        """Give the final state of each input, or the error that ended its check."""
+        if len(values) == 1 or self._check.judges_together:
             pipeline = self._check.pipeline(self._read)
-            outcomes = await pipeline.abatch(values, configs, return_exceptions=True)
-            exceptions_at_most(outcomes)
-            return outcomes
+            return await pipeline.abatch(values, configs, return_exceptions=True)
         # Each answer goes through its steps at its own pace; what is bounded is how many
         # of the steps of all answers wait for a model.
         limit = asyncio.Semaphore(most or len(values))
@@ -114,20 +106,28 @@ class Runs:
         return [task.result() for task in tasks]
 
     def _results(
-        self,
-        states: Sequence[CheckState | Exception],
-        counters: Sequence[UsageCounter],
-        check: Checking,
+        self, states: Sequence[Any], counters: Sequence[UsageCounter], check: Checking
     ) -> list[Exception | GroundednessResult]:
         results: list[Exception | GroundednessResult] = []
         for state, counter in zip(states, counters, strict=True):
             if isinstance(state, Exception):
                 results.append(state)
+                check.failed(state)
             else:
                 result = self._check.result(state, counter.usage)
                 results.append(result)
-                check.told(result)
+                check.count(result)
         return results
+
+
+async def _outcome(
+    pipeline: Runnable[Any, CheckState], value: Any, config: RunnableConfig
+) -> CheckState | Exception:
+    await admitted()
+    try:
+        return await pipeline.ainvoke(value, config)
+    except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+        return exc
 
 
 def run_pieces(
@@ -150,7 +150,7 @@ def run_pieces(
 async def arun_pieces(
     live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig, pending: Pending
 ) -> AsyncGenerator[GroundednessResultChunk]:
-    """Check an answer while it is written."""
+    """Check an answer while it is written, without blocking the event loop."""
     config, counter = counted(config)
     events = EventStream(config)
     async with aclosing(arun_live(pieces, live, config)) as steps:
@@ -164,11 +164,173 @@ async def arun_pieces(
         yield chunk
 
 
-async def _outcome(
-    pipeline: Runnable[Any, CheckState], value: Any, config: RunnableConfig
-) -> CheckState | Exception:
-    await turn()
+def run_live(pieces: Iterator[Any], live: LiveCheck, config: RunnableConfig) -> Generator[None]:
+    """Run a live check; jobs run in threads while the upstream is read in this one.
+
+    A thread whose job waits for a model when the check is given up ends when that call does.
+    """
+    jobs = _Threads(live, config)
     try:
-        return await pipeline.ainvoke(value, config)
-    except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
-        return exc
+        for piece in pieces:
+            live.feed(piece)
+            jobs.start()
+            # No further ahead than the limit: then the upstream waits for the checks.
+            jobs.collect(wait=bool(live.jobs))
+            yield
+        live.end()
+        while live.jobs or jobs.running:
+            if len(live.jobs) == 1 and not jobs.running:
+                job = live.jobs.popleft()
+                for state in job.runnable.stream(job.value, config):
+                    live.add_state(job, state)
+                    yield
+                live.finish(job)
+            else:
+                jobs.start()
+                jobs.take()
+                yield
+        yield
+    finally:
+        jobs.stop()
+
+
+class _Threads:
+    """The jobs of one live check that run in threads."""
+
+    def __init__(self, live: LiveCheck, config: RunnableConfig) -> None:
+        self.running = 0
+        self._live = live
+        self._config = config
+        self._limit = config.get("max_concurrency") or _CONCURRENCY
+        self._news: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._stopped = Event()
+        self._pool: ContextThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        while self._live.jobs and self.running < self._limit:
+            if self._pool is None:
+                self._pool = ContextThreadPoolExecutor(max_workers=self._limit)
+            self.running += 1
+            self._pool.submit(self._work, self._live.jobs.popleft())
+
+    def take(self) -> None:
+        """Wait for one piece of news, and apply it."""
+        self._news.get()()
+
+    def collect(self, *, wait: bool) -> None:
+        """Apply all news; with `wait`, until every due job has started."""
+        while not self._news.empty() or (wait and self._live.jobs):
+            self.take()
+            self.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._pool is not None:
+            self._pool.shutdown(wait=not self.running, cancel_futures=True)
+
+    def _work(self, job: Job) -> None:
+        try:
+            for state in job.runnable.stream(job.value, self._config):
+                if self._stopped.is_set():
+                    return
+                self._news.put(partial(self._live.add_state, job, state))
+        except BaseException as exc:  # noqa: BLE001  (raised again where the check is read)
+            self._news.put(partial(_raise, exc))
+        else:
+            self._news.put(partial(self._finish, job))
+
+    def _finish(self, job: Job) -> None:
+        self.running -= 1
+        self._live.finish(job)
+
+
+async def arun_live(
+    pieces: AsyncIterator[Any], live: LiveCheck, config: RunnableConfig
+) -> AsyncGenerator[None]:
+    """Run a live check; the upstream and every job are tasks of their own."""
+    if not is_loaded():
+        await run_in_executor(None, load)
+    jobs = _Tasks(live, config)
+    try:
+        jobs.read(pieces)
+        while not live.closed or live.jobs or jobs.running:
+            await jobs.take()
+            jobs.start()
+            yield
+        yield
+    finally:
+        await jobs.stop()
+
+
+class _Tasks:
+    """The tasks of one live check: the reader of the upstream, and the jobs."""
+
+    def __init__(self, live: LiveCheck, config: RunnableConfig) -> None:
+        self.running = 0
+        self._live = live
+        self._config = config
+        self._limit = config.get("max_concurrency") or _CONCURRENCY
+        self._news: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
+        self._buffer = asyncio.Semaphore(_BUFFERED)
+        self._may_read = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def read(self, pieces: AsyncIterator[Any]) -> None:
+        self._may_read.set()
+        self._spawn(self._read(pieces))
+
+    def start(self) -> None:
+        while self._live.jobs and self.running < self._limit:
+            self.running += 1
+            self._spawn(self._work(self._live.jobs.popleft()))
+        # No further ahead than the limit: then the upstream waits for the checks.
+        if self._live.jobs:
+            self._may_read.clear()
+        else:
+            self._may_read.set()
+
+    async def take(self) -> None:
+        """Wait for one piece of news, and apply it."""
+        (await self._news.get())()
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _read(self, pieces: AsyncIterator[Any]) -> None:
+        try:
+            async for piece in pieces:
+                await self._buffer.acquire()
+                self._news.put_nowait(partial(self._feed, piece))
+                await self._may_read.wait()
+        except BaseException as exc:  # noqa: BLE001  (raised again where the check is read)
+            self._news.put_nowait(partial(_raise, exc))
+        else:
+            self._news.put_nowait(self._live.end)
+
+    async def _work(self, job: Job) -> None:
+        try:
+            async for state in job.runnable.astream(job.value, self._config):
+                self._news.put_nowait(partial(self._live.add_state, job, state))
+        except BaseException as exc:  # noqa: BLE001  (raised again where the check is read)
+            self._news.put_nowait(partial(_raise, exc))
+        else:
+            self._news.put_nowait(partial(self._finish, job))
+
+    def _feed(self, piece: Any) -> None:
+        self._buffer.release()
+        self._live.feed(piece)
+
+    def _finish(self, job: Job) -> None:
+        self.running -= 1
+        self._live.finish(job)
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -13,7 +13,17 @@ queries, `RunnableQueryClassifier` takes any runnable of yours. One that fails g
     )
 """
 
-from langchain_groundedness.query.classifiers import LLMQueryClassifier, RunnableQueryClassifier
+from langchain_groundedness.query.classifiers import (
+    QUERY_CLASSES,
+    ClassFigures,
+    LLMQueryClassifier,
+    QueryClass,
+    QueryClassifier,
+    QueryLabel,
+    QueryReport,
+    QuerySample,
+    RunnableQueryClassifier,
+)
 from langchain_groundedness.query.embedding import (
     EmbeddingQueryClassifier,
     HashedNgramEmbeddings,
@@ -23,15 +33,6 @@ from langchain_groundedness.query.retrieval_gate import (
     GateCalibration,
     RetrievalGate,
     RetrievalStrength,
-)
-from langchain_groundedness.query.values import (
-    QUERY_CLASSES,
-    ClassFigures,
-    QueryClass,
-    QueryClassifier,
-    QueryLabel,
-    QueryReport,
-    QuerySample,
 )
 
 __all__ = [

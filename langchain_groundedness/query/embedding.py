@@ -1,14 +1,10 @@
 """A classifier of queries that learns from labelled ones, by any LangChain embeddings."""
 
 import hashlib
-import json
 import math
-import os
 import re
-import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, cast
@@ -19,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.files import read_up_to
+from langchain_groundedness._runtime.files import read_up_to, replace_file
 from langchain_groundedness._runtime.flow import Flow, adrive, drive, exceptions_at_most
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.exceptions import (
@@ -34,10 +30,10 @@ from langchain_groundedness.llm.embeddings import (
     embedding_of_documents,
     unit_rows,
 )
-from langchain_groundedness.query.classifiers import ClosedSetClassifier
-from langchain_groundedness.query.values import (
+from langchain_groundedness.query.classifiers import (
     EMPTY_QUERY,
     UNKNOWN,
+    ClosedSetClassifier,
     QueryClass,
     Samples,
     read_query,
@@ -49,7 +45,7 @@ __all__ = ["EmbeddingQueryClassifier", "HashedNgramEmbeddings", "QueryWeights"]
 
 
 class HashedNgramEmbeddings(CheckedOptions, Embeddings):
-    """Embeds a text by the runs of letters in its words, with no model and no download.
+    """Embeds a text by the character n-grams of its words, with no model and no download.
 
     Each run of `shortest` to `longest` characters of a word, and each whole word, which counts
     three times, is hashed to a place in the vector and to a sign (feature hashing, Weinberger et
@@ -141,7 +137,7 @@ class EmbeddingsDescription(_Value):
 
 
 class QueryWeights(_Value):
-    """What an `EmbeddingQueryClassifier` has learnt."""
+    """What an `EmbeddingQueryClassifier` has learned."""
 
     labels: tuple[str, ...] = Field(min_length=2)
     weights: tuple[tuple[FiniteFloat, ...], ...] = Field(repr=False)
@@ -155,7 +151,7 @@ class QueryWeights(_Value):
     def _fits(self) -> Self:
         count = len(self.labels)
         if len(set(self.labels)) < count:
-            msg = "a label stands twice"
+            msg = "a label is given twice"
             raise ValueError(msg)
         if len(self.weights) != count or len(self.intercepts) != count:
             msg = f"{count} labels need as many rows of weights and intercepts"
@@ -233,10 +229,10 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
     batch_size: int = Field(default=1024, ge=1)
     """Most texts in one call of the embeddings."""
     fitted: QueryWeights | None = Field(default=None, repr=False)
-    """What was learnt; `fit` and `load` set it."""
+    """What was learned; `fit` and `load` set it."""
 
     def fit(self, samples: Samples) -> Self:
-        """Learn from labelled queries; what was learnt before is kept until this has succeeded.
+        """Learn from labelled queries; what was learned before is kept until this succeeds.
 
         Args:
             samples: `QuerySample`s, pairs `(query, label)`, or mappings with `query` and `label`;
@@ -257,7 +253,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
                 f"{len(labels)} different ones"
             )
             raise ConfigurationError(msg)
-        self.fitted = fitted_weights(
+        self.fitted = _fitted_weights(
             self._vectors([row.query for row in rows]),
             [row.label for row in rows],
             embeddings=EmbeddingsDescription.of(self.embeddings),
@@ -266,22 +262,22 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write what was learnt, and the options, as JSON.
+        """Write what was learned, and the options, as JSON.
 
         Args:
             path: Where to; a file that is there is replaced as a whole.
 
         Raises:
-            ConfigurationError: Nothing was learnt yet.
+            ConfigurationError: Nothing was learned yet.
             OSError: The file cannot be written.
         """
-        saved = SavedClassifier(
+        saved = _SavedClassifier(
             min_probability=self.min_probability,
             min_probability_of=dict(self.min_probability_of),
             regularization=self.regularization,
             fitted=self._learnt(),
         )
-        write_classifier(Path(path), saved)
+        replace_file(Path(path), [saved.model_dump_json().encode()])
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Self:
@@ -289,7 +285,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
 
         Args:
             path: A file that `save` wrote. It holds numbers and names; nothing in it is executed.
-            **options: Options of the class, in the place of the saved ones; `embeddings` must be
+            **options: Options of the class, which replace the saved ones; `embeddings` must be
                 given if other than the default ones were fitted with.
 
         Returns:
@@ -300,7 +296,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
                 those that it was fitted with, as far as their names tell.
             OSError: The file cannot be read.
         """
-        saved = dict(read_classifier(Path(path)))
+        saved = dict(_read_classifier(Path(path)))
         kept = {name: saved[name] for name in cls.model_fields if name in saved}
         made, fitted = cls(**(kept | options)), kept["fitted"]
         given = EmbeddingsDescription.of(made.embeddings)
@@ -432,7 +428,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
     def _learnt(self) -> QueryWeights:
         if self.fitted is None:
             msg = (
-                f"{type(self).__name__} has not learnt anything yet: call fit(samples), or make "
+                f"{type(self).__name__} has not learned anything yet: call fit(samples), or make "
                 "it with load(path)"
             )
             raise ConfigurationError(msg)
@@ -474,7 +470,7 @@ _NAMED_BY = ("model_name", "model", "model_id", "deployment", "azure_deployment"
 _MOST_ITERATIONS = 2000
 
 
-def fitted_weights(
+def _fitted_weights(
     vectors: Vectors,
     labels: Sequence[str],
     *,
@@ -499,8 +495,8 @@ def fitted_weights(
     )
 
 
-class SavedClassifier(_Value):
-    """What stands in a saved file."""
+class _SavedClassifier(_Value):
+    """The content of a saved file."""
 
     format: Literal["langchain-groundedness query classifier"] = _FORMAT
     version: Literal[1] = 1
@@ -510,40 +506,16 @@ class SavedClassifier(_Value):
     fitted: QueryWeights
 
 
-def write_classifier(path: Path, saved: SavedClassifier) -> None:
-    """Write a classifier as JSON; the file is replaced as a whole, never left half written."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+def _read_classifier(path: Path) -> _SavedClassifier:
     try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(saved.model_dump_json())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def read_classifier(path: Path) -> SavedClassifier:
-    """Read what `write_classifier` has written."""
-    try:
-        data = json.loads(read_up_to(path, LARGEST_FILE))
-    except (ValueError, RecursionError):
-        msg = f"{path.name} is no JSON, or is damaged: fit the classifier again and save it"
-        raise ConfigurationError(msg) from None
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        msg = f"{path.name} is no query classifier: give a file that EmbeddingQueryClassifier saved"
-        raise ConfigurationError(msg)
-    if data.get("version") != 1:
-        msg = f"{path.name} has a version that this release cannot read: fit and save it again"
-        raise ConfigurationError(msg)
-    try:
-        return SavedClassifier.model_validate(data)
+        return _SavedClassifier.model_validate_json(read_up_to(path, LARGEST_FILE))
     except ValidationError as exc:
         fault = exc.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, fault["loc"]))
-        msg = f"{path.name} is damaged ({where}: {fault['msg']}): fit and save it again"
+        where = "".join(f"{step}: " for step in fault["loc"][-1:])
+        msg = (
+            f"{path.name} is not a file that EmbeddingQueryClassifier of this version has saved, "
+            f"or is damaged ({where}{fault['msg'][:80]}): fit the classifier again and save it"
+        )
         raise ConfigurationError(msg) from None
 
 

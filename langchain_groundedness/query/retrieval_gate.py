@@ -4,15 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow, adrive, drive
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, drive
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness.calibration.threshold_choice import Scored, Target, choose, highest
+from langchain_groundedness.calibration.threshold_choice import (
+    Scored,
+    Target,
+    choose,
+    highest,
+    target_of,
+)
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     GroundednessError,
@@ -40,7 +44,7 @@ class RetrievalStrength(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     is_weak: bool
-    """Whether no document comes close enough, or that could not be found out."""
+    """Whether no document is close enough, or the similarity could not be measured."""
     best_similarity: Annotated[float, Field(ge=-1.0, le=1.0)] | None
     """Highest cosine similarity of a document to the question; `None` if none was measured."""
     best_document: Annotated[int, Field(ge=0)] | None
@@ -58,14 +62,14 @@ class RetrievalStrength(BaseModel):
         return self.best_similarity
 
 
-class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
-    """Tells before any model is paid whether what was retrieved is close to the question.
+class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
+    """Tells, before a model is called, whether the retrieved documents are close to the question.
 
     Put it between a retriever and the model. It reads the question and the documents as
     `GroundednessRunnable` does, and passes its input on with a `RetrievalStrength` added under
     `key`, by which a `RunnableBranch` can decide. Retrieval is weak if the highest cosine
     similarity of a document to the question is below `threshold`, if there are no documents, and
-    if the embeddings fail: never strong because it was not measured.
+    if the embeddings fail: a retrieval that was not measured is never called strong.
 
     Similarities mean different things for different embeddings. The default threshold, 0.5, is
     usual for models that were trained to embed sentences; `calibrate` finds one for yours. A
@@ -89,21 +93,9 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
     threshold: float = Field(default=0.5, ge=-1.0, le=1.0)
     """Least cosine similarity that is close enough."""
     key: str = Field(default="retrieval_score", min_length=1)
-    """Where the strength stands in the output; by default where decisions look for it."""
+    """Key of the strength in the output; by default the one that policies read."""
     raise_on_failure: bool = False
     """Raise `VerificationError` when the embeddings fail, in place of calling it weak."""
-
-    @override
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        return self._call_with_config(self._run, input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     def calibrate(
         self,
@@ -132,7 +124,7 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
             InputFormatError: A sample cannot be read.
             VerificationError: The embeddings failed.
         """
-        target = _target(target_precision, target_recall)
+        target = target_of(target_precision, target_recall, prefix="target_")
         found, good = [], []
         for place, sample in enumerate(samples):
             value, is_good = _pair(sample, place)
@@ -154,18 +146,8 @@ class RetrievalGate(CheckedOptions, RunnableSerializable[Any, dict[str, Any]]):
             passed=len(passed),
         )
 
-    def _run(
-        self, value: Any, run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> dict[str, Any]:
-        return drive(self._flow(value), patch_config(config, callbacks=run_manager.get_child()))
-
-    async def _arun(
-        self, value: Any, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> dict[str, Any]:
-        child = patch_config(config, callbacks=run_manager.get_child())
-        return await adrive(self._flow(value), child)
-
-    def _flow(self, value: Any) -> Flow[dict[str, Any]]:
+    @override
+    def _flow(self, value: Any, /, **_: Any) -> Flow[dict[str, Any]]:
         parts, source = _read(value)
         return {**parts, self.key: (yield from self._strength(source))}
 
@@ -242,17 +224,6 @@ class GateCalibration(BaseModel):
     """Retrievals that hold the answer."""
     passed: int
     """Retrievals let through."""
-
-
-def _target(precision: float | None, recall: float | None) -> Target:
-    if (precision is None) == (recall is None):
-        msg = "give either target_precision= or target_recall="
-        raise ConfigurationError(msg)
-    target = Target("recall", recall) if recall is not None else Target("precision", precision or 0)
-    if not 0 < target.value <= 1:
-        msg = f"target_{target.kind} must be above 0 and at most 1, got {target.value}"
-        raise ConfigurationError(msg)
-    return target
 
 
 def _pair(sample: object, place: int) -> tuple[Any, bool]:

@@ -1,5 +1,62 @@
-"""What an evaluation says, for people and for CI: a page, Markdown, JUnit's XML."""
+"""Reports of an evaluation, for people and for CI: a page, Markdown, JUnit's XML."""
 
-from langchain_groundedness.report.writing import to_html, to_junit, to_markdown, write_report
+from collections.abc import Mapping
+from pathlib import Path
 
-__all__ = ["to_html", "to_junit", "to_markdown", "write_report"]
+from langchain_groundedness._runtime.files import replace_file
+from langchain_groundedness.evals.statistics import require_run
+from langchain_groundedness.evals.values import EvaluationRun
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.report.figures import GateResult, check_thresholds
+from langchain_groundedness.report.html import to_html
+from langchain_groundedness.report.junit import to_junit
+from langchain_groundedness.report.markdown import to_markdown
+
+__all__ = [
+    "GateResult",
+    "check_thresholds",
+    "to_html",
+    "to_junit",
+    "to_markdown",
+    "write_report",
+]
+
+
+def write_report(
+    run: EvaluationRun,
+    path: str | Path,
+    *,
+    baseline: EvaluationRun | None = None,
+    fail_under: Mapping[str, float] | None = None,
+    max_failed: int = 0,
+) -> None:
+    """Write a run into a file of the kind that its name says: `.html`, `.md`, or `.xml` for JUnit.
+
+    Args:
+        run: The run.
+        path: The file; an existing one is replaced as a whole.
+        baseline: Another run over the same rows, to compare with.
+        fail_under: Thresholds by the key of their metric, for `.xml`.
+        max_failed: As for `to_junit`.
+
+    Raises:
+        ConfigurationError: The name ends otherwise, or the file cannot be written.
+        MissingDependencyError: For `.html`: jinja2 is not installed; the extra `report` brings it.
+    """
+    require_run(run, "run")
+    target = Path(path)
+    match target.suffix.lower():
+        case ".html":
+            text = to_html(run, baseline=baseline)
+        case ".md":
+            text = to_markdown(run, baseline=baseline)
+        case ".xml":
+            text = to_junit(run, fail_under=fail_under or {}, max_failed=max_failed)
+        case _:
+            msg = f"{target}: the name of a report ends with .html, .md, .xml"
+            raise ConfigurationError(msg)
+    try:
+        replace_file(target, [text.encode("utf-8", "replace")])
+    except OSError as exc:
+        msg = f"{target}: {exc.strerror or type(exc).__name__}"
+        raise ConfigurationError(msg) from exc

@@ -1,4 +1,4 @@
-"""Figures of a run: means, what failed, slices, and how reliable its probabilities are; pure."""
+"""Figures of a run, whatever format they are written in; pure."""
 
 import json
 import math
@@ -8,46 +8,67 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from langchain_groundedness.calibration import CalibrationSample, Reliability, ScoredClaim
-from langchain_groundedness.calibration.choice import reliability
 from langchain_groundedness.calibration.labelled_data import read_label
+from langchain_groundedness.calibration.thresholds import reliability
 from langchain_groundedness.calibration.values import main_verifier
 from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.evals.display import format_count, format_number, run_title
 from langchain_groundedness.evals.statistics import (
+    Estimate,
     LabelAgreement,
+    PairedComparison,
     Slice,
     compare_runs,
     estimate_mean,
+    find_score,
     run_agreement,
     slice_scores,
 )
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.report.values import (
-    ComparedMetric,
-    MetricFigures,
-    Reason,
-    RunComparison,
-    SlicedColumn,
-    SliceGroup,
-)
-from langchain_groundedness.report.words import count, number, title
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = [
-    "compared",
-    "judge",
+    "ComparedMetric",
+    "GateResult",
+    "MetricFigures",
+    "RunComparison",
+    "SliceGroup",
+    "SlicedColumn",
+    "check_thresholds",
+    "compare",
     "main_result",
     "metrics_of",
-    "paired",
+    "paired_rows",
     "reliability_of",
-    "score_of",
     "slice_value",
     "slices_of",
 ]
 
 _MOST_VALUES = 50
-
 _LONGEST_VALUE = 80
+_TINY = 0.001
+
+
+class MetricFigures(NamedTuple):
+    """What a metric says about a run."""
+
+    key: str
+    scores: tuple[float, ...]
+    estimate: Estimate | None
+    """`None` if no row has a score."""
+    failed: int
+    skipped: int
+    reasons: tuple[tuple[str, str, int], ...]
+    """Status, reason and number of the rows without a score, the most frequent first."""
+    agreement: LabelAgreement | None
+    """With the labels of people; `None` unless some say right and some wrong, and for scores that
+    go beyond 0 to 1."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which values it is drawn: 0 and 1, unless a score lies outside."""
+        return min((0.0, *self.scores)), max((1.0, *self.scores))
 
 
 def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
@@ -56,34 +77,24 @@ def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
     for row in run.rows:
         for score in row.scores:
             found.setdefault(score.key, []).append(score)
-    return tuple(_figures(run, key, scores) for key, scores in found.items())
+    return tuple(_metric_figures(run, key, scores) for key, scores in found.items())
 
 
-def _figures(run: EvaluationRun, key: str, found: Sequence[RowScore]) -> MetricFigures:
+def _metric_figures(run: EvaluationRun, key: str, found: Sequence[RowScore]) -> MetricFigures:
     scores = tuple(each.score for each in found if each.score is not None)
     statuses = Counter(each.status for each in found)
-    reasons = Counter((e.status, e.reason) for e in found if e.reason is not None)
+    reasons = Counter((str(e.status), e.reason) for e in found if e.reason is not None)
+    is_share = scores and min(scores) >= 0 and max(scores) <= 1
+    agreement = run_agreement(run, key) if is_share else None
     return MetricFigures(
         key=key,
         scores=scores,
         estimate=estimate_mean(scores),
         failed=statuses["failed"],
         skipped=statuses["skipped"],
-        reasons=tuple(Reason(*why, rows) for why, rows in reasons.most_common()),
-        agreement=_agreement(run, key, scores),
+        reasons=tuple((*why, rows) for why, rows in reasons.most_common()),
+        agreement=None if agreement and agreement.balanced_accuracy is None else agreement,
     )
-
-
-def _agreement(run: EvaluationRun, key: str, scores: Sequence[float]) -> LabelAgreement | None:
-    if not scores or min(scores) < 0 or max(scores) > 1:
-        return None
-    found = run_agreement(run.rows, key)
-    return found if found is not None and found.balanced_accuracy is not None else None
-
-
-def score_of(row: EvaluatedRow, key: str) -> RowScore | None:
-    """Find the score of a metric."""
-    return next((score for score in row.scores if score.key == key), None)
 
 
 def main_result(row: EvaluatedRow) -> GroundednessResult | None:
@@ -93,17 +104,29 @@ def main_result(row: EvaluatedRow) -> GroundednessResult | None:
     return next(of_answer, next(iter(results), None))
 
 
-def slices_of(run: EvaluationRun, metrics: Sequence[MetricFigures]) -> tuple[SlicedColumn, ...]:
+class SliceGroup(NamedTuple):
+    """The rows with the same value of a column."""
+
+    name: str
+    is_value: bool
+    """False for those without a value, and for the rest."""
+    rows: int
+    metrics: Mapping[str, Estimate]
+    """By key; those with scores only."""
+
+
+class SlicedColumn(NamedTuple):
+    """A run by one column of its data set."""
+
+    column: str
+    groups: tuple[SliceGroup, ...]
+    """The largest first."""
+
+
+def slices_of(run: EvaluationRun) -> tuple[SlicedColumn, ...]:
     """Sum up each metric per value of each column that divides the rows into a few groups."""
     columns = dict.fromkeys(name for row in run.rows for name in row.row.metadata)
-    return tuple(_sliced(run, name, metrics) for name in columns if _divides(run, name))
-
-
-def _divides(run: EvaluationRun, column: str) -> bool:
-    given = [row for row in run.rows if row.row.metadata.get(column) is not None]
-    values = {slice_value(row, column) for row in given}
-    few = min(_MOST_VALUES, len(run.rows) // 2)
-    return None not in values and 1 < len(values) <= few
+    return tuple(_sliced(run, name) for name in columns if _divides(run, name))
 
 
 def slice_value(row: EvaluatedRow, column: str) -> str | None:
@@ -114,18 +137,23 @@ def slice_value(row: EvaluatedRow, column: str) -> str | None:
     return json.dumps(value) if isinstance(value, bool | int) else None
 
 
-def _sliced(run: EvaluationRun, column: str, metrics: Sequence[MetricFigures]) -> SlicedColumn:
-    keys = [each.key for each in metrics if any(score_of(row, each.key) for row in run.rows)]
-    by_key = {key: slice_scores(run.rows, key, column) for key in keys}
+def _divides(run: EvaluationRun, column: str) -> bool:
+    given = [row for row in run.rows if row.row.metadata.get(column) is not None]
+    values = {slice_value(row, column) for row in given}
+    return None not in values and 1 < len(values) <= min(_MOST_VALUES, len(run.rows) // 2)
+
+
+def _sliced(run: EvaluationRun, column: str) -> SlicedColumn:
+    by_key = {key: slice_scores(run, key, column) for key in _keys(run)}
     groups = []
     for place, part in enumerate(next(iter(by_key.values()), ())):
         scores = {key: slices[place].score for key, slices in by_key.items()}
         known = {key: score for key, score in scores.items() if score is not None}
-        groups.append(SliceGroup(_name(part), part.value is not None, part.rows, known))
+        groups.append(SliceGroup(_group_name(part), part.value is not None, part.rows, known))
     return SlicedColumn(column, tuple(groups))
 
 
-def _name(part: Slice) -> str:
+def _group_name(part: Slice) -> str:
     if part.is_rest:
         return f"{part.values} other values"
     return "without a value" if part.value is None else printable(_shortened(part.value))
@@ -157,31 +185,61 @@ def _sample(row: EvaluatedRow) -> CalibrationSample | None:
     return CalibrationSample(unit="answer", is_right=is_right, claims=claims)
 
 
-Rows = dict[str, EvaluatedRow]
+class ComparedMetric(NamedTuple):
+    """A metric in both runs."""
+
+    key: str
+    found: PairedComparison
+    lost: int
+    """Rows that had a score, and have none now."""
+
+    @property
+    def significance(self) -> str:
+        """In words, whether a change is more than chance."""
+        found = self.found
+        if found.p_value is None:
+            return "no row has a score in both runs"
+        if not found.better and not found.worse:
+            return f"no score has changed in {format_count(found.rows)}"
+        p_value = "p < 0.001" if found.p_value < _TINY else f"p = {found.p_value:.3f}"
+        return f"{'more than chance' if found.is_significant() else 'could be chance'}, {p_value}"
 
 
-def compared(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
+class RunComparison(NamedTuple):
+    """A run beside its baseline."""
+
+    baseline: str
+    """Its name."""
+    metrics: tuple[ComparedMetric, ...]
+    """Those that both have."""
+    overlap: str
+    """In words, which rows the two share."""
+
+
+def compare(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
     """Compare a run with an earlier one, by the ids of their rows."""
-    before = paired(run, baseline)
-    now = {row.row.id: row for row in run.rows if row.row.id in before}
+    before = paired_rows(run, baseline)
+    now = {row.row.id: row for row in run.rows}
     there = {row.row.id for row in baseline.rows}
-    shared = [key for key in _keys(run) if key in _keys(baseline)]
-    return RunComparison(
-        baseline=title(baseline),
-        metrics=tuple(
-            ComparedMetric(key, compare_runs(baseline, run, key), _lost(before, now, key))
-            for key in shared
-        ),
-        both=len(before),
-        only_now=sum(row.row.id not in there for row in run.rows),
-        only_before=len(there - {row.row.id for row in run.rows}),
-        other_question=sum(row.row.id in there for row in run.rows) - len(before),
-        other_answer=sum(_given(row) != _given(now[name]) for name, row in before.items()),
+    other_question = len(now.keys() & there) - len(before)
+    other_answer = sum(_given(row) != _given(now[name]) for name, row in before.items())
+    parts = (
+        (len(before), f"{format_count(len(before))} in both"),
+        (other_answer, f"{other_answer:,} of them with another answer or other documents"),
+        (len(now.keys() - there), f"{len(now.keys() - there):,} only in this run"),
+        (len(there - now.keys()), f"{len(there - now.keys()):,} only in the other"),
+        (other_question, f"{other_question:,} with another question"),
     )
+    told = [text for place, (number, text) in enumerate(parts) if number or not place]
+    metrics = []
+    for key in (key for key in _keys(run) if key in _keys(baseline)):
+        lost = sum(_has(row, key) and not _has(now[name], key) for name, row in before.items())
+        metrics.append(ComparedMetric(key, compare_runs(baseline, run, key), lost))
+    return RunComparison(run_title(baseline), tuple(metrics), f"{', '.join(told)}.")
 
 
-def paired(run: EvaluationRun, baseline: EvaluationRun) -> Rows:
-    """Find the rows of a run in another one."""
+def paired_rows(run: EvaluationRun, baseline: EvaluationRun) -> dict[str, EvaluatedRow]:
+    """Find the rows of a run in another one, by id; the same question must be asked there."""
     asked = {row.row.id: row.row.question for row in run.rows}
     return {
         row.row.id: row
@@ -194,11 +252,9 @@ def _keys(run: EvaluationRun) -> dict[str, None]:
     return dict.fromkeys(score.key for row in run.rows for score in row.scores)
 
 
-def _lost(before: Rows, now: Rows, key: str) -> int:
-    return sum(
-        _score(row, key) is not None and _score(now[name], key) is None
-        for name, row in before.items()
-    )
+def _has(row: EvaluatedRow, key: str) -> bool:
+    found = find_score(row, key)
+    return found is not None and found.score is not None
 
 
 def _given(row: EvaluatedRow) -> tuple[str | None, list[str]]:
@@ -206,47 +262,48 @@ def _given(row: EvaluatedRow) -> tuple[str | None, list[str]]:
     return row.row.answer, [document.page_content for document in row.row.documents or ()]
 
 
-def _score(row: EvaluatedRow, key: str) -> float | None:
-    found = score_of(row, key)
-    return None if found is None else found.score
-
-
-class Verdict(NamedTuple):
-    """What a threshold says about a metric."""
+class GateResult(NamedTuple):
+    """Whether a metric reaches its threshold."""
 
     key: str
-    threshold: float
     passed: bool
     text: str
     """Why, in one line."""
 
 
-def judge(
+def check_thresholds(
     run: EvaluationRun, fail_under: Mapping[str, float], *, max_failed: int = 0
-) -> list[Verdict]:
+) -> list[GateResult]:
     """Compare means with thresholds, as `langchain-groundedness evaluate --fail-under` does.
 
     What was not checked does not pass: a run that was interrupted fails, and so does a metric
-    without any score. Skipped rows do not count: there is nothing that the metric could be of.
+    without any score. Skipped rows do not count: the metric does not apply to them.
+
+    Args:
+        run: The run.
+        fail_under: Thresholds by the key of their metric; a mean below its threshold fails.
+        max_failed: How many rows may fail, or be unreadable, for a metric to pass.
+
+    Returns:
+        For each threshold whether it is reached, and why.
+
+    Raises:
+        ConfigurationError: A metric is not in the run, or no score can have the threshold.
     """
     metrics = {metric.key: metric for metric in metrics_of(run)}
     for key, threshold in fail_under.items():
-        _check(key, threshold, list(metrics))
-        _check_range(key, threshold, str(run.header.evaluators.get(key, {}).get("class", "")))
-    return [_judged(run, metrics[key], least, max_failed) for key, least in fail_under.items()]
+        if key not in metrics:
+            msg = f"the run has no metric {key!r}; it has {', '.join(metrics) or 'none'}"
+            raise ConfigurationError(msg)
+        if not math.isfinite(threshold):
+            msg = f"the threshold of {key} must be a finite number, got {threshold}"
+            raise ConfigurationError(msg)
+        _require_range(key, threshold, str(run.header.evaluators.get(key, {}).get("class", "")))
+    return [_gate(run, metrics[key], least, max_failed) for key, least in fail_under.items()]
 
 
-def _check(key: str, threshold: float, known: Sequence[str]) -> None:
-    if key not in known:
-        msg = f"the run has no metric {key!r}; it has {', '.join(known) or 'none'}"
-        raise ConfigurationError(msg)
-    if not math.isfinite(threshold):
-        msg = f"the threshold of {key} must be a finite number, got {threshold}"
-        raise ConfigurationError(msg)
-
-
-def _check_range(key: str, threshold: float, made_by: str) -> None:
-    """Refuse what scores of our own metrics are never: a gate of 80 would never open."""
+def _require_range(key: str, threshold: float, made_by: str) -> None:
+    """Refuse what scores of our own metrics never reach: a gate of 80 would never open."""
     own = made_by.startswith("langchain_groundedness.")
     lowest = -1 if made_by.endswith("SemanticSimilarityEvaluator") else 0
     if own and not lowest <= threshold <= 1:
@@ -254,23 +311,20 @@ def _check_range(key: str, threshold: float, made_by: str) -> None:
         raise ConfigurationError(msg)
 
 
-def _judged(run: EvaluationRun, metric: MetricFigures, least: float, max_failed: int) -> Verdict:
+def _gate(run: EvaluationRun, metric: MetricFigures, least: float, max_failed: int) -> GateResult:
     lost = metric.failed + len(run.bad_rows)
     if metric.estimate is None:
-        return Verdict(metric.key, least, passed=False, text=f"{metric.key}: no row has a score")
+        return GateResult(metric.key, passed=False, text=f"{metric.key}: no row has a score")
     mean = metric.estimate.mean
-    faults = []
-    if mean < least:
-        faults.append(f"{_exact(mean, least)} is below {least:g}")
-    if lost > max_failed:
-        faults.append(f"{count(lost)} failed or could not be read, more than {max_failed:,}")
-    if not run.complete:
-        faults.append("the run was interrupted, rows are missing")
-    text = "; ".join(faults) or f"{_exact(mean, least)} is not below {least:g}"
-    return Verdict(metric.key, least, passed=not faults, text=f"{metric.key}: {text}")
-
-
-def _exact(mean: float, least: float) -> str:
-    """Write a mean so that it does not look like the threshold that it misses."""
-    short = number(mean)
-    return short if mean == least or float(short) != least else repr(mean)
+    short = format_number(mean)
+    # A mean must not look like the threshold that it misses.
+    shown = short if mean == least or float(short) != least else repr(mean)
+    faults = [
+        f"{shown} is below {least:g}" if mean < least else "",
+        f"{format_count(lost)} failed or could not be read, more than {max_failed:,}"
+        if lost > max_failed
+        else "",
+        "" if run.complete else "the run was interrupted, rows are missing",
+    ]
+    text = "; ".join(filter(None, faults)) or f"{shown} is not below {least:g}"
+    return GateResult(metric.key, passed=not any(faults), text=f"{metric.key}: {text}")

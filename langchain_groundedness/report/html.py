@@ -1,433 +1,294 @@
-"""A report as one file of HTML that loads nothing: style, script and rows are in it.
+"""A run as one page of HTML that loads nothing: style, script and rows are in it.
 
-The policy in its head lets no script run but its own, and nothing be fetched.
+The policy in its head lets only its own script run, and nothing be fetched. The rows are in three
+blocks of JSON: what the table shows of all rows, one line per row with the rest, and one line per
+document, each once. The script reads a line when a row is opened. Positions are in UTF-16, as
+JavaScript counts.
 """
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC
-from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
-from string import Template
+from typing import Any
+
+from langchain_core.documents import Document
 
 from langchain_groundedness.audit.record import plain_mapping
-from langchain_groundedness.calibration import Reliability
-from langchain_groundedness.display.escaping import Html, joined, tag
-from langchain_groundedness.display.notebook import CELL, WARNING, table
-from langchain_groundedness.evals.statistics import LabelAgreement
-from langchain_groundedness.evals.values import EvaluationRun
-from langchain_groundedness.report import plots, words
-from langchain_groundedness.report.data import page_data
-from langchain_groundedness.report.figures import compared, metrics_of, reliability_of, slices_of
-from langchain_groundedness.report.values import (
-    ComparedMetric,
-    MetricFigures,
-    RunComparison,
-    SlicedColumn,
-    SliceGroup,
+from langchain_groundedness.calibration.thresholds import reliability_plot
+from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.display.marked_text import SIGNS, is_located
+from langchain_groundedness.display.svg import Plot
+from langchain_groundedness.display.templates import render
+from langchain_groundedness.evals import display
+from langchain_groundedness.evals.statistics import find_score
+from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RowScore
+from langchain_groundedness.report import figures
+from langchain_groundedness.types import (
+    Citation,
+    ClaimVerdict,
+    GroundednessResult,
 )
 
-__all__ = ["page", "run_html"]
+__all__ = ["to_html"]
+
+_BINS = 20
+_WIDE, _INSET = 120, 6
+_UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
 
 
-def page(run: EvaluationRun, baseline: EvaluationRun | None = None) -> str:
-    """Write a run as a page."""
-    metrics = metrics_of(run)
-    slices = slices_of(run, metrics)
-    overview = Overview(
-        run=run,
-        metrics=metrics,
-        slices=slices,
-        reliability=reliability_of(run),
-        comparison=None if baseline is None else compared(run, baseline),
+def to_html(run: EvaluationRun, *, baseline: EvaluationRun | None = None) -> str:
+    """Write a run as a page that stands alone: it loads nothing and opens offline.
+
+    Args:
+        run: The run.
+        baseline: Another run over the same rows, to compare with.
+
+    Returns:
+        The text of an HTML file.
+
+    Raises:
+        MissingDependencyError: jinja2 is not installed; the extra `report` brings it.
+    """
+    package = files("langchain_groundedness")
+    look, own_style, script = (
+        (package / name).read_text("utf-8")
+        for name in ("static/look.css", "report/static/report.css", "report/static/report.js")
     )
-    data = page_data(run, metrics, slices, baseline)
-    style, script = _style(), _file("report.js")
-    return Template(_file("page.html")).substitute(
-        title=joined([run.header.name]),
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
-        sections=overview.sections,
-        overview=overview.main,
-        about=overview.about,
-        table=data.table,
-        rows=data.rows,
-        documents=data.documents,
-    )
+    metrics, slices = figures.metrics_of(run), figures.slices_of(run)
+    reliability = figures.reliability_of(run)
+    comparison = None if baseline is None else figures.compare(run, baseline)
+    values = {
+        "run": run,
+        "display": display,
+        "style": look + own_style,
+        "style_hash": _hash(look + own_style),
+        "script": script,
+        "script_hash": _hash(script),
+        "metrics": metrics,
+        "slices": slices,
+        "comparison": comparison,
+        "changes": {each.key: each for each in comparison.metrics} if comparison else {},
+        "has_labels": reliability is not None or any(each.agreement for each in metrics),
+        "reliability": reliability,
+        "reliability_plot": reliability_plot,
+        "distribution": _distribution,
+        "slice_scale": _slice_scale,
+        "place": _place,
+        "bad_row_place": _bad_row_place,
+        "indented_json": _indented_json,
+        **_data_blocks(run, metrics, slices, baseline),
+    }
+    return render(__package__, "report.html", values)
 
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-@lru_cache
-def _style() -> str:
-    look = (files("langchain_groundedness") / "static" / "look.css").read_text("utf-8")
-    return look + _file("report.css")
-
-
-@lru_cache
-def _file(name: str) -> str:
-    return (files("langchain_groundedness.report") / "static" / name).read_text("utf-8")
-
-
-_MOST_REASONS = 3
-
-_SHARES = ("balanced accuracy", "F1", "kappa")
-
-_MOST_BAD_ROWS = 500
-
-_NOTHING = Html("")
-
-_ABOUT_METRICS = (
-    "Means of the rows that have a score, with 95 % intervals; below them, how many rows have "
-    "which score."
-)
-
-_ABOUT_SLICES = (
-    "Means with 95 % intervals. Each scale runs from the lowest to the highest end of an interval "
-    "in its column; of many intervals, some lie apart by chance alone."
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overview:
-    """A run as its page begins and ends."""
-
-    run: EvaluationRun
-    metrics: Sequence[MetricFigures]
-    slices: Sequence[SlicedColumn]
-    reliability: Reliability | None
-    comparison: RunComparison | None
-
-    @property
-    def sections(self) -> Html:
-        """Links to the sections that are there."""
-        there = {
-            "metrics": ("Metrics", True),
-            "labels": ("Labels", self._has_labels),
-            "slices": ("Slices", bool(self.slices)),
-            "rows": ("Rows", True),
-            "about": ("About", True),
-        }
-        shown = ((place, name) for place, (name, is_there) in there.items() if is_there)
-        return joined(tag("a", name, href=f"#{place}") for place, name in shown)
-
-    @property
-    def main(self) -> Html:
-        """What stands above the rows."""
-        return joined(
-            [
-                self._head(),
-                _section(
-                    "metrics", "Metrics", tag("p", _ABOUT_METRICS, class_="quiet"), self._cards()
-                ),
-                self._labels() if self._has_labels else _NOTHING,
-                self._slices() if self.slices else _NOTHING,
-            ]
-        )
-
-    @property
-    def about(self) -> Html:
-        """What stands below them."""
-        header = self.run.header
-        facts = {
-            "Data set": header.dataset,
-            "Made": f"{header.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
-            "Took": words.cost(self.run),
-            "Digest": header.digest,
-            "Version": header.version,
-        }
-        shown = (_fact(name, text) for name, text in facts.items() if text)
-        listed = tag("dl", *shown, class_="details")
-        evaluators = (_evaluator(key, options) for key, options in header.evaluators.items())
-        return _section(
-            "about",
-            "About this run",
-            tag("div", listed, *evaluators, class_="card"),
-            _bad_rows(self.run) if self.run.bad_rows else _NOTHING,
-        )
-
-    def _head(self) -> Html:
-        return tag(
-            "div",
-            tag("h1", words.title(self.run)),
-            tag("p", words.facts(self.run), class_="quiet"),
-            _warnings(self.run),
-            _compared(self.comparison) if self.comparison else _NOTHING,
-            class_="title",
-        )
-
-    def _cards(self) -> Html:
-        changes = self.comparison.metrics if self.comparison else ()
-        by_key = {each.key: each for each in changes}
-        return tag("div", *(_card(m, by_key.get(m.key)) for m in self.metrics), class_="cards")
-
-    @property
-    def _has_labels(self) -> bool:
-        return self.reliability is not None or any(each.agreement for each in self.metrics)
-
-    def _labels(self) -> Html:
-        drawn = _reliability(self.reliability) if self.reliability else _NOTHING
-        return _section("labels", "Labels", _agreements(self.metrics), drawn)
-
-    def _slices(self) -> Html:
-        tables = (_slice_table(each, self.metrics) for each in self.slices)
-        return _section("slices", "Slices", tag("p", _ABOUT_SLICES, class_="quiet"), *tables)
-
-
-def _warnings(run: EvaluationRun) -> Html:
-    said = words.warnings(run)
-    if not said:
-        return _NOTHING
-    links = {
-        "bad rows": tag("a", "Show them", href="#bad-rows"),
-        "failed": tag("button", "Show them", type="button", class_="link", data_status="failed"),
-    }
-    sign = tag("span", "! ", aria_hidden="true")
-    items = (tag("li", sign, text, " ", links.get(kind, "")) for kind, text in said.items())
-    return tag("ul", *items, class_="problem")
-
-
-def _section(place: str, name: str, *children: str) -> Html:
-    heading = tag("h2", name, id=f"h-{place}")
-    return tag("section", heading, *children, id=place, aria_labelledby=f"h-{place}")
-
-
-def _fact(name: str, text: str) -> Html:
-    return tag("div", tag("dt", name), tag("dd", text, dir="auto"))
-
-
-def _compared(found: RunComparison) -> Html:
-    name = tag("b", found.baseline, dir="auto")
-    return tag("p", "Compared with ", name, f": {words.overlap(found)}", class_="versus")
-
-
-def _card(metric: MetricFigures, change: ComparedMetric | None) -> Html:
-    found = metric.estimate
-    if found is None:
-        figure = tag(
-            "p", tag("b", words.NONE, class_="mean"), tag("span", "no score", class_="quiet")
-        )
-        drawn = _NOTHING
-    else:
-        told = tag("span", f"{words.interval(found)}", class_="quiet", title="95 % interval")
-        figure = tag("p", tag("b", words.number(found.mean), class_="mean"), told, class_="figure")
-        drawn = plots.distribution(metric)
-    return tag(
-        "article",
-        tag("h3", metric.key, dir="auto"),
-        figure,
-        _change(change) if change else _NOTHING,
-        drawn,
-        _counts(metric),
-        _reasons(metric),
-        class_="card metric",
+def _distribution(metric: figures.MetricFigures) -> str:
+    """Draw how many rows have which score."""
+    low, high = metric.bounds
+    counts = [0] * _BINS
+    for score in metric.scores:
+        counts[min(int((score - low) / (high - low) * _BINS), _BINS - 1)] += 1
+    most = max(counts)
+    plot = Plot(
+        title=printable(f"Distribution of {metric.key}"),
+        highest=float(most),
+        y_label="rows",
+        width=340,
+        height=150,
     )
+    ticks = [(place, f"{low + (high - low) * place:g}") for place in (0, 0.5, 1)]
+    plot.ticks(ticks, [(float(most), str(most))])
+    for place, count in enumerate(counts):
+        start, end = (low + (high - low) * edge / _BINS for edge in (place, place + 1))
+        told = f"{count} rows with {start:.3g} to {end:.3g}"
+        plot.bar((place + 0.08) / _BINS, 0.84 / _BINS, 0, count, "e", told)
+    if metric.estimate is not None:
+        plot.mark((metric.estimate.mean - low) / (high - low), "c")
+    return plot.drawn()
 
 
-def _change(change: ComparedMetric) -> Html:
-    found = change.found
-    by = found.difference
-    if by is None or found.before is None:
-        return tag("p", words.significance(found), class_="change quiet")
-    kind = "higher" if by.mean > 0 else "lower" if by.mean < 0 else "same"
-    counts = [f"▲ {found.better:,} higher", f"▼ {found.worse:,} lower", f"= {found.same:,} same"]
-    if change.lost:
-        counts.append(f"! {change.lost:,} lost")
-    delta = tag("b", words.change(by.mean), class_=f"delta {kind}")
-    said = f"was {words.number(found.before)} · {words.significance(found)}"
-    return tag(
-        "div",
-        tag("p", delta, f" ({words.interval(by)})"),
-        tag("p", said, class_="quiet"),
-        tag("p", *(tag("span", text) for text in counts), class_="meta"),
-        class_="change",
-    )
-
-
-def _counts(metric: MetricFigures) -> Html:
-    shown = [tag("span", f"✓ {len(metric.scores):,} scored")]
-    if metric.failed:
-        shown.append(tag("span", f"! {metric.failed:,} failed", class_="tag failed"))
-    if metric.skipped:
-        shown.append(tag("span", f"{words.NONE} {metric.skipped:,} skipped", class_="tag"))
-    return tag("p", *shown, class_="meta")
-
-
-def _reasons(metric: MetricFigures) -> Html:
-    if not metric.reasons:
-        return _NOTHING
-    shown = [
-        tag("li", f"{words.count(each.rows)} {each.status}: {each.text}", dir="auto")
-        for each in metric.reasons[:_MOST_REASONS]
-    ]
-    left = len(metric.reasons) - _MOST_REASONS
-    if left > 0:
-        shown.append(tag("li", f"and {words.count(left, 'other reason')}"))
-    return tag("ul", *shown, class_="why quiet")
-
-
-def _reliability(found: Reliability) -> Html:
-    said = (
-        "How often an answer is right, as people have labelled "
-        f"{words.count(found.samples)}, by the support probability of its least likely claim. On "
-        f"the diagonal, probabilities are what they say. Calibration error {found.error:.3f}, "
-        f"Brier score {found.brier:.3f}."
-    )
-    drawn = tag("figure", plots.reliability(found), tag("figcaption", said, class_="quiet"))
-    return tag("div", drawn, class_="card")
-
-
-def _agreements(metrics: Sequence[MetricFigures]) -> Html:
-    heads = ("metric", "rows", *_SHARES)
-    rows = [_agreement(each.key, each.agreement) for each in metrics if each.agreement]
-    if not rows:
-        return _NOTHING
-    said = (
-        "Labels of people beside the scores; at 0.5 or above, a score says that an answer is right."
-    )
-    head = tag(
-        "thead",
-        tag(
-            "tr",
-            *(
-                tag("th", name, scope="col", class_="amount" if name == "rows" else None)
-                for name in heads
-            ),
-        ),
-    )
-    return joined(
-        [
-            tag("p", said, class_="quiet"),
-            _scroller(
-                "Agreement with labels", tag("table", head, tag("tbody", *rows), class_="stacked")
-            ),
-        ]
-    )
-
-
-def _agreement(key: str, found: LabelAgreement) -> Html:
-    shares = (
-        (found.balanced_accuracy, found.balanced_accuracy_interval),
-        (found.f1, found.f1_interval),
-        (found.kappa, found.kappa_interval),
-    )
-    cells = (_share(name, *each) for name, each in zip(_SHARES, shares, strict=True))
-    name = tag("th", key, scope="row", dir="auto")
-    rows = tag("td", f"{found.rows:,}", class_="amount", data_name="rows")
-    return tag("tr", name, rows, *cells)
-
-
-def _share(name: str, share: float | None, interval: tuple[float, float] | None) -> Html:
-    if share is None:
-        return tag("td", words.NONE, class_="estimate", data_name=name)
-    low_high = "" if interval is None else " to ".join(map(words.number, interval))
-    range_ = tag("span", low_high, class_="quiet")
-    value = tag("b", words.number(share))
-    return tag("td", value, " ", range_, class_="estimate", data_name=name)
-
-
-def _scroller(name: str, table: Html) -> Html:
-    return tag("div", table, class_="scroller", tabindex=0, role="region", aria_label=name)
-
-
-def _slice_table(found: SlicedColumn, metrics: Sequence[MetricFigures]) -> Html:
-    head = (tag("th", each.key, scope="col", dir="auto") for each in metrics)
-    scales = {each.key: _scale(found, each) for each in metrics}
-    body = (_slice_row(group, scales, found.column) for group in found.groups)
-    first = tag("th", found.column, scope="col", dir="auto")
-    table = tag(
-        "table",
-        tag("thead", tag("tr", first, tag("th", "rows", scope="col", class_="amount"), *head)),
-        tag("tbody", *body),
-    )
-    return _scroller(found.column, table)
-
-
-def _scale(found: SlicedColumn, metric: MetricFigures) -> plots.Bounds:
+def _slice_scale(found: figures.SlicedColumn, metric: figures.MetricFigures) -> tuple[float, float]:
     """Give between which values the groups lie: all of the metric's, where there is just one."""
     known = [group.metrics[metric.key] for group in found.groups if metric.key in group.metrics]
     ends = [end for each in known for end in (each.low, each.mean, each.high) if end is not None]
     return (min(ends), max(ends)) if ends and min(ends) < max(ends) else metric.bounds
 
 
-def _slice_row(group: SliceGroup, scales: Mapping[str, plots.Bounds], column: str) -> Html:
-    cells = (_slice_cell(group, key, scale) for key, scale in scales.items())
-    name: str = group.name
-    if group.is_value:
-        name = tag(
-        "button", group.name, type="button", class_="link", dir="auto",
-        data_column=column, data_value=group.name, title="Show these rows",
-    )  # fmt: skip
-    rows = tag("td", f"{group.rows:,}", class_="amount")
-    return tag("tr", tag("th", name, scope="row"), rows, *cells)
+def _place(value: float, bounds: tuple[float, float]) -> str:
+    low, high = bounds
+    return f"{_INSET + (value - low) / (high - low) * (_WIDE - 2 * _INSET):.1f}"
 
 
-def _slice_cell(group: SliceGroup, key: str, scale: plots.Bounds) -> Html:
-    found = group.metrics.get(key)
-    if found is None:
-        return tag("td", words.NONE, class_="quiet")
-    told = f"{words.number(found.mean)}, {words.count(found.n)} scored, {words.interval(found)}"
-    drawn = plots.interval(found, scale, told)
-    mean = tag("b", words.number(found.mean))
-    range_ = tag("span", words.interval(found), class_="quiet")
-    return tag("td", drawn, " ", mean, " ", range_, class_="estimate")
+def _bad_row_place(row: BadRow) -> str:
+    line = "" if row.line is None else f"line {row.line}"
+    name = "" if row.id is None else f"id {row.id}"
+    return ", ".join(filter(None, (line, name))) or "somewhere"
 
 
-def _evaluator(key: str, options: Mapping[str, object]) -> Html:
-    text = json.dumps(plain_mapping(options), indent=2, ensure_ascii=False)
-    return tag("details", tag("summary", key, dir="auto"), tag("pre", text, dir="auto"))
+def _indented_json(options: Mapping[str, Any]) -> str:
+    return json.dumps(plain_mapping(options), indent=2, ensure_ascii=False)
 
 
-def _bad_rows(run: EvaluationRun) -> Html:
-    left = len(run.bad_rows) - _MOST_BAD_ROWS
-    more = tag("p", f"and {words.count(left, 'other')}", class_="quiet") if left > 0 else _NOTHING
-    return joined(
-        [
-            tag("h3", "Rows that could not be read", id="bad-rows"),
-            tag("ul", *_bad_row_items(run), class_="why bad-rows"),
-            more,
-        ]
+def _data_blocks(
+    run: EvaluationRun,
+    metrics: Sequence[figures.MetricFigures],
+    slices: Sequence[figures.SlicedColumn],
+    baseline: EvaluationRun | None,
+) -> dict[str, str]:
+    """Write the rows as JSON that is safe inside a `script` element."""
+    documents = _Documents()
+    before = figures.paired_rows(run, baseline) if baseline else {}
+    keys = [metric.key for metric in metrics]
+    groups = {each.column: [g.name for g in each.groups if g.is_value] for each in slices}
+    table = {
+        "metrics": [{"key": each.key, "bounds": each.bounds} for each in metrics],
+        "slices": [{"column": name, "values": values} for name, values in groups.items()],
+        "compared": baseline is not None,
+        "rows": [_table_row(row, keys, groups, before.get(row.row.id)) for row in run.rows],
+    }
+    rows = [_details(row, documents, before.get(row.row.id)) for row in run.rows]
+    return {
+        "table": _json(table),
+        "rows": "\n".join(map(_json, rows)),
+        "documents": "\n".join(documents.lines),
+    }
+
+
+def _table_row(
+    row: EvaluatedRow, keys: Sequence[str], columns: Mapping[str, Any], before: EvaluatedRow | None
+) -> dict[str, Any]:
+    result = figures.main_result(row)
+    verdicts = [found.verdict for found in result.claims] if result else []
+    return _filled(
+        id=row.row.id,
+        question=row.row.question,
+        answer=row.row.answer,
+        verdict=result and result.verdict,
+        claims=[verdicts.count(name) for name in SIGNS] if result else None,
+        scores=[_shown(find_score(row, key)) for key in keys],
+        before=before and [_shown(find_score(before, key)) for key in keys],
+        groups=[printable(figures.slice_value(row, column) or "") for column in columns],
     )
 
 
-def _bad_row_items(run: EvaluationRun) -> Iterator[Html]:
-    for each in run.bad_rows[:_MOST_BAD_ROWS]:
-        where = [f"line {each.line}"] if each.line is not None else []
-        where += [f"id {each.id}"] if each.id is not None else []
-        yield tag("li", tag("b", ", ".join(where) or "somewhere"), f": {each.reason}", dir="auto")
+def _shown(score: RowScore | None) -> float | str | None:
+    """Give the score, or why there is none."""
+    if score is None:
+        return None
+    return score.status if score.score is None else score.score
 
 
-_HEADS = ("metric", "mean", "95 % interval", "scored", "failed", "skipped")
-
-
-def run_html(run: EvaluationRun) -> str:
-    """Show what a run says of each metric."""
-    warnings = (tag("p", f"! {text}", style=WARNING) for text in words.warnings(run).values())
-    return tag(
-        "div",
-        tag("p", tag("b", words.title(run), dir="auto"), f" · {words.facts(run)}"),
-        *warnings,
-        table(_HEADS, map(_metric, metrics_of(run))),
-        class_="langchain-groundedness",
-        style="max-width:60em",
+def _details(
+    row: EvaluatedRow, documents: "_Documents", before: EvaluatedRow | None
+) -> dict[str, Any]:
+    given = row.row.documents
+    main = figures.main_result(row)
+    ordered = sorted(row.scores, key=lambda score: score.result is not main)
+    earlier = figures.main_result(before) if before else None
+    return _filled(
+        line=row.line,
+        seconds=row.seconds,
+        reference=row.row.reference,
+        label=None if row.row.label is None else str(row.row.label),
+        metadata=_texts(row.row.metadata),
+        documents=None if given is None else [documents.place(each) for each in given],
+        scores=[_score(score) for score in row.scores],
+        results=[_result(s.key, s.result, documents) for s in ordered if s.result is not None],
+        before=before
+        and _filled(
+            answer=before.row.answer,
+            scores=[_score(score) for score in before.scores],
+            result=earlier and _result("", earlier, documents),
+        ),
     )
 
 
-def _metric(metric: MetricFigures) -> Html:
-    found = metric.estimate
-    texts = (
-        metric.key,
-        words.NONE if found is None else words.number(found.mean),
-        words.NONE if found is None else words.interval(found),
-        f"{len(metric.scores):,}",
-        f"! {metric.failed:,}" if metric.failed else "0",
-        f"{metric.skipped:,}",
+def _score(score: RowScore) -> dict[str, Any]:
+    usage = score.usage.model_dump(exclude_none=True) if score.usage.model_calls else None
+    return _filled(
+        key=score.key,
+        score=_shown(score),
+        reason=score.reason,
+        comment=score.comment,
+        details=plain_mapping(score.details),
+        usage=usage,
     )
-    return tag("tr", *(tag("td", text, style=CELL, dir="auto") for text in texts))
+
+
+def _result(key: str, result: GroundednessResult, documents: "_Documents") -> dict[str, Any]:
+    return _filled(
+        key=key,
+        answer=result.original_answer,
+        changed=None if result.answer == result.original_answer else result.answer,
+        verdict=result.verdict,
+        trust=result.trust_score,
+        documents=[documents.place(each) for each in result.documents],
+        claims=[_claim(found, result) for found in result.claims],
+    )
+
+
+def _claim(found: ClaimVerdict, result: GroundednessResult) -> dict[str, Any]:
+    answer = result.original_answer
+    span = (found.claim.start or 0, found.claim.end or 0)
+    return _filled(
+        text=found.claim.text,
+        verdict=found.verdict,
+        span=_in_utf16(answer, span) if is_located(found, answer) else None,
+        probability=found.support_probability,
+        conflicting=found.conflicting or None,
+        reason=found.reason,
+        explanation=found.explanation,
+        correction=found.correction,
+        citations=[_citation(citation, result.documents) for citation in found.citations],
+    )
+
+
+def _citation(citation: Citation, documents: Sequence[Document]) -> dict[str, Any]:
+    if not citation.holds_in(documents):
+        return {"document": citation.document, "quote": citation.quote}
+    text = documents[citation.document].page_content
+    span = _in_utf16(text, (citation.start, citation.end))
+    return {"document": citation.document, "span": span}
+
+
+def _in_utf16(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    before, inside = (len(_BEYOND.findall(text, *part)) for part in ((0, span[0]), span))
+    return span[0] + before, span[1] + before + inside
+
+
+class _Documents:
+    """Documents by their content, so that each is in the page once."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    @property
+    def lines(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def place(self, document: Document) -> int:
+        metadata = _texts(document.metadata)
+        line = _json(_filled(id=document.id, text=document.page_content, metadata=metadata))
+        return self._places.setdefault(line, len(self._places))
+
+
+def _texts(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
+    plain = plain_mapping(metadata).items()
+    return [(k, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) for k, v in plain]
+
+
+def _filled(**fields: Any) -> dict[str, Any]:
+    """Leave out what says nothing."""
+    return {name: value for name, value in fields.items() if value is not None and value != ""}
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,15 +1,17 @@
 """Runs as JUnit's XML, which CI systems show as test results; pure."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree as ET
 
+from langchain_groundedness.evals import display
+from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
-from langchain_groundedness.report.figures import judge, metrics_of, score_of
-from langchain_groundedness.report.words import number
+from langchain_groundedness.report import figures
 
-__all__ = ["junit"]
+__all__ = ["to_junit"]
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 2000
@@ -18,30 +20,56 @@ _Case = tuple[str, str, str]
 """Name, what is in it (`failure`, `error`, `skipped`, or nothing), and why."""
 
 
-def junit(run: EvaluationRun, fail_under: Mapping[str, float], *, max_failed: int = 0) -> str:
-    """Write a run as test results."""
-    means = {each.key: each for each in judge(run, fail_under, max_failed=max_failed)}
-    suites = []
-    for key in fail_under or [metric.key for metric in metrics_of(run)]:
-        cases = [_case(row, key, fail_under.get(key)) for row in run.rows]
-        if key in means:
-            verdict = means[key]
-            cases.append(("mean of all rows", "" if verdict.passed else "failure", verdict.text))
-        suites.append((key, cases))
-    data_set = list(_data_set(run))
-    if data_set:
-        suites.append(("data set", data_set))
-    return _document(run, suites)
+def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float], max_failed: int = 0) -> str:
+    """Write a run as test results, one case per row and threshold.
+
+    A row that could not be checked is an error, never a pass.
+
+    Args:
+        run: The run.
+        fail_under: Thresholds by the key of their metric; what is below fails.
+        max_failed: How many rows may fail for the case of the mean to pass.
+
+    Returns:
+        The text of an XML file that CI systems read.
+
+    Raises:
+        ConfigurationError: A metric is not in the run.
+    """
+    gates = figures.check_thresholds(run, fail_under, max_failed=max_failed)
+    keys = list(fail_under) or [metric.key for metric in figures.metrics_of(run)]
+    suites = {key: [_case(row, key, fail_under.get(key)) for row in run.rows] for key in keys}
+    for gate in gates:
+        suites[gate.key].append(("mean of all rows", "" if gate.passed else "failure", gate.text))
+    named = list(suites.items())
+    if of_data_set := list(_data_set(run)):
+        named.append(("data set", of_data_set))
+    root = ET.Element("testsuites", name=_line(run.header.name))
+    _count(root, [case for _, cases in named for case in cases])
+    if run.seconds is not None:
+        root.set("time", f"{run.seconds:.3f}")
+    for key, cases in named:
+        suite = ET.SubElement(root, "testsuite", name=_line(key))
+        _count(suite, cases)
+        suite.set("timestamp", f"{run.header.made.astimezone(UTC):%Y-%m-%dT%H:%M:%S}")
+        for name, kind, why in cases:
+            class_name = _line(f"{run.header.name}.{key}")
+            case = ET.SubElement(suite, "testcase", classname=class_name, name=_line(name))
+            if kind:
+                ET.SubElement(case, kind, message=_line(why)).text = _fit(why)
+    ET.indent(root, space="")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
 def _case(row: EvaluatedRow, key: str, least: float | None) -> _Case:
-    name, found = row.row.id, score_of(row, key)
+    name, found = row.row.id, find_score(row, key)
     if found is None:
         return name, "error", "the metric was not asked for this row"
     if found.score is None:
         return name, "error" if found.status == "failed" else "skipped", found.reason or ""
     if least is not None and found.score < least:
-        return name, "failure", f"{number(found.score)} is below {least:g}. {found.comment}".strip()
+        told = f"{display.format_number(found.score)} is below {least:g}. {found.comment}"
+        return name, "failure", told.strip()
     return name, "", ""
 
 
@@ -53,41 +81,15 @@ def _data_set(run: EvaluationRun) -> Iterator[_Case]:
         yield each.id or where, "error", f"{where} could not be read: {each.reason}"
 
 
-def _document(run: EvaluationRun, suites: list[tuple[str, list[_Case]]]) -> str:
-    name = run.header.name
-    stamp = f"{run.header.made.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
-    body = "".join(_suite(name, key, cases, stamp) for key, cases in suites)
-    every = [case for _, cases in suites for case in cases]
-    took = "" if run.seconds is None else f" time={_quoted(f'{run.seconds:.3f}')}"
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f"<testsuites name={_quoted(name)}{_counts(every)}{took}>\n{body}</testsuites>\n"
-    )
+def _count(element: ET.Element, cases: list[_Case]) -> None:
+    kinds = Counter(kind for _, kind, _ in cases)
+    element.set("tests", str(len(cases)))
+    for name, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(name, str(kinds[kind]))
 
 
-def _suite(run: str, key: str, cases: list[_Case], stamp: str) -> str:
-    body = "".join(_element(f"{run}.{key}", *case) for case in cases)
-    head = f"name={_quoted(key)}{_counts(cases)} timestamp={_quoted(stamp)}"
-    return f"<testsuite {head}>\n{body}</testsuite>\n"
-
-
-def _counts(cases: list[_Case]) -> str:
-    kinds = [kind for _, kind, _ in cases]
-    of = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-    return f' tests="{len(kinds)}"' + "".join(f' {n}="{kinds.count(k)}"' for n, k in of.items())
-
-
-def _element(suite: str, name: str, kind: str, why: str) -> str:
-    head = f"<testcase classname={_quoted(suite)} name={_quoted(name)}"
-    if not kind:
-        return f"{head}/>\n"
-    text = escape(_fit(why))
-    inside = f"<{kind} message={_quoted(why)}>{text}</{kind}>"
-    return f"{head}>{inside}</testcase>\n"
-
-
-def _quoted(text: str) -> str:
-    return quoteattr(_fit(" ".join(text.split())))
+def _line(text: str) -> str:
+    return _fit(" ".join(text.split()))
 
 
 def _fit(text: str) -> str:

@@ -1,53 +1,70 @@
-"""The ways to call a runnable, each as one function."""
+"""The ways to call a runnable, each as one function; and messages about outputs that differ."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from itertools import takewhile
 from typing import Any, NoReturn
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
 __all__ = [
-    "ASYNC_WAYS",
-    "WAYS",
-    "Call",
-    "agree",
-    "called",
-    "raised",
-    "short",
+    "ASYNC_CALL_MODES",
+    "CALL_MODES",
+    "CallMode",
+    "assert_equal",
+    "difference",
+    "error_of",
+    "outputs_by_mode",
+    "run_bounded",
+    "shortened",
     "skip",
-    "unlike",
-    "within",
 ]
 
 _SECONDS = 30
 _LONGEST_SHOWN = 400
 _SHOWN_BEFORE = 100
 
-Call = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
+CallMode = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
+ASYNC_CALL_MODES: Mapping[str, CallMode] = {
+    "ainvoke": lambda runnable, given, config: run_bounded(runnable.ainvoke(given, config)),
+    "astream": lambda runnable, given, config: _sum_async(runnable.astream(given, config)),
+    "atransform": lambda runnable, given, config: _sum_async(
+        runnable.atransform(_as_stream(given), config)
+    ),
+}
+CALL_MODES: Mapping[str, CallMode] = {
+    "invoke": lambda runnable, given, config: runnable.invoke(given, config),
+    "stream": lambda runnable, given, config: _sum(runnable.stream(given, config)),
+    "transform": lambda runnable, given, config: _sum(runnable.transform(iter([given]), config)),
+    **ASYNC_CALL_MODES,
+}
 
 
-def called(
+def outputs_by_mode(
     make: Callable[[], Runnable[Any, Any]], inputs: Sequence[Any]
 ) -> Iterator[tuple[str, list[Any]]]:
-    """Call a runnable with all inputs, in every way there is."""
-    for name, call in WAYS.items():
+    """Call a runnable with all inputs, in every mode there is."""
+    for name, call in CALL_MODES.items():
         yield name, [call(make(), each, None) for each in inputs]
     many = list(inputs)
     yield "batch", make().batch(many)
-    yield "abatch", within(make().abatch(many))
+    yield "abatch", run_bounded(make().abatch(many))
     yield "batch_as_completed", _by_place(make().batch_as_completed(many))
-
-    async def completed() -> list[Any]:
-        return [pair async for pair in make().abatch_as_completed(many)]
-
-    yield "abatch_as_completed", _by_place(within(completed()))
+    yield "abatch_as_completed", _by_place(run_bounded(_listed(make().abatch_as_completed(many))))
 
 
-def raised(
-    call: Call, runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None
+def error_of(
+    call: CallMode, runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None
 ) -> BaseException | None:
-    """Give what a call raises, a cancellation too; `None` if it gives an output."""
+    """Return what a call raises, a cancellation too; `None` if it gives an output."""
     try:
         call(runnable, given, config)
     except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001  (it is looked at)
@@ -55,7 +72,7 @@ def raised(
     return None
 
 
-def within(call: Awaitable[Any]) -> Any:
+def run_bounded(call: Awaitable[Any]) -> Any:
     """Wait for a coroutine on an event loop of its own, half a minute at most."""
 
     async def bounded() -> Any:
@@ -69,14 +86,14 @@ def within(call: Awaitable[Any]) -> Any:
         raise TimeoutError(msg) from exc
 
 
-def agree(found: Any, expected: Any, told: str) -> None:
+def assert_equal(found: Any, expected: Any, message: str) -> None:
     """Fail unless two values are equal, and show where they are not."""
     if found != expected:
-        msg = f"{told}: {unlike(found, expected)}"
+        msg = f"{message}: {difference(found, expected)}"
         raise AssertionError(msg)
 
 
-def unlike(found: Any, expected: Any) -> str:
+def difference(found: Any, expected: Any) -> str:
     """Write two values that differ for a message, from shortly before the place where they do."""
     one, other = repr(found), repr(expected)
     alike = takewhile(lambda signs: signs[0] == signs[1], zip(one, other, strict=False))
@@ -86,13 +103,13 @@ def unlike(found: Any, expected: Any) -> str:
     return f"…{_cut(one[same:])}, not …{_cut(other[same:])}"
 
 
-def short(value: Any) -> str:
+def shortened(value: Any) -> str:
     """Write a value for a message, its beginning if it is long."""
     return _cut(repr(value))
 
 
 def skip(reason: str) -> NoReturn:
-    """Show the test that runs as skipped."""
+    """Skip the test that runs."""
     import pytest  # noqa: PLC0415  (only where tests run)
 
     pytest.skip(reason)
@@ -102,66 +119,27 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _invoke(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
-    return runnable.invoke(given, config)
-
-
-def _stream(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
-    return _sum(runnable.stream(given, config))
-
-
-def _transform(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
-    return _sum(runnable.transform(iter([given]), config))
-
-
-def _ainvoke(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
-    return within(runnable.ainvoke(given, config))
-
-
-def _astream(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
-    return within(_asum(runnable.astream(given, config)))
-
-
-def _atransform(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> Any:
-    async def pieces() -> AsyncIterator[Any]:
-        yield given
-
-    return within(_asum(runnable.atransform(pieces(), config)))
-
-
-ASYNC_WAYS: Mapping[str, Call] = {
-    "ainvoke": _ainvoke,
-    "astream": _astream,
-    "atransform": _atransform,
-}
-WAYS: Mapping[str, Call] = {
-    "invoke": _invoke,
-    "stream": _stream,
-    "transform": _transform,
-    **ASYNC_WAYS,
-}
-
-
-def _sum(chunks: Iterator[Any]) -> Any:
+def _sum(chunks: Iterable[Any]) -> Any:
+    """Add chunks as LangChain does: one that cannot be added takes the other's place."""
     total = None
     for chunk in chunks:
-        total = chunk if total is None else _added(total, chunk)
+        try:
+            total = chunk if total is None else total + chunk
+        except TypeError:
+            total = chunk
     return total
 
 
-async def _asum(chunks: AsyncIterator[Any]) -> Any:
-    total = None
-    async for chunk in chunks:
-        total = chunk if total is None else _added(total, chunk)
-    return total
+def _sum_async(chunks: AsyncIterator[Any]) -> Any:
+    return _sum(run_bounded(_listed(chunks)))
 
 
-def _added(one: Any, other: Any) -> Any:
-    """Add two chunks as LangChain does: one that cannot be added takes the other's place."""
-    try:
-        return one + other
-    except TypeError:
-        return other
+async def _listed(chunks: AsyncIterator[Any]) -> list[Any]:
+    return [chunk async for chunk in chunks]
+
+
+async def _as_stream(given: Any) -> AsyncIterator[Any]:
+    yield given
 
 
 def _by_place(pairs: Any) -> list[Any]:

@@ -19,14 +19,14 @@ from pydantic import BaseModel, RootModel
 from typing_extensions import override
 
 from langchain_groundedness.testing.call_modes import (
-    ASYNC_WAYS,
-    WAYS,
-    called,
-    raised,
-    short,
+    ASYNC_CALL_MODES,
+    CALL_MODES,
+    difference,
+    error_of,
+    outputs_by_mode,
+    run_bounded,
+    shortened,
     skip,
-    unlike,
-    within,
 )
 
 __all__ = ["Probe", "ProbeError", "RunnableContract", "SeenRuns"]
@@ -135,7 +135,7 @@ class RunnableContract(ABC):
         """`invoke`, `batch`, `stream`, `transform` and their async twins give the same."""
         inputs = self.inputs()
         expected = [self.runnable().invoke(each) for each in inputs]
-        for name, found in called(self.runnable, inputs):
+        for name, found in outputs_by_mode(self.runnable, inputs):
             assert len(found) == len(expected), f"{name} gives {len(found)} outputs"
             for place, (one, other) in enumerate(zip(expected, found, strict=True)):
                 self._agree(other, one, f"{name} differs from invoke for input {place}")
@@ -143,20 +143,22 @@ class RunnableContract(ABC):
     def test_inputs_give_different_outputs(self) -> None:
         """The inputs of this test class are of use: they give at least two outputs."""
         outputs = [self.runnable().invoke(each) for each in self.inputs()]
-        told = f"inputs() must give two or more with different outputs; theirs are {short(outputs)}"
-        assert any(not self.same(outputs[0], other) for other in outputs[1:]), told
+        message = (
+            f"inputs() must give two or more different outputs; theirs are {shortened(outputs)}"
+        )
+        assert any(not self.same(outputs[0], other) for other in outputs[1:]), message
 
     def test_inputs_stay_as_they_are(self) -> None:
         """Nothing that is given is changed, input or config, whichever way it is called."""
         for each in self.inputs():
             before = copy.deepcopy(each)
-            for name, call in WAYS.items():
+            for name, call in CALL_MODES.items():
                 config = _config(SeenRuns())
                 given = {key: copy.copy(value) for key, value in config.items()}
                 call(self.runnable(), each, config)
-                told = f"{name}: an input was {short(before)} and is now {short(each)}"
-                assert each == before, told
-                assert config == given, f"{name} changes the config: {unlike(config, given)}"
+                message = f"{name}: an input was {shortened(before)} and is now {shortened(each)}"
+                assert each == before, message
+                assert config == given, f"{name} changes the config: {difference(config, given)}"
 
     def test_a_runnable_can_be_used_again(self) -> None:
         """A second call gives what the first gave."""
@@ -176,14 +178,14 @@ class RunnableContract(ABC):
             "a sequence": self.runnable() | RunnableLambda(_same),
         }.items():
             self._agree(other.invoke(given), expected, f"{name} changes the output")
-            found = within(other.ainvoke(given))
+            found = run_bounded(other.ainvoke(given))
             self._agree(found, expected, f"{name} changes the output of ainvoke")
 
     # --- config
 
     def test_a_config_names_tags_and_describes_the_run(self) -> None:
         """Name, tags and metadata reach the run, whichever way it is called."""
-        for name, call in WAYS.items():
+        for name, call in CALL_MODES.items():
             seen = SeenRuns()
             call(self.runnable(), self.inputs()[0], _config(seen))
             roots = seen.roots()
@@ -195,14 +197,14 @@ class RunnableContract(ABC):
 
     def test_every_run_has_an_end(self) -> None:
         """Handlers hear of the end of every run that they heard the start of."""
-        for name, call in WAYS.items():
+        for name, call in CALL_MODES.items():
             seen = SeenRuns()
             call(self.runnable(), self.inputs()[0], _config(seen))
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
     def test_a_config_reaches_inner_runs(self) -> None:
         """Callbacks, tags, metadata and limits reach inner runs; the name does not."""
-        for name, call in WAYS.items():
+        for name, call in CALL_MODES.items():
             seen, configs = SeenRuns(), list[RunnableConfig]()
             runnable = self._with_probe(configs.append)
             call(runnable, self.inputs()[0], {**_config(seen), "recursion_limit": _LIMIT})
@@ -234,7 +236,7 @@ class RunnableContract(ABC):
         assert most, "batch: the probe was not called"
         allowed = self.most_at_once(_AT_ONCE)
         assert most <= allowed, f"batch has {most} at work at once"
-        within(self._with_probe(probe).abatch(inputs, {"max_concurrency": _AT_ONCE}))
+        run_bounded(self._with_probe(probe).abatch(inputs, {"max_concurrency": _AT_ONCE}))
         assert most <= allowed, f"abatch has {most} at work at once"
 
     def test_events_are_streamed(self) -> None:
@@ -246,7 +248,7 @@ class RunnableContract(ABC):
             )
             return [event["event"] async for event in stream if event["name"] == _NAME]
 
-        found = within(events())
+        found = run_bounded(events())
         kind = found[0].removesuffix("_start") if found else "on_chain"
         started, ended = f"{kind}_start", f"{kind}_end"
         assert found[:1] == [started], f"the first events are {found[:3]}, not {started}"
@@ -266,7 +268,7 @@ class RunnableContract(ABC):
         for name in ("stream", "astream"):
             seen = SeenRuns()
             if name == "astream":
-                within(left(seen))
+                run_bounded(left(seen))
             else:
                 stream: Any = self.runnable().stream(self.inputs()[0], _config(seen))
                 with closing(stream):
@@ -280,9 +282,11 @@ class RunnableContract(ABC):
         bad = self.bad_input()
         if bad is None:
             skip("bad_input() gives none")
-        kinds = {name: type(raised(call, self.runnable(), bad)) for name, call in WAYS.items()}
+        kinds = {
+            name: type(error_of(call, self.runnable(), bad)) for name, call in CALL_MODES.items()
+        }
         assert len(set(kinds.values())) == 1, f"not the same exception: {kinds}"
-        accepted = f"bad_input() is {short(bad)}, and nobody refuses it"
+        accepted = f"bad_input() is {shortened(bad)}, and nobody refuses it"
         assert type(None) not in kinds.values(), accepted
 
     def test_one_bad_input_does_not_spoil_a_batch(self) -> None:
@@ -292,10 +296,10 @@ class RunnableContract(ABC):
             skip("bad_input() gives none")
         expected = self.runnable().invoke(good)
         batch = self.runnable().batch([good, bad, good], return_exceptions=True)
-        abatch = within(self.runnable().abatch([good, bad, good], return_exceptions=True))
+        abatch = run_bounded(self.runnable().abatch([good, bad, good], return_exceptions=True))
         for name, found in {"batch": batch, "abatch": abatch}.items():
-            told = f"{name} gives {short(found[1])} for the bad input, which is no exception"
-            assert isinstance(found[1], Exception), told
+            message = f"{name} gives {shortened(found[1])} for the bad input, which is no exception"
+            assert isinstance(found[1], Exception), message
             for other in (found[0], found[2]):
                 self._agree(other, expected, f"{name} differs from invoke beside a bad input")
 
@@ -305,11 +309,11 @@ class RunnableContract(ABC):
         def fail(_: RunnableConfig) -> None:
             raise ProbeError
 
-        for name, call in WAYS.items():
+        for name, call in CALL_MODES.items():
             seen = SeenRuns()
-            ended = raised(call, self._with_probe(fail), self.inputs()[0], _config(seen))
+            ended = error_of(call, self._with_probe(fail), self.inputs()[0], _config(seen))
             wanted = self.failure() or type(None)
-            came = short(ended) if ended else "no exception"
+            came = shortened(ended) if ended else "no exception"
             assert isinstance(ended, wanted), f"{name}: {came}, expected {wanted.__name__}"
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
@@ -319,10 +323,10 @@ class RunnableContract(ABC):
         def cancel(_: RunnableConfig) -> None:
             raise asyncio.CancelledError
 
-        for name, call in ASYNC_WAYS.items():
+        for name, call in ASYNC_CALL_MODES.items():
             seen = SeenRuns()
-            ended = raised(call, self._with_probe(cancel), self.inputs()[0], _config(seen))
-            came = short(ended) if ended else "no exception"
+            ended = error_of(call, self._with_probe(cancel), self.inputs()[0], _config(seen))
+            came = shortened(ended) if ended else "no exception"
             assert isinstance(ended, asyncio.CancelledError), f"{name}: {came}, not CancelledError"
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
@@ -359,8 +363,8 @@ class RunnableContract(ABC):
         schema = self.runnable().get_output_schema()
         found = self.runnable().invoke(self.inputs()[0])
         if isinstance(found, BaseModel) and not issubclass(schema, RootModel):
-            told = f"the output is a {type(found).__name__}, the schema says {schema.__name__}"
-            assert isinstance(found, schema), told
+            message = f"the output is a {type(found).__name__}, the schema says {schema.__name__}"
+            assert isinstance(found, schema), message
 
     def test_concurrent_calls_do_not_mix(self) -> None:
         """Many calls of one runnable at once give what each gives alone."""
@@ -371,21 +375,21 @@ class RunnableContract(ABC):
         async def gather() -> list[Any]:
             return await asyncio.gather(*(runnable.ainvoke(each) for each in inputs))
 
-        for name, found in {"batch": in_threads, "gather": within(gather())}.items():
+        for name, found in {"batch": in_threads, "gather": run_bounded(gather())}.items():
             for one, other in zip(expected, found, strict=True):
                 self._agree(other, one, f"{name}: calls at the same time differ from single ones")
 
     # --- how
 
-    def _agree(self, found: Any, expected: Any, told: str) -> None:
-        assert self.same(expected, found), f"{told}: {unlike(found, expected)}"
+    def _agree(self, found: Any, expected: Any, message: str) -> None:
+        assert self.same(expected, found), f"{message}: {difference(found, expected)}"
 
     def _with_probe(self, probe: Probe) -> Runnable[Any, Any]:
         return self.probed(probe) or skip("probed() gives no runnable")
 
 
 class SeenRun(NamedTuple):
-    """One run, as its start told of it."""
+    """One run, as its start described it."""
 
     id: UUID
     parent: UUID | None

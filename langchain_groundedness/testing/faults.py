@@ -24,6 +24,29 @@ from langchain_groundedness.testing.server import (
 __all__ = ["FAULTS", "Fault", "FaultyServer"]
 
 
+_MARK = re.compile(r" [a-z]{10}>")
+_NOT_SHOWN = 900
+_MANY = 3_000
+_DEEP = 10_000
+_PIECES = 3
+_TLS_ALERT = bytes.fromhex("15030300020228")
+_PROSE = "I have looked at all of it with care, and everything seems to be well supported."
+_SORRY = "I'm sorry, but I can't help with that."
+_NO_CONTENT = {
+    "id": "chatcmpl-empty",
+    "object": "chat.completion",
+    "created": 0,
+    "model": "scripted",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": None},
+            "finish_reason": "stop",
+        }
+    ],
+}
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing that goes wrong with a reply on its way from model to client."""
@@ -109,16 +132,6 @@ def _refuse_unknown(fault: object, rate: float) -> None:
     if not 0 <= rate <= 1:
         msg = f"rate must be from 0 to 1, got {rate}"
         raise ConfigurationError(msg)
-
-
-_MARK = re.compile(r" [a-z]{10}>")
-_NOT_SHOWN = 900
-_MANY = 3_000
-_DEEP = 10_000
-_PIECES = 3
-_TLS_ALERT = bytes.fromhex("15030300020228")
-_PROSE = "I have looked at all of it with care, and everything seems to be well supported."
-_SORRY = "I'm sorry, but I can't help with that."
 
 
 def _text(change: Callable[[str], str]) -> Callable[..., ScriptedResponse]:
@@ -226,19 +239,6 @@ def _not_http(connection: socket.socket, _: bytes) -> None:
     connection.sendall(_TLS_ALERT)
 
 
-_NO_CONTENT = {
-    "id": "chatcmpl-empty",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "scripted",
-    "choices": [
-        {
-            "index": 0,
-            "message": {"role": "assistant", "content": None},
-            "finish_reason": "stop",
-        }
-    ],
-}
 _ALL = (
     Fault("garbled", "every third character of the reply is lost", _text(_garbled)),
     Fault(

@@ -9,7 +9,14 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from langchain_groundedness.testing.call_modes import WAYS, agree, raised, short, skip, within
+from langchain_groundedness.testing.call_modes import (
+    CALL_MODES,
+    assert_equal,
+    error_of,
+    run_bounded,
+    shortened,
+    skip,
+)
 
 __all__ = ["CallbackHandlerContract"]
 
@@ -63,18 +70,18 @@ class CallbackHandlerContract(ABC):
     def test_the_chain_gives_what_it_gives_without_the_handler(self) -> None:
         """The output is the same, whichever way the chain is called."""
         for given in self.inputs():
-            for name, call in WAYS.items():
+            for name, call in CALL_MODES.items():
                 alone = call(self.chain(), given, None)
                 watched = call(self.chain(), given, {"callbacks": [self.handler()]})
-                agree(watched, alone, f"{name} gives something else with the handler")
+                assert_equal(watched, alone, f"{name} gives something else with the handler")
 
     def test_inputs_stay_as_they_are(self) -> None:
         """The handler changes nothing of what the chain is given."""
         for given in self.inputs():
             before = copy.deepcopy(given)
-            for name, call in WAYS.items():
+            for name, call in CALL_MODES.items():
                 call(self.chain(), given, {"callbacks": [self.handler()]})
-                agree(given, before, f"{name}: the handler changes an input")
+                assert_equal(given, before, f"{name}: the handler changes an input")
 
     def test_a_stream_has_the_same_chunks(self) -> None:
         """The chunks are the same, sync and async."""
@@ -85,16 +92,16 @@ class CallbackHandlerContract(ABC):
 
         alone = list(self.chain().stream(given))
         found = list(self.chain().stream(given, config))  # type: ignore[arg-type]  # same
-        agree(found, alone, "stream gives other chunks with the handler")
-        agree(within(chunks()), alone, "astream gives other chunks with the handler")
+        assert_equal(found, alone, "stream gives other chunks with the handler")
+        assert_equal(run_bounded(chunks()), alone, "astream gives other chunks with the handler")
 
     def test_a_failing_chain_fails_as_it_does_without_the_handler(self) -> None:
         """The chain's own exception comes through, and nothing is kept of the run."""
         failing = self.chain() | RunnableLambda(_fail)
-        for name, call in WAYS.items():
+        for name, call in CALL_MODES.items():
             handler = self.handler()
-            error = raised(call, failing, self.inputs()[0], {"callbacks": [handler]})
-            came = short(error) if error else "no exception"
+            error = error_of(call, failing, self.inputs()[0], {"callbacks": [handler]})
+            came = shortened(error) if error else "no exception"
             assert isinstance(error, _ChainError), f"{name}: {came}, not the chain's exception"
             assert self.kept(handler) == 0, f"{name}: something is kept of a failed run"
 
@@ -103,16 +110,16 @@ class CallbackHandlerContract(ABC):
         if self.broken() is None:
             skip("broken() gives none")
         for given in self.inputs():
-            for name, call in WAYS.items():
+            for name, call in CALL_MODES.items():
                 broken: Any = self.broken()
                 watched = call(self.chain(), given, {"callbacks": [broken]})
                 alone = call(self.chain(), given, None)
-                agree(watched, alone, f"{name} gives something else with a broken handler")
+                assert_equal(watched, alone, f"{name} gives something else with a broken handler")
 
     def test_nothing_is_kept_of_a_run_that_has_ended(self) -> None:
         """The state of a run is freed at its end."""
         self._needs("kept")
-        for name, call in WAYS.items():
+        for name, call in CALL_MODES.items():
             handler = self.handler()
             call(self.chain(), self.inputs()[0], {"callbacks": [handler]})
             assert self.kept(handler) == 0, f"{name}: something is kept"
@@ -134,7 +141,7 @@ class CallbackHandlerContract(ABC):
             await found.aclose()
 
         other = self.handler()
-        within(leave(other))
+        run_bounded(leave(other))
         assert self.kept(other) == 0, "something is kept of an async stream that was left"
 
     def test_nothing_is_kept_of_a_run_that_is_cancelled(self) -> None:
@@ -154,14 +161,14 @@ class CallbackHandlerContract(ABC):
             waiting.cancel()
             if run.done():
                 error = None if run.cancelled() else run.exception()
-                ended = short(error) if error else "no exception"
+                ended = shortened(error) if error else "no exception"
                 msg = f"the run ended before it could be cancelled: {ended}"
                 raise AssertionError(msg) from error
             run.cancel()
             await asyncio.wait([run])
             assert run.cancelled(), "the cancellation was lost"
 
-        within(cancel())
+        run_bounded(cancel())
         assert self.kept(handler) == 0, "something is kept of a cancelled run"
 
     def test_one_handler_serves_runs_at_the_same_time(self) -> None:
@@ -172,15 +179,17 @@ class CallbackHandlerContract(ABC):
         for each in inputs:
             chain.invoke(each, {"callbacks": [alone]})
         expected = sorted(map(repr, self.found(alone)))
-        told = f"found() gives {len(expected)} values for {len(inputs)} runs, not one for each"
-        assert len(expected) == len(inputs), told
+        message = f"found() gives {len(expected)} values for {len(inputs)} runs, not one for each"
+        assert len(expected) == len(inputs), message
         in_threads = self.handler()
         chain.batch(inputs, {"callbacks": [in_threads], "max_concurrency": 6})
         found = sorted(map(repr, self.found(in_threads)))
-        agree(found, expected, "runs in threads have mixed")
+        assert_equal(found, expected, "runs in threads have mixed")
         on_a_loop = self.handler()
-        within(chain.abatch(inputs, {"callbacks": [on_a_loop]}))
-        agree(sorted(map(repr, self.found(on_a_loop))), expected, "runs on a loop have mixed")
+        run_bounded(chain.abatch(inputs, {"callbacks": [on_a_loop]}))
+        assert_equal(
+            sorted(map(repr, self.found(on_a_loop))), expected, "runs on a loop have mixed"
+        )
 
     def test_given_twice_it_works_once(self) -> None:
         """A handler in the config and bound to the chain tells of each run once."""

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_groundedness.exceptions import require
-from langchain_groundedness.testing.call_modes import agree, short, within
+from langchain_groundedness.testing.call_modes import assert_equal, run_bounded, shortened
 from langchain_groundedness.testing.contract import SeenRuns
 
 __all__ = ["AgentMiddlewareContract"]
@@ -63,34 +63,34 @@ class AgentMiddlewareContract(ABC):
         """`invoke`, `stream` and their async twins end in the same messages."""
         for question in self.questions():
             expected: list[Any] | None = None
-            for name, run in _WAYS.items():
-                found = _told(run(self.agent([self.middleware()]), _asked(question), {}))
+            for name, run in _RUN_MODES.items():
+                found = _content(run(self.agent([self.middleware()]), _input(question), {}))
                 expected = expected or found
-                agree(found, expected, f"{name} ends in other messages than invoke")
+                assert_equal(found, expected, f"{name} ends in other messages than invoke")
 
     def test_an_agent_keeps_its_words(self) -> None:
         """The messages are those of the agent without the middleware."""
         if self.changes_answers():
             return
         for question in self.questions():
-            for name, run in _WAYS.items():
-                alone = _told(run(self.agent([]), _asked(question), {}))
-                found = _told(run(self.agent([self.middleware()]), _asked(question), {}))
-                agree(found, alone, f"{name}: the middleware changes the messages")
+            for name, run in _RUN_MODES.items():
+                alone = _content(run(self.agent([]), _input(question), {}))
+                found = _content(run(self.agent([self.middleware()]), _input(question), {}))
+                assert_equal(found, alone, f"{name}: the middleware changes the messages")
 
     def test_one_middleware_serves_many_runs(self) -> None:
         """Runs at the same time, and agents that share it, end as each would alone."""
         shared = self.middleware()
         agent, other = self.agent([shared]), self.agent([shared])
-        inputs = [_asked(question) for question in self.questions()] * 4
-        expected = [_told(self.agent([self.middleware()]).invoke(each)) for each in inputs]
+        inputs = [_input(question) for question in self.questions()] * 4
+        expected = [_content(self.agent([self.middleware()]).invoke(each)) for each in inputs]
         assert any(each != expected[0] for each in expected), (
             "questions() must give two or more with different answers; theirs are all "
-            f"{short(expected[0])}"
+            f"{shortened(expected[0])}"
         )
-        agree([_told(each) for each in agent.batch(inputs)], expected, "runs have mixed")
-        found = [_told(each) for each in within(other.abatch(inputs))]
-        agree(found, expected, "runs on a loop have mixed")
+        assert_equal([_content(each) for each in agent.batch(inputs)], expected, "runs have mixed")
+        found = [_content(each) for each in run_bounded(other.abatch(inputs))]
+        assert_equal(found, expected, "runs on a loop have mixed")
 
     def test_the_state_can_be_kept_and_taken_up_again(self) -> None:
         """A checkpointer that takes plain data only keeps the state, and the agent goes on."""
@@ -101,19 +101,19 @@ class AgentMiddlewareContract(ABC):
         config: RunnableConfig = {"configurable": {"thread_id": "contract"}}
         first, second, *_ = self.questions()
         for question in (first, second):
-            agent.invoke(_asked(question), config)
+            agent.invoke(_input(question), config)
         again = self.agent([self.middleware()], saver)
         state: Any = again
         messages = state.get_state(config).values["messages"]
         asked = [message.text for message in messages if message.type == "human"]
-        agree(asked, [first, second], "the questions in the kept state are others")
+        assert_equal(asked, [first, second], "the questions in the kept state are others")
 
     def test_a_config_reaches_the_inside(self) -> None:
         """Handlers hear of every run and of its end; tags and metadata are kept."""
-        for name, run in _WAYS.items():
+        for name, run in _RUN_MODES.items():
             seen = SeenRuns()
             config = {"callbacks": [seen], "tags": ["contract-tag"], "metadata": {"kept": "yes"}}
-            run(self.agent([self.middleware()]), _asked(self.questions()[0]), config)
+            run(self.agent([self.middleware()]), _input(self.questions()[0]), config)
             assert not seen.open(), f"{name}: no end of {seen.open()}"
             assert all("contract-tag" in each.tags for each in seen.runs), f"{name}: a tag is lost"
             kept = [each.metadata.get("kept") for each in seen.runs]
@@ -125,40 +125,26 @@ class AgentMiddlewareContract(ABC):
         assert self.agent([self.middleware()]).get_graph().nodes
 
 
-def _asked(question: str) -> dict[str, Any]:
+def _input(question: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": question}]}
 
 
-def _told(state: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """What the messages say: kind, text and number of tool calls; ids are new in each run."""
+def _content(state: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Kind, text and number of tool calls of the messages; their ids are new in each run."""
     messages: Sequence[BaseMessage] = state["messages"]
     return [
         (m.type, m.text, len(m.tool_calls) if isinstance(m, AIMessage) else 0) for m in messages
     ]
 
 
-def _invoke(agent: _Agent, given: Any, config: Any) -> Any:
-    return agent.invoke(given, config)
+async def _last_state(agent: _Agent, given: Any, config: Any) -> Any:
+    stream = agent.astream(given, config, stream_mode="values")
+    return [state async for state in stream][-1]
 
 
-def _stream(agent: _Agent, given: Any, config: Any) -> Any:
-    return list(agent.stream(given, config, stream_mode="values"))[-1]
-
-
-def _ainvoke(agent: _Agent, given: Any, config: Any) -> Any:
-    return within(agent.ainvoke(given, config))
-
-
-def _astream(agent: _Agent, given: Any, config: Any) -> Any:
-    async def last() -> Any:
-        return [state async for state in agent.astream(given, config, stream_mode="values")][-1]
-
-    return within(last())
-
-
-_WAYS: Mapping[str, Callable[[_Agent, Any, Any], Any]] = {
-    "invoke": _invoke,
-    "stream": _stream,
-    "ainvoke": _ainvoke,
-    "astream": _astream,
+_RUN_MODES: Mapping[str, Callable[[_Agent, Any, Any], Any]] = {
+    "invoke": lambda agent, given, config: agent.invoke(given, config),
+    "stream": lambda agent, given, config: [*agent.stream(given, config, stream_mode="values")][-1],
+    "ainvoke": lambda agent, given, config: run_bounded(agent.ainvoke(given, config)),
+    "astream": lambda agent, given, config: run_bounded(_last_state(agent, given, config)),
 }

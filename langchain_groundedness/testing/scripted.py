@@ -18,7 +18,6 @@ from typing_extensions import override
 
 from langchain_groundedness.evidence.packing import locate_quote
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.testing.server import ScriptedRequest, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -32,11 +31,12 @@ from langchain_groundedness.verification.scoring import reconcile
 __all__ = [
     "ScriptedChatModel",
     "ScriptedClaimExtractor",
-    "ScriptedRequest",
-    "ScriptedResponse",
-    "ScriptedServer",
     "ScriptedVerifier",
 ]
+
+
+_LABELS: tuple[str, ...] = get_args(VerdictLabel)
+Scripted = VerdictLabel | ClaimVerdict | Exception | None
 
 
 class ScriptedChatModel(BaseChatModel):
@@ -133,10 +133,6 @@ class ScriptedClaimExtractor(Runnable[ExtractionTask | str, list[Claim]]):
 def _located(identity: str, text: str, answer: str) -> Claim:
     start, end = locate_quote(text, answer) or (None, None)
     return Claim(id=identity, text=text, start=start, end=end)
-
-
-_LABELS: tuple[str, ...] = get_args(VerdictLabel)
-Scripted = VerdictLabel | ClaimVerdict | Exception | None
 
 
 class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):

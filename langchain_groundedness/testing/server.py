@@ -28,6 +28,16 @@ Delivery = Callable[[socket, bytes], None]
 """Brings a response, status line and headers included, to the client at the other end."""
 
 
+HTTP_OK = 200
+_FAILED = 500
+_GONE = 410
+_NOT_FOUND = 404
+_PATH = "/v1/chat/completions"
+_FENCED = re.compile(r"<(\w+) ([a-z]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_JUDGED = ("supported", "contradicted", "unverifiable")
+_WORDS: Mapping[str, str] = {"supported": "yes", "contradicted": "no"}
+
+
 class ScriptedResponse(NamedTuple):
     """What the server answers to one request."""
 
@@ -173,17 +183,6 @@ class ScriptedServer:
             return ScriptedResponse(told, status=_FAILED)
         except Exception as exc:  # noqa: BLE001  (the client hears of it)
             return ScriptedResponse(f"the script failed with {exc!r}", status=_FAILED)
-
-
-HTTP_OK = 200
-
-_FAILED = 500
-
-_GONE = 410
-
-_NOT_FOUND = 404
-
-_PATH = "/v1/chat/completions"
 
 
 def _in_order(answers: Iterator[str | ScriptedResponse]) -> Script:
@@ -335,13 +334,6 @@ def _events(answer: dict[str, Any]) -> str:
     chunks = [base | {"choices": part} for part in choices]
     chunks[-1]["usage"] = answer["usage"]
     return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
-
-
-_FENCED = re.compile(r"<(\w+) ([a-z]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
-
-_JUDGED = ("supported", "contradicted", "unverifiable")
-
-_WORDS: Mapping[str, str] = {"supported": "yes", "contradicted": "no"}
 
 
 class KnownClaim(NamedTuple):

@@ -50,10 +50,7 @@ class _Line(NamedTuple):
 
 
 class BlockScanner:
-    """Finds blocks in a text that arrives in pieces; equal for every way of cutting it up.
-
-    Positions are those in `text`, the part of the whole that is still kept.
-    """
+    """Finds blocks in a text that arrives in pieces; equal for every way of cutting it up."""
 
     def __init__(self) -> None:
         """Start with an empty text."""
@@ -92,14 +89,6 @@ class BlockScanner:
     def settled(self) -> int:
         """Where the first character lies whose block is not certain yet."""
         return self.open.start if self.open else self._line
-
-    def forget(self, count: int) -> None:
-        """Drop the first characters of the kept text; all positions shift by as many."""
-        self.text = self.text[count:]
-        self._line = max(0, self._line - count)
-        if self.open:
-            kind, start, body, end = self.open
-            self.open = Block(kind, max(0, start - count), max(0, body - count), end - count)
 
     def _close(self) -> Iterator[Block]:
         if self.open is not None:

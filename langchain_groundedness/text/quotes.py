@@ -1,4 +1,4 @@
-"""Find where a quote stands in a text, although a model may have copied it with small changes."""
+"""Find where a quote is in a text, although a model may have copied it with small changes."""
 
 import re
 import unicodedata
@@ -29,18 +29,18 @@ _MARKS = {
 
 
 def locate_quote(quote: str, text: str, *, min_score: float = 90) -> tuple[int, int] | None:
-    """Find where a quote stands in a text.
+    """Find where a quote is in a text.
 
     Tried in turn: the quote as it is; with case, white space, quotation marks, dashes and Unicode
     compatibility forms folded; aligned by edit distance (`rapidfuzz.fuzz.partial_ratio`).
 
     Args:
-        quote: What somebody says stands in the text.
+        quote: The quote, as a model wrote it.
         text: The text.
         min_score: Least similarity of an alignment, 0 to 100; above 100 nothing is aligned.
 
     Returns:
-        Start and end in the text, or `None` if the quote is blank or does not stand there.
+        Start and end in the text, or `None` if the quote is blank or not there.
 
     Example:
         >>> locate_quote("revenue was  2.1", "In Q3 Revenue was 2.1 billion.")

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import sentencex  # type: ignore[import-untyped]  # it carries no types
 
-from langchain_groundedness.text.markdown import Block, BlockScanner, blocks
+from langchain_groundedness.text.markdown import Block, blocks
 
-__all__ = ["Sentence", "SentenceSplitter", "each_sentence", "is_loaded", "load", "split_sentences"]
+__all__ = ["Sentence", "each_sentence", "is_loaded", "load", "split_sentences"]
 
 
 class Sentence(NamedTuple):
@@ -49,74 +49,15 @@ def split_block(text: str, block: Block) -> Iterator[Sentence]:
     yield from scan.finish(text, block)
 
 
-class SentenceSplitter:
-    """Splits a text that arrives in pieces, as a model writes it.
-
-    A sentence is given as soon as no further text can change it, which is mostly one word after
-    its end. All that `feed` and `close` give, taken together, equals `split_sentences` of the
-    whole text, however it was cut up.
-    """
-
-    def __init__(self) -> None:
-        """Start at the beginning of a text."""
-        self._scanner = BlockScanner()
-        self._scan: BlockScan | None = None
-        self._dropped = 0
-
-    def feed(self, text: str) -> list[Sentence]:
-        """Read on."""
-        found = self._read(text, final=False)
-        if (block := self._scanner.open) is not None:
-            self._scan = self._scan or BlockScan(block)
-            found += self._scan.advance(self._scanner.text, block, closed=False)
-        found = [self._placed(sentence) for sentence in found]
-        self._forget()
-        return found
-
-    def close(self) -> list[Sentence]:
-        """End the text."""
-        found = [self._placed(sentence) for sentence in self._read("", final=True)]
-        self._scanner, self._scan, self._dropped = BlockScanner(), None, 0
-        return found
-
-    def _read(self, text: str, *, final: bool) -> list[Sentence]:
-        found: list[Sentence] = []
-        for block in self._scanner.feed(text, final=final):
-            scan, self._scan = self._scan or BlockScan(block), None
-            found += scan.advance(self._scanner.text, block)
-            found += scan.finish(self._scanner.text, block)
-        return found
-
-    def _placed(self, sentence: Sentence) -> Sentence:
-        text, start, end = sentence
-        return Sentence(text, start + self._dropped, end + self._dropped)
-
-    def _forget(self) -> None:
-        # What lies before the open sentence is kept a while: it is looked back at, and dropping
-        # a little at a time would copy the rest each time.
-        drop = (self._scan.start if self._scan else self._scanner.settled) - _LOOK_BACK
-        if drop > _KEPT:
-            self._scanner.forget(drop)
-            self._dropped += drop
-            if self._scan:
-                self._scan.shift(drop)
-
-
-_KEPT = 4096
-
 _LOOK_BACK = 80
 
 
 class BlockScan:
-    """Where the reading of one block stands."""
+    """How far one block has been read."""
 
     def __init__(self, block: Block) -> None:
         self.start = block.start
         self._at = block.body
-
-    def shift(self, count: int) -> None:
-        """Follow the text when its first characters are dropped."""
-        self.start, self._at = self.start - count, self._at - count
 
     def advance(self, text: str, block: Block, *, closed: bool = True) -> Iterator[Sentence]:
         """Give the sentences that end before the end of the block, as far as that is certain."""
@@ -176,7 +117,7 @@ _BEGINNING = re.compile(rf"[`.!?\u2026{_HARD}]|http|www")
 _LONGEST_BEGINNING = 4
 
 _STRETCH = 65_536
-"""Characters that are searched in one step; it holds up all threads."""
+"""Characters that are searched in one step, during which no other thread runs."""
 
 _TAIL = re.compile(
     r"\[\d{1,4}(?:\s?[,\u2013-]\s?\d{1,4}){0,15}\](?=\s|\[|$)"

@@ -1,4 +1,4 @@
-"""Words of a text, folded so that the same word compares equal wherever it stands."""
+"""Words of a text, folded so that different forms of a word compare equal."""
 
 import re
 import unicodedata

@@ -7,21 +7,24 @@ drives that generator for `invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, cast
 
-from langchain_core.runnables import RunnableConfig, RunnableSerializable
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.config import merge_configs
 from pydantic import model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
 from langchain_groundedness._runtime.flow import exceptions_at_most
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
+from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError, cause
+from langchain_groundedness.llm.usage import count_cached
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.scoring import reconcile
 
-__all__ = ["Found", "Judging", "PooledVerifier", "lasting_raised", "total_size"]
+__all__ = ["AskVerifier", "Found", "Judging", "PooledVerifier", "checked_reply"]
 
 
 class Found(NamedTuple):
@@ -30,6 +33,53 @@ class Found(NamedTuple):
     task: int
     """Index of the task."""
     verdicts: Sequence[ClaimVerdict]
+    cached: int = 0
+    """How many of them cost nothing."""
+
+
+class AskVerifier(NamedTuple):
+    """A request for another verifier; the reply is a list with what it gave or raised per task."""
+
+    verifier: Runnable[Any, Any]
+    places: Sequence[int]
+    """Indexes of the tasks."""
+    tasks: list[VerificationTask]
+    config: RunnableConfig | None = None
+    """Goes on top of the configs of the tasks."""
+
+    def ask(self, configs: Sequence[RunnableConfig]) -> list[Any]:
+        """Ask it."""
+        return _lasting_raised(
+            self.verifier.batch(self.tasks, self._configs(configs), return_exceptions=True)
+        )
+
+    async def aask(self, configs: Sequence[RunnableConfig]) -> list[Any]:
+        """Ask it without blocking the event loop."""
+        return _lasting_raised(
+            await self.verifier.abatch(self.tasks, self._configs(configs), return_exceptions=True)
+        )
+
+    def _configs(self, configs: Sequence[RunnableConfig]) -> list[RunnableConfig]:
+        return [merge_configs(configs[place], self.config) for place in self.places]
+
+
+def checked_reply(task: VerificationTask, reply: Any, verifier: str) -> list[ClaimVerdict]:
+    """Read what another verifier gave for a task; a failure leaves the claims unchecked."""
+    if isinstance(reply, list) and all(isinstance(each, ClaimVerdict) for each in reply):
+        return reconcile(task, reply, verifier=verifier)
+    if isinstance(reply, Exception):
+        reason = f"{verifier} failed with {cause(caught(reply))}"
+    else:
+        reason = f"{verifier} returned no list of verdicts (got {type(reply).__name__})"
+    return [ClaimVerdict.unchecked(claim, reason, verifier=verifier) for claim in task.claims]
+
+
+def _lasting_raised(replies: list[Any]) -> list[Any]:
+    """Raise what asking another verifier, or asking again, does not mend."""
+    for reply in exceptions_at_most(replies):
+        if isinstance(reply, ConfigurationError | MissingDependencyError):
+            raise reply
+    return replies
 
 
 Judging = Generator[Any, Any, None]
@@ -57,18 +107,15 @@ class PooledVerifier(
     def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
         """Judge the tasks: the logic, free of input and output."""
 
-    @abstractmethod
     def _ask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
-        """Answer one request of `_judging`, given the child config of each task."""
+        """Answer a request of `_judging` of its own, given the child config of each task."""
+        raise NotImplementedError
 
-    @abstractmethod
     async def _aask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
-        """Answer one request of `_judging` without blocking the event loop."""
+        """Answer such a request without blocking the event loop."""
+        return self._ask(request, configs)
 
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
+    _can_be_saved = True
 
     # Casts to Any: LangChain passes the config by name, which its types do not say.
 
@@ -132,7 +179,8 @@ class PooledVerifier(
     def stream(
         self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[list[ClaimVerdict]]:
-        yield from self.transform(iter([input]), config, **kwargs)
+        run = cast("Any", self._stream)
+        yield from self._transform_stream_with_config(iter([input]), run, config, **kwargs)
 
     @override
     async def astream(
@@ -141,30 +189,8 @@ class PooledVerifier(
         async def inputs() -> AsyncIterator[VerificationTask]:
             yield input
 
-        async for verdicts in self.atransform(inputs(), config, **kwargs):
-            yield verdicts
-
-    @override
-    def transform(
-        self,
-        input: Iterator[VerificationTask],
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> Iterator[list[ClaimVerdict]]:
-        yield from self._transform_stream_with_config(
-            input, cast("Any", self._stream), config, **kwargs
-        )
-
-    @override
-    async def atransform(
-        self,
-        input: AsyncIterator[VerificationTask],
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> AsyncIterator[list[ClaimVerdict]]:
-        async for verdicts in self._atransform_stream_with_config(
-            input, cast("Any", self._astream), config, **kwargs
-        ):
+        run = cast("Any", self._astream)
+        async for verdicts in self._atransform_stream_with_config(inputs(), run, config, **kwargs):
             yield verdicts
 
     def _judge_all(
@@ -181,8 +207,8 @@ class PooledVerifier(
         self, tasks: Sequence[VerificationTask], found: Iterable[Found]
     ) -> list[list[ClaimVerdict]]:
         by_task: list[list[ClaimVerdict]] = [[] for _ in tasks]
-        for place, verdicts in found:
-            by_task[place].extend(verdicts)
+        for each in found:
+            by_task[each.task].extend(each.verdicts)
         return [
             reconcile(task, verdicts, verifier=self.get_name())
             for task, verdicts in zip(tasks, by_task, strict=True)
@@ -224,55 +250,41 @@ class PooledVerifier(
     def _found(
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
     ) -> Iterator[Found]:
-        yield from self._driven(self._judging(tasks), configs)
-
-    async def _afound(
-        self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
-    ) -> AsyncIterator[Found]:
-        size = total_size(tasks)
-        async for found in self._adriven(self._judging(tasks), configs, size=size):
-            yield found
-
-    def _driven(self, judging: Judging, configs: Sequence[RunnableConfig]) -> Iterator[Found]:
+        judging = self._judging(tasks)
         reply: Any = None
         error: Exception | None = None
         while (item := _step(judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, Found):
+                if item.cached:
+                    count_cached(configs[item.task], item.cached)
                 yield item
                 continue
             try:
-                reply = self._ask(item, configs)
+                asks = isinstance(item, AskVerifier)
+                reply = item.ask(configs) if asks else self._ask(item, configs)
             except Exception as exc:  # noqa: BLE001  (the logic decides what an error means)
                 error = exc
 
-    async def _adriven(
-        self, judging: Judging, configs: Sequence[RunnableConfig], *, size: int
-    ) -> AsyncGenerator[Found]:
+    async def _afound(
+        self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
+    ) -> AsyncIterator[Found]:
+        judging = self._judging(tasks)
+        size = sum(size_of(task.documents) for task in tasks)
         reply: Any = None
         error: Exception | None = None
         while (item := await computed(size, _step, judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, Found):
+                if item.cached:
+                    count_cached(configs[item.task], item.cached)
                 yield item
                 continue
             try:
-                reply = await self._aask(item, configs)
+                asks = isinstance(item, AskVerifier)
+                reply = await (item.aask(configs) if asks else self._aask(item, configs))
             except Exception as exc:  # noqa: BLE001  (the logic decides what an error means)
                 error = exc
-
-
-def total_size(tasks: Iterable[VerificationTask]) -> int:
-    """Count the characters of the documents of tasks."""
-    return sum(size_of(task.documents) for task in tasks)
-
-
-def lasting_raised(replies: list[Any]) -> list[Any]:
-    """Raise what asking another verifier, or asking again, does not mend."""
-    for reply in exceptions_at_most(replies):
-        if isinstance(reply, ConfigurationError | MissingDependencyError):
-            raise reply
-    return replies
 
 
 def _step(judging: Judging, reply: Any, error: Exception | None) -> Any:

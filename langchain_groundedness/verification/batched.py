@@ -14,7 +14,7 @@ from langchain_groundedness.evidence.packing import passage_sentences, shares_co
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError, details
 from langchain_groundedness.llm.prompts import VerdictLines, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import Budget
+from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -42,7 +42,7 @@ def judge_together(
     evidence: "NumberedEvidence",
     ask: StructuredModel[VerdictLines],
     verifier: str,
-    budget: Budget,
+    budget: RetryBudget,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch.
 
@@ -151,7 +151,7 @@ Label: TypeAlias = Literal["supported", "contradicted", "unverifiable"]
 
 
 class VerdictLine(NamedTuple):
-    """One line of a reply, read but not yet believed."""
+    """One line of a reply, before it is checked against the evidence."""
 
     claim: int
     """Number of the claim, as it was shown."""
@@ -183,7 +183,7 @@ class NumberedEvidence(NamedTuple):
     def verdict(
         self, claim: Claim, line: VerdictLine, documents: Sequence[Document], verifier: str
     ) -> ClaimVerdict:
-        """Turn a line of the judge's reply into a verdict, as far as the evidence bears it."""
+        """Turn a line of the judge's reply into a verdict, as far as the evidence backs it."""
         if line.label == "unverifiable":
             return ClaimVerdict(
                 claim=claim, verdict=line.label, explanation=line.reason, verifier=verifier

@@ -1,12 +1,11 @@
-"""A verifier made of verifiers: cheap ones first, each asked only what is still open."""
+"""A verifier made of verifiers, each asked only about claims that are still undecided."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from langchain_core.load.serializable import Serializable
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import coerce_to_runnable
-from langchain_core.runnables.config import merge_configs
 from pydantic import ConfigDict, field_validator, model_validator
 from typing_extensions import override
 
@@ -14,23 +13,23 @@ from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.base import (
+    AskVerifier,
     Found,
     Judging,
     PooledVerifier,
-    lasting_raised,
+    checked_reply,
 )
-from langchain_groundedness.verification.scoring import reconcile
 
 __all__ = ["CascadeVerifier", "Stage"]
 
 
 class Stage(CheckedOptions, Serializable):
-    """A verifier in a cascade, and when its word is final.
+    """A verifier in a cascade, and when its verdict is final.
 
     Without `settles`, a verdict is final if it lies outside the uncertain band of
     `support_probability`: `supported` at or above `settle_supported`, `contradicted` and
     `unverifiable` at or below `settle_unsupported`. A verdict without a probability is final as it
-    stands: the verifier said what it had to say. Never final, before the last stage, are
+    stands. Never final, before the last stage, are
     `unchecked` and a verdict that came without the evidence it needs.
 
     Example:
@@ -40,6 +39,7 @@ class Stage(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     verifier: Runnable[VerificationTask, list[ClaimVerdict]]
     """A verifier, or any function or chain from a task to verdicts."""
@@ -50,8 +50,8 @@ class Stage(CheckedOptions, Serializable):
     settles: Callable[[ClaimVerdict], bool] | None = None
     """Decides instead of the band whether a verdict is final. Never asked about `unchecked`."""
     required: bool = False
-    """Whether its word is needed: a claim that it could not check, or that it judged without the
-    evidence for it, is `unchecked` then, and no later stage is asked about it."""
+    """Whether this stage must succeed: a claim that it could not check, or judged without evidence,
+    is then `unchecked`, and no later stage is asked about it."""
     name: str | None = None
     """Name of the stage's runs in traces; by default that of the verifier."""
 
@@ -66,11 +66,6 @@ class Stage(CheckedOptions, Serializable):
     @classmethod
     def _runnable(cls, verifier: Any) -> Any:
         return coerce_to_runnable(verifier)
-
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @property
     def title(self) -> str:
@@ -98,11 +93,11 @@ class Stage(CheckedOptions, Serializable):
 
 
 class CascadeVerifier(PooledVerifier):
-    """Asks one verifier after the other, each only about the claims that are still open.
+    """Asks one verifier after the other, each only about the claims that are still undecided.
 
-    The last stage has the last word: its verdicts stand, whatever its band. If it could not check
+    The last stage decides: its verdicts are final, whatever its band. If it could not check
     a claim, the claim is `unchecked`, even where an earlier, unsure stage leaned to a verdict: the
-    explanation tells that, but a failure never turns a doubt into a result. A stage that raises
+    explanation says so, but a failure never turns a doubt into a result. A stage that raises
     leaves its claims to the next one, unless it is `required`: one whose `supported` the next only
     confirms must be. In a batch, all tasks pass a stage together.
 
@@ -148,7 +143,8 @@ class CascadeVerifier(PooledVerifier):
             if not members:
                 return
             asked = [remaining[place] for place in members]
-            replies = yield _Round(number, stage, members, asked)
+            own: RunnableConfig = {"tags": [f"stage:{number}"], "run_name": stage.title}
+            replies = yield AskVerifier(stage.verifier, members, asked, own)
             for place, task, reply in zip(members, asked, replies, strict=True):
                 final, doubtful = _sorted_out(stage, task, reply)
                 if number == len(self.stages):
@@ -157,49 +153,16 @@ class CascadeVerifier(PooledVerifier):
                 remaining[place] = task.only(v.claim for v in doubtful)
                 leanings[place].update((v.claim.id, _leaning(stage, v)) for v in doubtful)
 
-    @override
-    def _ask(self, request: "_Round", configs: Sequence[RunnableConfig]) -> list[Any]:
-        return lasting_raised(
-            request.stage.verifier.batch(
-                request.tasks, request.configs(configs), return_exceptions=True
-            )
-        )
-
-    @override
-    async def _aask(self, request: "_Round", configs: Sequence[RunnableConfig]) -> list[Any]:
-        return lasting_raised(
-            await request.stage.verifier.abatch(
-                request.tasks, request.configs(configs), return_exceptions=True
-            )
-        )
-
-
-class _Round(NamedTuple):
-    """One stage asked about all tasks that have open claims."""
-
-    number: int
-    stage: Stage
-    members: tuple[int, ...]
-    tasks: list[VerificationTask]
-
-    def configs(self, of_tasks: Sequence[RunnableConfig]) -> list[RunnableConfig]:
-        own: RunnableConfig = {"tags": [f"stage:{self.number}"], "run_name": self.stage.title}
-        return [merge_configs(of_tasks[place], own) for place in self.members]
-
 
 def _sorted_out(
     stage: Stage, task: VerificationTask, reply: Any
 ) -> tuple[list[ClaimVerdict], list[ClaimVerdict]]:
     """Give the verdicts of a stage that are final, and those that are not."""
-    if not isinstance(reply, list) or not all(isinstance(v, ClaimVerdict) for v in reply):
-        how = "failed with" if isinstance(reply, Exception) else "gave no list of verdicts but"
-        reason = f"{stage.title} {how} {type(reply).__name__}"
-        failed = [ClaimVerdict.unchecked(c, reason, verifier=stage.title) for c in task.claims]
-        return (failed, []) if stage.required else ([], failed)
-    claimed = {v.claim.id for v in reply if v.verdict in ("supported", "contradicted")}
+    given = [v for v in reply if isinstance(v, ClaimVerdict)] if isinstance(reply, list) else []
+    claimed = {v.claim.id for v in given if v.verdict in ("supported", "contradicted")}
     final: list[ClaimVerdict] = []
     doubtful: list[ClaimVerdict] = []
-    for verdict in reconcile(task, reply, verifier=stage.title):
+    for verdict in checked_reply(task, reply, stage.title):
         unbacked = verdict.verdict == "unverifiable" and verdict.claim.id in claimed
         if stage.required and (unbacked or verdict.verdict == "unchecked"):
             final.append(_unchecked(stage, verdict))

@@ -4,34 +4,34 @@ import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     LABEL_PROMPT,
     VERIFICATION_PROMPT,
     VerdictLines,
     check_prompt,
-    defused,
     fence,
     fold_space,
     question_part,
+    sanitized,
 )
 from langchain_groundedness.llm.replies import refused, reply_text
-from langchain_groundedness.llm.structured import StructuredModel, learn, recall, unsupported
-from langchain_groundedness.llm.timeouts import PATIENCE, Budget, Seconds
-from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.llm.structured import StructuredModel, unsupported
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
+from langchain_groundedness.llm.weak_cache import memoized, recall, remember
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -75,8 +75,9 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The judge: a chat model, plain or bound."""
     strategy: Literal["batched", "per_claim"] = "batched"
     """`batched`: many claims per call, with explanations and corrections. `per_claim`: one call
@@ -92,11 +93,11 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     """Most claims in one call of `batched`."""
     support_threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
     """Least probability of support for `supported`, in `per_claim` with log-probabilities. Small
-    models are shy: one of 1.5 billion parameters told claims apart best at 0.2 to 0.3."""
+    models are cautious: one of 1.5 billion parameters separated claims best at 0.2 to 0.3."""
     max_concurrency: int = Field(default=16, ge=1)
     """Most calls at a time, if the config of the run does not say."""
-    timeout: Seconds = PATIENCE
-    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
+    timeout: Seconds = DEFAULT_TIMEOUT
+    """Seconds to wait for one reply of the model; a claim whose call times out is `unchecked`.
     `None` leaves it to the model's client."""
     retry_budget: int | None = Field(default=None, ge=0)
     """Most calls beyond those that a check takes if every reply is right: to find the form that
@@ -109,107 +110,71 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         check_prompt(self._prompt, required={"evidence", claims}, optional={"question"})
         return self
 
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
+    # Casts to Any: LangChain passes the config by name, which its types do not say.
 
     @override
     def invoke(
-        self,
-        input: VerificationTask,
-        config: RunnableConfig | None = None,
-        **_: Any,
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
     ) -> list[ClaimVerdict]:
-        return self._call_with_config(self._judge, input, config)
+        return self._call_with_config(cast("Any", self._judge), input, config)
 
     @override
     async def ainvoke(
-        self,
-        input: VerificationTask,
-        config: RunnableConfig | None = None,
-        **_: Any,
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
     ) -> list[ClaimVerdict]:
-        return await self._acall_with_config(self._ajudge, input, config)
+        return await self._acall_with_config(cast("Any", self._ajudge), input, config)
 
     @override
     def stream(
-        self,
-        input: VerificationTask,
-        config: RunnableConfig | None = None,
-        **_: Any,
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
     ) -> Iterator[list[ClaimVerdict]]:
-        yield from self._transform_stream_with_config(iter([input]), self._stream, config)
+        run = cast("Any", self._stream)
+        yield from self._transform_stream_with_config(iter([input]), run, config)
 
     @override
     async def astream(
-        self,
-        input: VerificationTask,
-        config: RunnableConfig | None = None,
-        **_: Any,
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
     ) -> AsyncIterator[list[ClaimVerdict]]:
 
         async def once() -> AsyncIterator[VerificationTask]:
             yield input
 
-        async for verdicts in self._atransform_stream_with_config(once(), self._astream, config):
+        run = cast("Any", self._astream)
+        async for verdicts in self._atransform_stream_with_config(once(), run, config):
             yield verdicts
 
-    def _judge(
-        self,
-        task: VerificationTask,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[ClaimVerdict]:
+    def _judge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
         plan = self._plan(task)
-        outputs = plan.judge.batch(plan.calls, self._child_config(config, run_manager))
-        return plan.merged(outputs)
+        return plan.merged(plan.judge.batch(plan.calls, self._limited(config)))
 
-    async def _ajudge(
-        self,
-        task: VerificationTask,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[ClaimVerdict]:
+    async def _ajudge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
         plan = await computed(size_of(task.documents), self._plan, task)
-        outputs = await plan.judge.abatch(plan.calls, self._child_config(config, run_manager))
-        return plan.merged(outputs)
+        return plan.merged(await plan.judge.abatch(plan.calls, self._limited(config)))
 
     def _stream(
-        self,
-        tasks: Iterator[VerificationTask],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
+        self, tasks: Iterator[VerificationTask], config: RunnableConfig
     ) -> Iterator[list[ClaimVerdict]]:
         for task in tasks:
             plan = self._plan(task)
             yield from plan.settled()
-            child = self._child_config(config, run_manager)
-            for place, output in plan.judge.batch_as_completed(plan.calls, child):
+            for place, output in plan.judge.batch_as_completed(plan.calls, self._limited(config)):
                 yield from plan.settled(place, output)
 
     async def _astream(
-        self,
-        tasks: AsyncIterator[VerificationTask],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
+        self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
             plan = await computed(size_of(task.documents), self._plan, task)
             for verdicts in plan.settled():
                 yield verdicts
-            child = self._child_config(config, run_manager)
-            async for place, output in plan.judge.abatch_as_completed(plan.calls, child):
+            outputs = plan.judge.abatch_as_completed(plan.calls, self._limited(config))
+            async for place, output in outputs:
                 for verdicts in plan.settled(place, output):
                     yield verdicts
 
-    def _child_config(
-        self,
-        config: RunnableConfig,
-        run_manager: CallbackManagerForChainRun | AsyncCallbackManagerForChainRun,
-    ) -> RunnableConfig:
+    def _limited(self, config: RunnableConfig) -> RunnableConfig:
         limit = config.get("max_concurrency") or self.max_concurrency
-        return patch_config(config, callbacks=run_manager.get_child(), max_concurrency=limit)
+        return patch_config(config, max_concurrency=limit)
 
     @property
     def _prompt(self) -> BaseChatPromptTemplate:
@@ -230,15 +195,15 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         evidence = [read(batch) for batch in packer.pack(task.documents)]
         calls = [_Call(group, batch) for batch in evidence for group in groups]
         more = len(task.claims) * len(evidence) + _TO_FIND_THE_FORM
-        budget = Budget(more if self.retry_budget is None else self.retry_budget)
+        budget = RetryBudget(more if self.retry_budget is None else self.retry_budget)
         return _Plan(task, groups, calls, _Judge(flow=self._flow(budget)), self.get_name())
 
-    def _flow(self, budget: Budget) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
+    def _flow(self, budget: RetryBudget) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
         name = self.get_name()
         if self.strategy == "per_claim":
             ask = LabelModel(self.model, self._prompt, self.support_threshold, self.timeout)
             return lambda call: judge_alone(call.task, call.evidence, ask, name, budget)
-        judge = kept(self, self._asking)
+        judge = memoized(self, self._asking)
         return lambda call: judge_together(call.task, call.evidence, judge, name, budget)
 
     def _asking(self) -> StructuredModel[VerdictLines]:
@@ -316,7 +281,7 @@ class _Plan:
         return reconcile(task, verdicts, verifier=self._verifier)
 
 
-class _Judge(RunnableSerializable[_Call, list[ClaimVerdict]]):
+class _Judge(FlowRunnable[_Call, list[ClaimVerdict]]):
     """Carries out one call with all that it takes: repair, asking again."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -325,34 +290,8 @@ class _Judge(RunnableSerializable[_Call, list[ClaimVerdict]]):
     flow: Callable[[_Call], Flow[list[ClaimVerdict]]]
 
     @override
-    def invoke(
-        self,
-        input: _Call,
-        config: RunnableConfig | None = None,
-        **_: Any,
-    ) -> list[ClaimVerdict]:
-        return self._call_with_config(self._drive, input, config)
-
-    @override
-    async def ainvoke(
-        self,
-        input: _Call,
-        config: RunnableConfig | None = None,
-        **_: Any,
-    ) -> list[ClaimVerdict]:
-        return await self._acall_with_config(self._adrive, input, config)
-
-    def _drive(
-        self, call: _Call, run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> list[ClaimVerdict]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self.flow(call), child)
-
-    async def _adrive(
-        self, call: _Call, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> list[ClaimVerdict]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self.flow(call), child)
+    def _flow(self, call: _Call, /, **_: Any) -> Flow[list[ClaimVerdict]]:
+        return self.flow(call)
 
 
 _LABELS: dict[str, Label] = {
@@ -402,7 +341,7 @@ def judge_alone(
     evidence: "PlainEvidence",
     ask: LabelModel,
     verifier: str,
-    budget: Budget,
+    budget: RetryBudget,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch, one call each."""
     verdicts = []
@@ -443,11 +382,11 @@ class _Answer(NamedTuple):
     refused: bool = False
 
 
-def _ask(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[_Answer]:
+def _ask(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> Flow[_Answer]:
     raw = yield from _call(ask, messages, budget)
     answer = _read(raw, ask.threshold)
     if answer.label is None and not answer.refused and budget.take():
-        again = [*messages, AIMessage(defused(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
+        again = [*messages, AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
         raw = yield from _call(ask, again, budget)
         answer = _read(raw, ask.threshold)
         if answer.label is None and not answer.refused:
@@ -455,7 +394,7 @@ def _ask(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[_
     return answer
 
 
-def _call(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[Any]:
+def _call(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> Flow[Any]:
     """Call the model, asking for log-probabilities unless it is known to refuse the option."""
     model = ask.model
     if recall(model, _SUBJECT) != 0:
@@ -468,10 +407,10 @@ def _call(ask: LabelModel, messages: list[BaseMessage], budget: Budget) -> Flow[
             if recall(model, _SUBJECT) == 1 or not unsupported(exc) or not budget.take():
                 raise
         else:
-            learn(model, _SUBJECT, 1)
+            remember(model, _SUBJECT, 1)
             return raw
     raw = yield ModelCall(model, messages, ask.timeout)
-    learn(model, _SUBJECT, 0)
+    remember(model, _SUBJECT, 0)
     return raw
 
 
@@ -496,7 +435,7 @@ def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
 def _forced(raw: Any, threshold: float) -> _Answer:
     """Read which label a model that wrote a sentence would have begun with, by its probabilities.
 
-    What it wrote has the last word: a sentence that denies anything is no verdict.
+    Its text overrides the probabilities: a sentence with a negation is no verdict.
     """
     if says_no(reply_text(raw)):
         return _Answer(None, None)

@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import computed, size_of
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.executors import size_of
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.claims.checkable import may_be_skipped
@@ -20,6 +18,7 @@ from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.inputs.formats import has_text
+from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
     SINGLE_PASS_PROMPT,
     VerdictLines,
@@ -30,8 +29,8 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
-from langchain_groundedness.llm.weak_cache import kept
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
+from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier
 from langchain_groundedness.verification.batched import (
@@ -48,18 +47,18 @@ __all__ = ["SinglePassJudge"]
 
 
 class Judged(NamedTuple):
-    """What a reply says about one sentence, read but not yet believed."""
+    """What a reply says about one sentence, before it is checked against the evidence."""
 
     whole: VerdictLine | None = None
-    """Its verdict, if it was judged as it stands."""
+    """Its verdict, if it was judged as a whole."""
     parts: tuple[tuple[str, VerdictLine | None], ...] = ()
-    """The statements that were made of it, each with its verdict; `None` for one that was not
+    """The statements it was split into, each with its verdict; `None` for one that was not
     decided: it got two different ones, or one that cannot be read."""
     undecided: bool = False
     """Whether the sentence, as it stands, got two different verdicts."""
 
     def about(self, sentence: str) -> "Judged":
-        """Take a statement that is the sentence itself for the sentence."""
+        """Treat a statement that repeats the sentence as the sentence."""
         parts = dict(self.parts)
         if sentence not in parts:
             return self
@@ -70,13 +69,16 @@ class Judged(NamedTuple):
         return Judged(agreed, tuple(parts.items()), agreed is None)
 
 
-class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimVerdict]]):
     """Finds the claims of an answer and judges them, in one call of a chat model.
 
     The model sees the evidence and the answer, both in numbered sentences, and writes one line per
     sentence of the answer: what decides it and how, or one line for each statement in it. Every
-    sentence that states something ends with a verdict: one that got no line, or of which the
-    statements leave something out, is asked about again, and is `unchecked` if that fails too.
+    sentence that states something gets a verdict: one without a line, or whose statements leave
+    something out, is asked about again, and is `unchecked` if that fails too.
+
+    The input is a task with `answer`, `documents` and `question`; its claims are not looked at. The
+    claims that are found are called `c1`, `c2`, … in the order of the answer.
 
     What is too much for one call (evidence over the packer's budget, an answer of more than
     `max_sentences`) takes the two steps: claims first, then verdicts on all evidence batches.
@@ -95,8 +97,9 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
-    model: SkipValidation[Runnable[Any, Any]]
+    model: ChatModel
     """The chat model, plain or bound."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the
@@ -109,7 +112,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
     max_sentences: int = Field(default=24, ge=1)
     """Most sentences of an answer that is judged in one call: models lose the thread in long
     lists."""
-    timeout: Seconds = PATIENCE
+    timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model, as for `LLMVerifier`."""
     retry_budget: int | None = Field(default=None, ge=0)
     """As for `LLMVerifier`, which is asked about what the first call left open."""
@@ -120,11 +123,6 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
         check_prompt(prompt, required={"evidence", "answer"}, optional={"question"})
         return self
 
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
-
     @property
     def verifier(self) -> LLMVerifier:
         """Judges claims that are known already, with the same model.
@@ -132,57 +130,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
         What a single pass left open, answers that take two steps, and the sentences of an answer
         that is still being written.
         """
-        return kept(self, self._stages).verifier
-
-    @override
-    def invoke(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
-    ) -> list[ClaimVerdict]:
-        """Judge an answer.
-
-        Args:
-            input: `answer`, `documents` and `question`; its claims are not looked at.
-            config: As for any runnable.
-
-        Returns:
-            One verdict per claim found, in the order of the answer, with the ids `c1`, `c2`, …
-        """
-        return self._call_with_config(self._judge, input, config)
-
-    @override
-    async def ainvoke(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
-    ) -> list[ClaimVerdict]:
-        """Judge an answer.
-
-        Args:
-            input: As for `invoke`.
-            config: As for `invoke`.
-
-        Returns:
-            As `invoke`.
-        """
-        return await self._acall_with_config(self._ajudge, input, config)
-
-    def _judge(
-        self,
-        task: VerificationTask,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[ClaimVerdict]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self._flow(self._laid_out(task)), child)
-
-    async def _ajudge(
-        self,
-        task: VerificationTask,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[ClaimVerdict]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        size = size_of(task.documents) + len(task.answer or "")
-        layout = await computed(size, self._laid_out, task)
-        return await adrive(self._flow(layout), child, size=size)
+        return memoized(self, self._stages).verifier
 
     def _laid_out(self, task: VerificationTask) -> "_Layout":
         sentences = tuple(sentence_claims(task.answer or "", only_checkable=False))
@@ -193,8 +141,16 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
             evidence = NumberedEvidence.of(batches[0]) if len(batches) == 1 else None
         return _Layout(task, sentences, evidence)
 
-    def _flow(self, layout: "_Layout") -> Flow[list[ClaimVerdict]]:
-        task, sentences, evidence = layout
+    _is_slow = True
+
+    @override
+    def _size(self, task: VerificationTask, /) -> int:
+        return size_of(task.documents) + len(task.answer or "")
+
+    @override
+    def _flow(self, task: VerificationTask, /, **_: Any) -> Flow[list[ClaimVerdict]]:
+        layout = self._laid_out(task)
+        sentences, evidence = layout.sentences, layout.evidence
         if not has_text(task.documents):
             claims = _numbered(layout.statements)
             return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
@@ -202,7 +158,7 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
             return (yield from self._two_steps(task)) if sentences else []
         name = self.get_name()
         try:
-            reply = yield ModelCall(kept(self, self._stages).ask, layout.values(evidence))
+            reply = yield ModelCall(memoized(self, self._stages).ask, layout.values(evidence))
         except OutputParsingError as exc:
             if isinstance(exc, ModelRefusedError):
                 return layout.unchecked(exc, name)
@@ -215,13 +171,13 @@ class SinglePassJudge(CheckedOptions, RunnableSerializable[VerificationTask, lis
 
     def _two_steps(self, task: VerificationTask) -> Flow[list[ClaimVerdict]]:
         request = ExtractionTask(answer=task.answer or "", question=task.question)
-        claims = yield ModelCall(kept(self, self._stages).extractor, request)
+        claims = yield ModelCall(memoized(self, self._stages).extractor, request)
         return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
 
     def _settle(
         self, layout: "_Layout", evidence: NumberedEvidence, judged: Mapping[int, Judged]
     ) -> Flow[list[ClaimVerdict]]:
-        """Believe what the evidence bears out, and ask again about what is missing."""
+        """Keep what the evidence backs, and ask again about what is missing."""
         found = list(layout.found(judged))
         claims = _numbered(claim for claim, _ in found)
         task, name = layout.task.only(claims), self.get_name()

@@ -5,6 +5,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -15,8 +16,7 @@ from langchain_groundedness import ConfigurationError, DecisionPolicy, Groundedn
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.labelled_data import read_labelled
 from langchain_groundedness.cli.check import read_answer, read_documents
-from langchain_groundedness.evals import load_run
-from langchain_groundedness.evals import readers as text_records
+from langchain_groundedness.evals import load_run, readers
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.query import EmbeddingQueryClassifier, HashedNgramEmbeddings
 
@@ -69,13 +69,14 @@ def test_a_file_without_an_end_is_given_up_with_the_limit_named(
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that are reached in no time; that they hold is what is tested, not how far."""
     for name in (
-        "evals._text_records.LARGEST_JSON",
+        "evals.readers.LARGEST_JSON",
         "evals.run_files.LONGEST_LINE",
-        "calibration._labelled.LONGEST_LINE",
-        "cli._sources.LARGEST_TEXT",
-        "query._weights.LARGEST_FILE",
+        "calibration.labelled_data.LONGEST_LINE",
+        "cli.check.LARGEST_TEXT",
+        "query.embedding.LARGEST_FILE",
     ):
-        monkeypatch.setattr(f"langchain_groundedness.{name}", 1 << 20)
+        module, _, limit = name.rpartition(".")
+        monkeypatch.setattr(import_module(f"langchain_groundedness.{module}"), limit, 1 << 20)
 
 
 # --- what unpacks to more than it seems ---
@@ -109,7 +110,7 @@ def test_a_line_that_unpacks_to_too_much_is_set_aside_with_the_limit_named(tmp_p
 def test_a_csv_row_that_never_ends_is_refused_with_the_limit_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_records, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(readers, "LONGEST_LINE", 1 << 20)
     path = bomb(tmp_path / "data.csv.gz", b'x","\n' * 200_000, 20, head=b'answer,question\n"')
     with pytest.raises(GroundednessError, match="a row is longer than 4 MiB"):
         rows(path)
@@ -137,7 +138,7 @@ def test_packed_data_that_is_damaged_is_named(tmp_path: Path) -> None:
 def test_json_that_exhausts_readers_is_a_bad_row(tmp_path: Path, text: str) -> None:
     (tmp_path / "data.jsonl").write_text(f'{text}\n{{"answer": "x"}}\n', encoding="ascii")
     bad, good = rows(tmp_path / "data.jsonl")
-    assert bad.reason.startswith("no JSON")
+    assert bad.reason.startswith("not JSON")
     assert good.row.answer == "x"
 
 
@@ -166,7 +167,7 @@ def test_a_policy_of_a_stranger_runs_nothing_and_is_refused_in_one_line(
 ) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"policy\.yaml, line \d+, column \d+: ") as caught:
+    with pytest.raises(ConfigurationError, match=r"policy\.yaml: ") as caught:
         DecisionPolicy.load(path)
     assert "\n" not in str(caught.value)
 

@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 
-@pytest.mark.parametrize("module", ["handlers", "_backlog", "_channel", "_gathered", "_run_trees"])
+@pytest.mark.parametrize("module", ["handlers", "channel"])
 def test_examples_print_what_they_say(module: str) -> None:
     found = doctest.testmod(import_module(f"langchain_groundedness.callbacks.{module}"))
     assert found.attempted > 0

@@ -61,7 +61,7 @@ def assert_each_has_its_own(handler: Any, countries: list[str]) -> None:
         assert result.answer == answer(country)
         assert [d.page_content for d in result.documents] == [document(country).page_content]
         assert [c.verdict for c in result.claims] == ["supported", "supported"]
-    assert handler._watch.size == 0
+    assert handler.open_runs == 0
 
 
 COUNTRIES = [f"Land{number}" for number in range(200)]
@@ -199,7 +199,7 @@ async def test_the_models_of_a_check_are_never_judged(mode: str) -> None:
     assert len(collected.results) == 1
     assert len(handler.results) == (mode != "block")
     assert all(result.claims for result in collected.results.values())
-    assert collected._watch.size == 0
+    assert collected.open_runs == 0
 
 
 @HANDLERS

@@ -60,4 +60,4 @@ def test_a_handler_finds_what_a_check_of_the_same_answer_finds(
         )
         assert left == taken_back + taken_back
     assert not [e for e in events if e.verdict and e.verdict.claim.text in REWRITTEN]
-    assert handler._watch.size == 0
+    assert handler.open_runs == 0

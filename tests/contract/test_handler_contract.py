@@ -61,7 +61,7 @@ class TestGroundednessCallbackHandler(CallbackHandlerContract):
         return [result.answer for result in handler.results.values()]
 
     def kept(self, handler: Any) -> int:
-        return len(handler._watch._book._runs)
+        return int(handler.open_runs)
 
 
 class TestAsyncGroundednessCallbackHandler(TestGroundednessCallbackHandler):

@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness.testing import CallbackHandlerContract
-from langchain_groundedness.testing.call_modes import agree
+from langchain_groundedness.testing.call_modes import assert_equal
 
 
 class _Counting(BaseCallbackHandler):
@@ -145,7 +145,7 @@ def test_a_run_that_ends_before_it_is_cancelled_is_not_waited_for(
 def test_a_late_difference_is_shown() -> None:
     one, other = ["a" * 500, 1, "b" * 900], ["a" * 500, 2, "b" * 900]
     with pytest.raises(AssertionError) as raised:
-        agree(one, other, "they differ")
+        assert_equal(one, other, "they differ")
     found, expected = str(raised.value).removeprefix("they differ: ").split(", not ")
     assert len(found) < 500
     assert "', 1, 'b" in found

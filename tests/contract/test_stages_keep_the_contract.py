@@ -146,9 +146,7 @@ class TestCachedVerifier(VerifierContract):
             probe(config)
             return judge.invoke(given, config)
 
-        return CachedVerifier(
-            verifier=RunnableLambda(verify), store=InMemoryByteStore(), version="1"
-        )
+        return CachedVerifier(verifier=RunnableLambda(verify), store=InMemoryByteStore(), key="1")
 
     def failure(self) -> None:
         return None

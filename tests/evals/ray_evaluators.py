@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from threading import Lock
 
 from pydantic import Field, SecretStr
 from typing_extensions import override
@@ -11,7 +12,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.flow import Flow
 from langchain_groundedness.evals import EvaluationRow, Evaluator, RowScore
 
-__all__ = ["DeadlyEvaluator", "KeyEvaluator", "StayingEvaluator"]
+__all__ = ["DeadlyEvaluator", "KeyEvaluator", "StayingEvaluator", "UnpicklableEvaluator"]
 
 
 class StayingEvaluator(Evaluator):
@@ -56,3 +57,14 @@ class KeyEvaluator(Evaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         yield from ()
         return self._scored(1.0)
+
+
+class UnpicklableEvaluator(Evaluator):
+    """Gives what cannot leave its process."""
+
+    key: str = Field(default="unpicklable", min_length=1)
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        yield from ()
+        return self._scored(1.0, details={"lock": Lock()})

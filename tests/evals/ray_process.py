@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from counting import CountingEvaluator
-from ray_evaluators import DeadlyEvaluator, StayingEvaluator
+from ray_evaluators import DeadlyEvaluator, StayingEvaluator, UnpicklableEvaluator
 
 from langchain_groundedness import cli
 from langchain_groundedness.evals import (
@@ -27,11 +27,10 @@ from langchain_groundedness.evals import (
     FaithfulnessEvaluator,
     evaluate,
     load_run,
-    open_dataset,
 )
+from langchain_groundedness.evals.evaluation import Evaluation
 from langchain_groundedness.evals.ray_engine import RayEngine, cluster
-from langchain_groundedness.evals.runner import prepare
-from langchain_groundedness.exceptions import require
+from langchain_groundedness.exceptions import EvaluationError, require
 
 WORKERS = 2
 MANY = 20_000
@@ -104,16 +103,19 @@ def resumed(folder: Path) -> Any:
     rows = [{"id": f"r{n}", "answer": "banana"} for n in range(600)]
     file = folder / "run.jsonl"
     engine = RayEngine(workers=WORKERS, max_concurrency=4)
-    evaluation = prepared(engine, rows, evaluator, journal=file)
-    record = evaluation.record
+    evaluation = Evaluation(rows, evaluator, journal=file)
+    advance = evaluation.advance
 
-    def interrupting(done: Any) -> None:
-        record(done)
-        raise KeyboardInterrupt
+    def interrupting(outcomes: Any, count: int) -> Any:
+        jobs = advance(outcomes, count)
+        if evaluation.new_rows > 20:
+            raise KeyboardInterrupt
+        return jobs
 
-    evaluation.record = interrupting
+    evaluation.advance = interrupting  # type: ignore[method-assign]
     try:
-        engine.drive_to_the_end(evaluation)
+        with evaluation:
+            engine.run(evaluation)
     except KeyboardInterrupt:
         before = load_run(file)
     asked.unlink()
@@ -150,25 +152,35 @@ def bounded(folder: Path) -> Any:
     with file.open("w") as lines:
         lines.writelines(f'{{"id": "{n}", "answer": "banana"}}\n' for n in range(MANY))
     engine = RayEngine(workers=WORKERS, max_concurrency=4)
-    evaluation = prepared(engine, file, CountingEvaluator(), keep_rows=False)
-    jobs = evaluation._jobs
+    evaluation = Evaluation(file, CountingEvaluator(), keep_rows=False)
+    advance = evaluation.advance
     taken, most = 0, 0
 
-    def counted() -> Iterator[Any]:
+    def counted(outcomes: Any, count: int) -> Any:
         nonlocal taken, most
-        for job in jobs():
-            taken += 1
-            most = max(most, taken - evaluation.new_rows)
-            yield job
+        jobs = advance(outcomes, count)
+        taken += len(jobs)
+        most = max(most, taken - evaluation.new_rows)
+        return jobs
 
-    evaluation._jobs = counted
-    engine.drive_to_the_end(evaluation)
+    evaluation.advance = counted  # type: ignore[method-assign]
+    with evaluation:
+        engine.run(evaluation)
     return {
         "rows": evaluation.new_rows,
         "most": most,
-        "allowed": 2 * engine.rows_on_their_way,
-        "kept": len(evaluation._rows),
+        "allowed": engine.max_rows_in_flight,
+        "kept": len(evaluation.result(complete=False).rows),
     }
+
+
+def broken(_: Path) -> Any:
+    """Scores that Ray cannot bring back."""
+    try:
+        on_ray([{"id": f"r{n}", "answer": "secret"} for n in range(3)], UnpicklableEvaluator())
+    except EvaluationError as exc:
+        return {"ids": exc.row_ids, "said": str(exc)}
+    return None
 
 
 def commanded(folder: Path) -> Any:
@@ -184,18 +196,6 @@ def commanded(folder: Path) -> Any:
             code = exc.code
     table: Any = require("pyarrow.parquet", extra="data").read_table(folder / "p")
     return {"code": code, "out": out.getvalue(), "ids": table["id"].to_pylist()}
-
-
-def prepared(engine: RayEngine, data: Any, evaluator: Evaluator, **options: Any) -> Any:
-    usual: dict[str, Any] = dict.fromkeys(("journal", "cache", "price", "name", "config"))
-    usual |= dict.fromkeys(("fresh", "retry_failed", "fsync", "progress"), False)
-    return prepare(
-        open_dataset(data),
-        evaluator,
-        columns=None,
-        max_concurrency=engine.rows_on_their_way,
-        **(usual | options),
-    )
 
 
 def listening(_: Path) -> Any:
@@ -229,7 +229,7 @@ def family(pid: int) -> Iterator[int]:
 
 TASKS: dict[str, Callable[[Path], Any]] = {
     task.__name__: task
-    for task in (bounded, commanded, deadly, equal, interrupted, killed, listening, resumed)
+    for task in (bounded, broken, commanded, deadly, equal, interrupted, killed, listening, resumed)
 }
 
 

@@ -125,14 +125,20 @@ def test_documents_come_in_many_forms(cell: Any, expected: list[Document] | None
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"contexts": [1]}, "1: documents: number 1 is no text and no object with page_content"),
-        ({"contexts": ["a", None]}, "1: documents: number 2 is no text"),
+        (
+            {"contexts": [1]},
+            "1: documents: number 1: expected a text or an object with page_content, got int",
+        ),
+        (
+            {"contexts": ["a", None]},
+            "1: documents: number 2: expected a text or an object with page_content, got nothing",
+        ),
         ({"contexts": [{"body": "x"}]}, "1: documents: number 1 has no text under any of"),
-        ({"contexts": 7}, "1: documents: a list of texts is needed, got int"),
-        ({"answer": {"text": "x"}}, "1: answer: a text is needed, got dict"),
-        ({"answer": True}, "1: answer: a text is needed, got bool"),
-        ({"question": ["x"]}, "1: question: a text is needed, got list"),
-        ({"label": ["x"]}, "1: label: a text, a number or a truth value is needed, got list"),
+        ({"contexts": 7}, "1: documents: expected a list of texts, got int"),
+        ({"answer": {"text": "x"}}, "1: answer: expected a text, got dict"),
+        ({"answer": True}, "1: answer: expected a text, got bool"),
+        ({"question": ["x"]}, "1: question: expected a text, got list"),
+        ({"label": ["x"]}, "1: label: expected a text, a number, or true or false, got list"),
         ({"answer": "half \ud800"}, "1: not UTF-8 text"),
         ({"answer": "x", "kind": {"deep": ["\udc80"]}}, "1: not UTF-8 text"),
     ],
@@ -190,8 +196,8 @@ def test_bad_lines_cost_no_others(tmp_path: Path) -> None:
     assert [row.line for row in found if isinstance(row, BadRow)] == [2, 3, 4, 5, 7]
     assert [row.id for row in found if isinstance(row, EvaluationRow)] == ["1", "6"]
     told = [row.reason for row in found if isinstance(row, BadRow)]
-    assert told[0].startswith("no JSON (Expecting property name")
-    assert told[1] == "an object is needed, got list"
+    assert told[0].startswith("not JSON (Expecting property name")
+    assert told[1] == "expected an object (a mapping), got list"
     assert told[2] == "not UTF-8 text (byte 12 of the line); convert it first"
 
 
@@ -212,14 +218,14 @@ def test_json_files_hold_a_list(tmp_path: Path, wrapped: Callable[[Any], Any]) -
     path.write_text(json.dumps(wrapped([ROW, 3])))
     row, bad = read(path)
     assert isinstance(row, EvaluationRow)
-    assert bad == BadRow(line=2, reason="an object is needed, got int")
+    assert bad == BadRow(line=2, reason="expected an object (a mapping), got int")
 
 
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("d.json", b"{}", "a list of objects is needed"),
-        ("d.json", b'{"a": 1}\n{"a": 2}', r"line 2: no JSON \(Extra data\); for one object per"),
+        ("d.json", b"{}", "expected a list of objects"),
+        ("d.json", b'{"a": 1}\n{"a": 2}', r"line 2: not JSON \(Extra data\); for one object per"),
         ("d.json", b"\xff", "not UTF-8 text"),
         ("d.jsonl.gz", b"no gzip", "Not a gzipped file"),
         (
@@ -231,7 +237,7 @@ def test_json_files_hold_a_list(tmp_path: Path, wrapped: Callable[[Any], Any]) -
         ("d.csv", b"\xff\xfe\x00,a\n1,2\n", r"d\.csv, line 1: not UTF-8 text; convert it first"),
         ("d.csv", b"a,a\n1,2\n", "two columns have the same name: 'a'"),
         ("d.csv", b'"a\n', "line 1: the header cannot be read: a quote that opens"),
-        ("d.txt", b"", "what kind of file is it"),
+        ("d.txt", b"", "unknown kind of file"),
         ("d.parquet", b"PAR1", r"d\.parquet: "),
     ],
 )
@@ -304,7 +310,7 @@ def test_bad_rows_of_csv_cost_no_others(tmp_path: Path) -> None:
     found = read(path)
     assert [row.answer for row in found if isinstance(row, EvaluationRow)] == ["a", "d", "e"]
     told = {row.line: row.reason for row in found if isinstance(row, BadRow)}
-    assert told[3] == "1 cells, and the header has 2"
+    assert told[3] == "1 cells, but the header has 2"
     assert told[4].startswith("a quoted cell goes on after its closing quote")
     assert told[5].startswith("not UTF-8 text")
     assert told[8].startswith("a quote that opens in this row is never closed")
@@ -400,7 +406,7 @@ def test_a_folder_is_one_data_set_and_rows_say_where_they_are_from(tmp_path: Pat
     assert [first.id, second.id] == ["a:1", "b:1"]
     assert isinstance(first, EvaluationRow)
     assert first.metadata == {"file": "a.jsonl"}
-    assert bad == BadRow(line=2, reason="b.jsonl: answer: a text is needed, got dict")
+    assert bad == BadRow(line=2, reason="b.jsonl: answer: expected a text, got dict")
     assert read([tmp_path / "a.jsonl", str(tmp_path / "b.jsonl")]) == [first, second, bad]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 import threading
 import warnings
 from typing import Any
@@ -31,7 +32,6 @@ from langchain_groundedness.evals import (
     FaithfulnessEvaluator,
     RowScore,
 )
-from langchain_groundedness.evals import progress as _progress
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.exceptions import EvaluationError
 from langchain_groundedness.testing import ScriptedChatModel
@@ -168,7 +168,7 @@ def test_columns_that_do_not_fit_together_are_refused() -> None:
         Said(judge=judge({})).run(questions=["?"], predicted_answers=[])
 
 
-class Gate:
+class Turnstile:
     """Counts how many are inside at a time; nobody leaves before `wanted` came in."""
 
     def __init__(self, wanted: int) -> None:
@@ -191,7 +191,7 @@ class Gate:
 def test_rows_run_side_by_side_but_no_more_than_allowed(
     option: int, config: RunnableConfig | None
 ) -> None:
-    gate = Gate(3)
+    gate = Turnstile(3)
     evaluator = Said(judge=RunnableLambda(gate.pass_through), max_concurrency=option)
     result = evaluator.run(questions=["?"] * 9, predicted_answers=["a"] * 9, config=config)
     assert (result.scored, gate.most) == (9, 3)
@@ -365,7 +365,7 @@ def test_no_progress_is_shown_without_a_terminal_or_without_rich(
     evaluator.run(**COLUMNS)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
-    monkeypatch.setattr(_progress, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "rich", None)  # as if it were not installed
     evaluator.run(**COLUMNS)
     assert terminal.text == ""
 

@@ -1,16 +1,14 @@
 """Calls are bounded, not rows: a row that waits for its next call does not hold up another one."""
 
 import asyncio
-from threading import Condition, Thread
+from threading import Condition
 from typing import Any
 
 import pytest
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from langchain_groundedness import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness._runtime.flow import Flow, ModelCall, drive
 from langchain_groundedness.evals import FaithfulnessEvaluator
-from langchain_groundedness.evals.evaluator import Gate
 from langchain_groundedness.types import ExtractionTask
 
 ROWS, AT_ONCE = 6, 2
@@ -100,28 +98,3 @@ async def test_on_the_event_loop_rows_that_wait_go_before_the_second_call_of_oth
     assert calls.most == AT_ONCE
     assert calls.begun[: 2 * AT_ONCE] == ["extract"] * 2 * AT_ONCE
     assert "verify" in calls.begun[: 3 * AT_ONCE]
-
-
-def test_threads_that_wait_go_before_the_next_call_of_the_one_that_was_inside() -> None:
-    gate, order, threads = Gate(1), list[int](), list[Thread]()
-
-    def call(number: int) -> None:
-        drive(gate.guard(asking(RunnableLambda(order.append), number)), {})
-
-    def call_while_three_come(number: int) -> None:
-        order.append(number)
-        for each in (1, 2, 3):
-            threads.append(Thread(target=call, args=(each,)))
-            threads[-1].start()
-            while gate.waiting < each:
-                threads[-1].join(0.001)
-
-    drive(gate.guard(asking(RunnableLambda(call_while_three_come), 0)), {})
-    call(4)
-    for thread in threads:
-        thread.join()
-    assert order == [0, 1, 2, 3, 4]
-
-
-def asking(runnable: Runnable[Any, Any], value: Any) -> Flow[None]:
-    yield ModelCall(runnable, value)

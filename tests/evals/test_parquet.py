@@ -108,7 +108,7 @@ def test_what_is_not_there_or_not_known_is_said(tmp_path: Path) -> None:
     fsspec.filesystem("memory").mkdir("/empty-folder")
     with pytest.raises(InputFormatError, match=r"no [.]parquet file"):
         open_dataset("memory://empty-folder")
-    with pytest.raises(ConfigurationError, match="no scheme that fsspec knows"):
+    with pytest.raises(ConfigurationError, match="is not a scheme that fsspec knows"):
         open_dataset("nosuch://rows.parquet")
     with pytest.raises(ConfigurationError, match="No such file"):
         save_parquet(run_of(ROWS), f"file://{tmp_path}/no/such/folder/run.parquet")

@@ -27,6 +27,8 @@ from langchain_groundedness.evals import (
     evaluate,
     load_run,
     open_dataset,
+    summarize,
+    to_pandas,
 )
 from langchain_groundedness.exceptions import EvaluationError
 from langchain_groundedness.testing import ScriptedChatModel
@@ -109,7 +111,7 @@ def test_rows_that_cannot_be_read_and_rows_that_fail_are_told_apart(run: Evaluat
     found = run([{"answer": "a"}, {"answer": []}, {"answer": "fail"}, {}], CountingEvaluator())
     assert [row.scores[0].status for row in found.rows] == ["scored", "failed", "skipped"]
     assert [(bad.line, bad.reason) for bad in found.bad_rows] == [
-        (2, "answer: a text is needed, got list")
+        (2, "answer: expected a text, got list")
     ]
 
 
@@ -369,9 +371,9 @@ def test_a_run_tells_its_means_in_short_and_as_a_table() -> None:
     ]
     run = evaluate(rows, BleuEvaluator(), name="mine")
     counts = {"mean": 1.0, "scored": 1, "failed": 0, "skipped": 1, "rows": 2}
-    assert run.summary()["metrics"] == {"bleu": counts}
+    assert summarize(run)["metrics"] == {"bleu": counts}
     assert repr(run).startswith("EvaluationRun(name='mine', metrics=['bleu'], rows=2,")
-    table = run.to_pandas()
+    table = to_pandas(run)
     assert list(table["bleu_status"]) == ["scored", "skipped"]
     assert table["metadata.topic"][0] == "x"
 

@@ -166,7 +166,7 @@ def test_very_many_groups_take_no_draws_and_give_the_normal_interval() -> None:
     [
         ({"confidence": 1.0}, "confidence must be between 0 and 1"),
         ({"method": "magic"}, "'bca' or 'percentile'"),
-        ({"resamples": 9}, "resamples must be 100 at least"),
+        ({"resamples": 9}, "resamples must be at least 100"),
         ({"groups": ["a"]}, "one per value"),
     ],
 )

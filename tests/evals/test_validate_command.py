@@ -51,7 +51,7 @@ def test_a_data_set_is_parted_and_summed_up(run: Run) -> None:
 def test_the_same_command_goes_on_and_shows_the_sweep(run: Run) -> None:
     run()
     found = run("--sweep")
-    assert "3 rows stood there already" in found.out
+    assert "3 rows were there already" in found.out
     assert "pass_score 0.70 *" in found.out
     assert "precision" in found.out
 
@@ -77,7 +77,7 @@ def test_rows_that_cannot_be_read_or_checked_are_told_and_the_code_is_1(run: Run
     found = run()
     assert found.code == 1
     assert "1 could not be checked, 1 could not be read" in found.out
-    assert "not read: line 5: no JSON" in found.out
+    assert "not read: line 5: not JSON" in found.out
 
 
 def test_columns_may_have_other_names(run: Run) -> None:
@@ -109,7 +109,7 @@ def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.Monk
     [
         (("--accept", "0.3"), "reject must not be above accept"),
         (("--column", "answer"), "--column takes a pair"),
-        (("--minimum", "correctness=much"), "--minimum correctness: a finite number is needed"),
+        (("--minimum", "correctness=much"), "--minimum correctness takes a finite number"),
         (("--minimum", "correctness=0.5"), "--minimum correctness needs --model"),
         (("--weight", "correctness=0.5"), "--weight correctness needs --model"),
         (("--weight", "charm=1"), "weights may name"),
@@ -134,7 +134,7 @@ def test_what_cannot_work_is_said_in_one_line(
     ("text", "said"),
     [
         ("", "in.jsonl: there are no rows in it"),
-        ("nonsense\n", "in.jsonl: none of its 1 rows can be read; the first: line 1: no JSON"),
+        ("nonsense\n", "in.jsonl: none of its 1 rows can be read; the first: line 1: not JSON"),
     ],
 )
 def test_a_data_set_of_which_nothing_can_be_read_is_refused_and_leaves_no_files(
@@ -166,10 +166,10 @@ def test_ctrl_c_shows_what_there_is_and_the_next_run_goes_on(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_validate._Shown, "advance", interrupt)
+        patch.setattr(_validate._ProgressBar, "advance", interrupt)
         found = run("--max-concurrency", "1")
     assert found.code == 130
-    assert "not complete: the same command goes on from here" in found.out
+    assert "not complete: run the same command again to resume" in found.out
     again = run()
     assert again.code == 0
     assert "2 of 3 rows passed" in again.out

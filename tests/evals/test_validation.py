@@ -371,7 +371,7 @@ async def test_async_finds_the_same() -> None:
         ({"composite": CompositeScore(weights={"source": 0.0, "relevance": 1.0})}, "source must"),
         ({"composite": CompositeScore(weights={"source": 1.0, "charm": 1.0})}, "may name"),
         ({"calibration": 5}, "calibration must be a Calibration"),
-        ({"model": "gpt"}, "no chat model"),
+        ({"model": "nobody:gpt"}, "provider"),
         ({"tresholds": 1}, "options are"),
     ],
 )

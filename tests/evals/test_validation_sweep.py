@@ -18,7 +18,7 @@ from langchain_groundedness.evals.validation import (
     ValidatedRow,
     validate,
 )
-from langchain_groundedness.evals.validation.summary import Setting, Sweeping
+from langchain_groundedness.evals.validation.summary import Thresholds, ThresholdSweep
 from langchain_groundedness.evals.validation.validator import Bands, Criteria
 from langchain_groundedness.testing import ScriptedVerifier
 
@@ -94,7 +94,7 @@ def test_the_table_says_what_a_run_with_these_thresholds_does(
 
 
 def test_what_a_judge_was_never_asked_is_unknown() -> None:
-    then = Setting(Bands(0.75, 0.5), criteria(), has_judge=True, has_quality=False)
+    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=True, has_quality=False)
     accepted = claim("supported", 0.8).model_copy(update={"band": "accept"})
     judged = claim("supported", 0.6).model_copy(update={"band": "judge"})
     stricter = then._replace(bands=Bands(0.9, 0.5))
@@ -113,7 +113,7 @@ def test_what_a_judge_was_never_asked_is_unknown() -> None:
 
 
 def test_a_row_that_now_passes_the_first_stage_has_no_quality_yet() -> None:
-    then = Setting(Bands(0.75, 0.5), criteria(), has_judge=True, has_quality=True)
+    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=True, has_quality=True)
     found = RowValidation(
         outcome="rejected",
         stage="source",
@@ -125,12 +125,12 @@ def test_a_row_that_now_passes_the_first_stage_has_no_quality_yet() -> None:
 
 
 def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
-    setting = Setting(Bands(0.75, 0.5), criteria(), has_judge=False, has_quality=False)
-    sweeping = Sweeping(setting)
+    setting = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=False, has_quality=False)
+    sweep = ThresholdSweep(setting)
     for name, composite, label in (("a", 0.9, True), ("b", 0.8, False), ("c", 0.55, "right")):
         claims = tuple(claim("supported", 0.9) for _ in range(round(composite * 20)))
         claims += tuple(claim("unverifiable", 0.0) for _ in range(20 - len(claims)))
-        sweeping.add(
+        sweep.add(
             ValidatedRow(
                 id=name,
                 label=label,
@@ -141,7 +141,7 @@ def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
                 scores={"source": composite},
             )
         )
-    found = {line.value: line for line in sweeping.lines() if line.option == "pass_score"}
+    found = {line.value: line for line in sweep.lines() if line.option == "pass_score"}
     assert (found[0.7].precision, found[0.7].recall) == (0.5, 0.5)
     assert (found[0.85].precision, found[0.85].recall) == (1.0, 0.5)
     assert found[0.5].precision == pytest.approx(2 / 3)
@@ -181,7 +181,7 @@ FOUND = st.builds(
 )
 
 
-def validation(claims: list[tuple[str, float]], setting: Setting) -> RowValidation:
+def validation(claims: list[tuple[str, float]], setting: Thresholds) -> RowValidation:
     """A row as it is found offline: what the probabilities say, counted."""
     given = tuple(
         claim("supported" if p >= setting.bands.middle else "unverifiable", p) for _, p in claims
@@ -204,7 +204,7 @@ def test_offline_a_replay_is_always_what_a_run_would_find(
     other: tuple[float, float, float],
 ) -> None:
     then, now = (
-        Setting(
+        Thresholds(
             Bands(1.0, reject),
             criteria(pass_score=pass_score, min_source=min_source),
             has_judge=False,
@@ -219,7 +219,7 @@ def test_offline_a_replay_is_always_what_a_run_would_find(
 def test_a_higher_pass_score_never_lets_more_rows_pass(
     claims: list[tuple[str, float]], values: list[float]
 ) -> None:
-    then = Setting(Bands(0.75, 0.5), criteria(), has_judge=False, has_quality=False)
+    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=False, has_quality=False)
     found = validation(claims, then)
     passing = [
         then._replace(criteria=criteria(pass_score=value)).replay(found, then) == "passed"

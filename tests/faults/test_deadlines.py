@@ -38,7 +38,7 @@ from langchain_groundedness.evals import (
 )
 from langchain_groundedness.evals.validation import AnswerValidator
 from langchain_groundedness.exceptions import ModelTimeoutError
-from langchain_groundedness.llm import timeouts as _patience
+from langchain_groundedness.llm import timeouts
 from langchain_groundedness.query import LLMQueryClassifier
 from langchain_groundedness.testing import FaultyServer, ScriptedChatModel
 from langchain_groundedness.types import Claim, VerificationTask
@@ -221,7 +221,7 @@ def test_a_model_is_called_under_the_context_and_the_callbacks_of_the_check() ->
 def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
     silence: Silence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_patience, "_models", _patience.Abandoned(2))
+    monkeypatch.setattr(timeouts, "_model_calls", timeouts.TimedCalls(2))
     verifier = LLMVerifier(model=hanging(silence), timeout=SHORT)
     verdicts = [verifier.invoke(one_claim())[0] for _ in range(3)]
     assert silence.held == 2
@@ -237,16 +237,16 @@ def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
 def test_calls_that_go_on_in_a_process_count_for_nothing_in_a_forked_child(
     silence: Silence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_patience, "_models", _patience.Abandoned(1))
+    monkeypatch.setattr(timeouts, "_model_calls", timeouts.TimedCalls(1))
     LLMVerifier(model=hanging(silence), timeout=SHORT).invoke(one_claim())
     healthy = LLMVerifier(model=ScriptedChatModel(replies=["C1: [1] supported"] * 2))
     assert healthy.invoke(one_claim())[0].verdict == "unchecked"
-    with _patience._models._lock:  # as if another thread was about to abandon a call
+    with timeouts._model_calls._lock:  # as if another thread was about to abandon a call
         child = os.fork()
         if not child:
             signal.alarm(LONG)
             LLMVerifier(model=hanging(silence), timeout=SHORT).invoke(one_claim())
-            os._exit(0 if silence.held == 2 and len(_patience._models) == 1 else 1)
+            os._exit(0 if silence.held == 2 and len(timeouts._model_calls) == 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

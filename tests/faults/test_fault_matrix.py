@@ -60,7 +60,8 @@ def test_at_no_entry_point_does_anything_end_wrong(field: Field, fault: str) -> 
 def nothing_ends_wrong(field: Field, fault: str, entries: list[str]) -> None:
     for entry in entries:
         assert not field.cell(entry, fault).wrong, entry
-        assert field.server.spoiled
+        # A client in a hurry may give up before its request has come to a busy server.
+        assert field.server.spoiled or FAULTS[fault].slow
         assert not field.server.answered
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from entries import ENTRIES
 
-from langchain_groundedness.llm.timeouts import MOST_ABANDONED, PATIENCE
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, MAX_TIMED_OUT_CALLS
 from langchain_groundedness.testing import FAULTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "faults.md").read_text(encoding="utf-8")
@@ -28,8 +28,8 @@ def test_what_the_page_shows_prints_what_it_says(
 
 
 def test_the_page_names_the_limits_that_there_are() -> None:
-    assert f"{PATIENCE:g} unless you say otherwise" in PAGE
-    assert f"When {MOST_ABANDONED} such calls" in PAGE
+    assert f"{DEFAULT_TIMEOUT:g} unless you say otherwise" in PAGE
+    assert f"When {MAX_TIMED_OUT_CALLS} such calls" in PAGE
 
 
 def test_the_table_has_every_fault_at_every_rate_and_entry_point_and_nothing_wrong() -> None:

@@ -127,7 +127,7 @@ def test_reviewed_answers_give_thresholds_that_a_checker_loads(
     run: Run, database: str, tmp_path: Path
 ) -> None:
     other = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.gif")
-    assert "--plot draws SVG or PNG, not .gif" in failure(other)
+    assert "--plot draws .svg or .png, not .gif" in failure(other)
     drawn = run("calibrate", "--db", database, "--precision", "0.9", "--plot", "c.png")
     assert drawn.code == 0
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
@@ -135,7 +135,7 @@ def test_reviewed_answers_give_thresholds_that_a_checker_loads(
     assert outcome.code == 0, outcome.err
     assert "in-sample" in outcome.out
     assert "cross-validated" in outcome.out
-    assert "answers that went to reviewers" in outcome.out
+    assert "answers that reviewers saw" in outcome.out
     found = Calibration.load(tmp_path / "calibration.json")
     assert 0.5 < found.threshold("support") <= 0.7
     assert found.chosen["support"].samples == 60
@@ -186,17 +186,29 @@ def test_labelled_claims_are_judged_by_the_embedded_verifier(run: Run, tmp_path:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "line 2: no JSON"),
-        ("[1]", "line 2: a JSON object is needed, got list"),
+        ("{", "line 2: Invalid JSON"),
+        ("[1]", "line 2: Input should be an object"),
         ('{"claim": "x", "documents": ["y"], "label": "perhaps"}', "line 2: label: not known"),
-        ('{"claim": "x", "documents": ["y"]}', "line 2: label: needed"),
+        ('{"claim": "x", "documents": ["y"]}', "line 2: label: Field required"),
         ('{"claim": "x", "answer": "x", "documents": ["y"], "label": 1}', "claim or answer"),
         ('{"claim": "x", "documents": [" "], "label": 1}', "line 2: documents: needed"),
-        ('{"claim": "x", "documents": [1], "label": 1}', "line 2: documents: texts are needed"),
-        ('{"claim": " ", "documents": ["y"], "label": 1}', "line 2: claim: a text is needed"),
-        ('{"claim": "x", "support_probability": 2, "label": 1}', "from 0 to 1 is needed, got 2"),
-        ('{"claim": "x", "verdict": "so", "label": 1}', "line 2: verdict: not known"),
-        ('{"answer": "x", "claims": [{}], "label": 1}', "line 2: claims: each needs a verdict"),
+        (
+            '{"claim": "x", "documents": [1], "label": 1}',
+            "line 2: documents: 0: Input should be a valid string",
+        ),
+        (
+            '{"claim": " ", "documents": ["y"], "label": 1}',
+            "line 2: claim: String should have at least 1 character",
+        ),
+        (
+            '{"claim": "x", "support_probability": 2, "label": 1}',
+            "line 2: support_probability: Input should be less than or equal to 1",
+        ),
+        (
+            '{"claim": "x", "verdict": "so", "label": 1}',
+            "line 2: verdict: Input should be 'supported'",
+        ),
+        ('{"answer": "x", "claims": [{}], "label": 1}', "line 2: claims: 0: each needs a verdict"),
     ],
 )
 def test_line_that_cannot_be_read_is_named_and_not_shown(
@@ -390,7 +402,7 @@ def test_where_nobody_has_reviewed_calibrate_says_how_many_wait(run: Run, tmp_pa
             file.record(reviewed(number, None, 0.5))
     for source in (("--db", url), ("--log", "new.jsonl")):
         said = failure(run("calibrate", *source, "--precision", "0.9"))
-        assert said.endswith("no record has been reviewed yet, 3 wait for a reviewer\n")
+        assert said.endswith("no record has been reviewed yet; 3 wait for a reviewer\n")
 
 
 def test_a_file_without_labels_is_named(run: Run, tmp_path: Path) -> None:
@@ -430,7 +442,7 @@ def test_names_to_be_typed_are_whole_in_a_narrow_terminal(
 def test_export_does_not_write_over_a_file(run: Run, log_file: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("mine", encoding="utf-8")
     err = failure(run("export-reviews", "--log", str(log_file), "--out", "mine.jsonl"))
-    assert "there is a file of this name already" in err
+    assert "the file exists already" in err
     assert (tmp_path / "mine.jsonl").read_text(encoding="utf-8") == "mine"
 
 

@@ -178,7 +178,7 @@ def test_fitting_again_that_fails_loses_nothing_of_what_was_learnt(
         (lambda _: [[0.0] * 256], "zero or not a number"),
         (lambda _: [[1.0] * 9], "9 numbers, the classifier was fitted with 256"),
         (lambda _: [], "have the shape"),
-        (lambda _: "text", "no vectors of one size"),
+        (lambda _: "text", "not vectors of one size"),
         (lambda _: 1 / 0, "ZeroDivisionError"),
     ],
 )
@@ -327,20 +327,20 @@ def test_fitting_without_scikit_learn_keeps_what_was_learnt(
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (lambda text: text[: len(text) // 2], "no JSON, or is damaged"),
-        (lambda _: "", "no JSON"),
-        (lambda _: "\x80pickle", "no JSON|no query classifier"),
-        (lambda _: "[]", "no query classifier"),
-        (lambda _: '{"format": "other"}', "no query classifier"),
-        (lambda text: text.replace('"version":1', '"version":2'), "version"),
+        (lambda text: text[: len(text) // 2], "Invalid JSON"),
+        (lambda _: "", "Invalid JSON"),
+        (lambda _: "\x80pickle", "Invalid JSON"),
+        (lambda _: "[]", "should be an object"),
+        (lambda _: '{"format": "other"}', "format: Input should be"),
+        (lambda text: text.replace('"version":1', '"version":2'), "version: Input should be 1"),
         (lambda text: text.replace('"intercepts":[', '"intercepts":[NaN,'), "damaged"),
         (lambda text: text.replace('"intercepts":[', '"intercepts":[1.0,'), "damaged"),
         (lambda text: text.replace('"weights":[[', '"weights":[[1.0,'), "damaged"),
         (lambda text: text.replace('"weights":[[', '"weights":[["x",'), "damaged"),
-        (lambda text: text.replace('"product"', '"generic"'), "stands twice"),
+        (lambda text: text.replace('"product"', '"generic"'), "given twice"),
         (lambda text: text.replace('"fitted"', '"fitting"'), "damaged"),
         (lambda text: text.replace("min_probability", "max_probability", 1), "damaged"),
-        (lambda _: "[" * 100_000, "no JSON"),
+        (lambda _: "[" * 100_000, "Invalid JSON"),
     ],
 )
 def test_a_damaged_or_foreign_file_says_so(
@@ -396,10 +396,10 @@ def test_a_save_that_fails_leaves_the_old_file_whole(
     fitted.save(path)
     before = path.read_bytes()
 
-    def full(_: int) -> None:
+    def full(*_: Any) -> None:
         raise OSError(28, "no space left")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="no space"):
         EmbeddingQueryClassifier().fit(SAMPLES[:6]).save(path)
     assert path.read_bytes() == before
@@ -436,7 +436,7 @@ def test_case_and_spaces_make_no_difference(text: str) -> None:
 
 def test_vectors_are_the_same_in_every_process() -> None:
     code = (
-        "from langchain_groundedness import HashedNgramEmbeddings as H; import json;"
+        "from langchain_groundedness.query import HashedNgramEmbeddings as H; import json;"
         "print(json.dumps(H(size=64).embed_query('Stra\\u00dfe \\u6c34 42')))"
     )
     root = str(Path(__file__).parents[2])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from review.test_review_palette import contrast, palette
 
+from langchain_groundedness import MissingDependencyError
 from langchain_groundedness.evals import EvaluationRun
 from langchain_groundedness.report import to_html
 from report.runs import MADE, hostile, large, row, run, scored, small
@@ -108,9 +110,15 @@ def test_any_text_comes_out_of_the_blocks_as_it_went_in(text: str) -> None:
 
 
 def test_a_text_that_looks_like_a_place_of_the_template_stays_as_it_is() -> None:
-    made = run(row("$rows", scored("m", 0.5)), keys=("m",), name="${script} $table")
-    assert "<h1>${script} $table</h1>" in to_html(made)
-    assert table(made)["rows"][0]["id"] == "$rows"
+    made = run(row("{{ rows }}", scored("m", 0.5)), keys=("m",), name="{{ script }} {% raw %}")
+    assert "<h1>{{ script }} {% raw %}</h1>" in to_html(made)
+    assert table(made)["rows"][0]["id"] == "{{ rows }}"
+
+
+def test_without_jinja2_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingDependencyError, match=r"langchain-groundedness\[report\]"):
+        to_html(small())
 
 
 def test_half_a_character_does_not_keep_the_page_from_being_written() -> None:
@@ -183,6 +191,17 @@ def test_columns_with_a_few_values_become_slices_and_others_do_not() -> None:
     found = table(run(*rows, keys=("m",)))
     assert found["slices"] == [{"column": "topic", "values": ["a", "b"]}]
     assert found["rows"][1]["groups"] == ["b"]
+
+
+def test_long_values_of_a_column_are_shortened_and_still_make_slices() -> None:
+    values = [f"{'x' * 200}{place}" for place in (0, 0, 1, 1)]
+    made = [
+        row(str(n), scored("m", n / 4), metadata={"topic": value}) for n, value in enumerate(values)
+    ]
+    found = table(run(*made, keys=("m",)))
+    [column] = found["slices"]
+    assert [len(name) <= 80 for name in column["values"]] == [True, True]
+    assert {row["groups"][0] for row in found["rows"]} == set(column["values"])
 
 
 def test_labels_bring_the_plot_of_reliability_and_the_agreement() -> None:

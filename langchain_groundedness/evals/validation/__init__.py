@@ -2,8 +2,8 @@
 
 from langchain_groundedness.evals.validation.pipeline import avalidate, validate
 from langchain_groundedness.evals.validation.summary import SweepLine, ValidationSummary
-from langchain_groundedness.evals.validation.validator import AnswerValidator
-from langchain_groundedness.evals.validation.values import (
+from langchain_groundedness.evals.validation.validator import (
+    AnswerValidator,
     RowValidation,
     SourceClaim,
     ValidatedRow,

@@ -1,4 +1,4 @@
-"""A validation summed up."""
+"""A validation summed up, and what other thresholds would have made of it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,15 +7,19 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from langchain_groundedness.calibration.labelled_data import read_label
-from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS
+from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.statistics import (
     Estimate,
     LabelAgreement,
     estimate_mean,
     label_agreement,
 )
-from langchain_groundedness.evals.validation.validator import SOURCE, Bands, Criteria
-from langchain_groundedness.evals.validation.values import (
+from langchain_groundedness.evals.summary import add_usage
+from langchain_groundedness.evals.validation.validator import (
+    SOURCE,
+    AnswerValidator,
+    Bands,
+    Criteria,
     Outcome,
     ReasonCode,
     RowValidation,
@@ -25,21 +29,22 @@ from langchain_groundedness.evals.validation.values import (
 from langchain_groundedness.evals.values import BadRow
 from langchain_groundedness.types import Usage, VerdictLabel
 
-__all__ = ["Setting", "SweepLine", "Sweeping", "ValidationSummary", "summed_up"]
-
-COMPOSITE = "composite"
+__all__ = ["SweepLine", "ThresholdSweep", "Thresholds", "ValidationSummary", "summarize_rows"]
 
 _HALF = 0.5
+_STEPS = tuple(step / 20 for step in range(1, 20))
 
-Knob = Literal["pass_score", "min_source", "accept", "reject"]
+ThresholdName = Literal["pass_score", "min_source", "accept", "reject"]
 
 
-class SweepLine(BaseModel):
-    """What one threshold would have done, all others as they are."""
-
+class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    option: Knob
+
+class SweepLine(_Value):
+    """What one threshold would have done, all others as they are."""
+
+    option: ThresholdName
     value: float
     is_current: bool
     """Whether this is the value in force."""
@@ -56,17 +61,15 @@ class SweepLine(BaseModel):
     """Of the labelled rows that are right, the share that passes."""
 
 
-class ValidationSummary(BaseModel):
+class ValidationSummary(_Value):
     """What became of the rows of a data set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     total: int
     """Rows in both files, of this run and of those it goes on with."""
     passed: int
     rejected: int
     unchecked: int
-    """Rows of which it could not be told; they stand among the rejected ones."""
+    """Rows that could not be checked; they stand among the rejected ones."""
     pass_rate: float | None
     """Share of all rows that passed; `None` without rows."""
     scores: dict[str, Estimate]
@@ -93,22 +96,66 @@ class ValidationSummary(BaseModel):
     """Of this run."""
 
 
-Replayed: TypeAlias = Outcome | Literal["unknown"]
+def summarize_rows(rows: Iterable[ValidatedRow], thresholds: "Thresholds") -> ValidationSummary:
+    """Sum up what was found; the rows are read once, and not kept."""
+    sweep = ThresholdSweep(thresholds)
+    outcomes: Counter[str] = Counter()
+    reasons: Counter[ReasonCode] = Counter()
+    scores: dict[str, tuple[list[float], list[str]]] = {}
+    passes, labels, ids = [], [], []
+    usage = Usage()
+    for row in rows:
+        sweep.add(row)
+        outcomes[row.outcome] += 1
+        reasons.update({reason.code for reason in row.reasons})
+        composite = {} if row.composite is None else {"composite": row.composite}
+        for name, score in (composite | row.scores).items():
+            values, groups = scores.setdefault(name, ([], []))
+            values.append(score)
+            groups.append(row.group)
+        ids.append(row.id)
+        labels.append(row.label)
+        passes.append(None if row.outcome == "unchecked" else float(row.outcome == "passed"))
+        usage = add_usage(usage, row.usage)
+    total = outcomes.total()
+    means = {name: estimate_mean(each, groups=groups) for name, (each, groups) in scores.items()}
+    has_labels = any(label is not None for label in labels)
+    return ValidationSummary(
+        total=total,
+        passed=outcomes["passed"],
+        rejected=outcomes["rejected"],
+        unchecked=outcomes["unchecked"],
+        pass_rate=outcomes["passed"] / total if total else None,
+        scores={name: mean for name, mean in means.items() if mean is not None},
+        reasons=dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0]))),
+        complete=True,
+        agreement=label_agreement(passes, labels, ids=ids, threshold=_HALF) if has_labels else None,
+        sweep=sweep.lines(),
+        usage=usage,
+    )
+
+
+ReplayedOutcome: TypeAlias = Outcome | Literal["unknown"]
 """`unknown`: a judge would have to be asked that was not."""
 
 _Label: TypeAlias = VerdictLabel | Literal["unknown"]
 
 
-class Setting(NamedTuple):
-    """Thresholds of the whole pipeline."""
+class Thresholds(NamedTuple):
+    """Thresholds of both stages."""
 
     bands: Bands
     criteria: Criteria
     has_judge: bool
     has_quality: bool
 
-    def replay(self, found: RowValidation, then: "Setting") -> Replayed:
-        """Tell what would have become of a row.
+    @classmethod
+    def of(cls, validator: AnswerValidator) -> "Thresholds":
+        """Take those of a validator."""
+        return cls(validator.bands, validator.criteria, validator.has_judge, validator.has_quality)
+
+    def replay(self, found: RowValidation, then: "Thresholds") -> ReplayedOutcome:
+        """Tell what would have become of a row that was validated with other thresholds.
 
         A claim that loses its support counts as unverifiable, though it may be contradicted.
         """
@@ -120,7 +167,7 @@ class Setting(NamedTuple):
         outcomes = {self._outcome(found, guess) for guess in _guesses(labels)}
         return outcomes.pop() if len(outcomes) == 1 else "unknown"
 
-    def _label(self, claim: SourceClaim, then: "Setting") -> _Label:
+    def _label(self, claim: SourceClaim, then: "Thresholds") -> _Label:
         """Tell what the verdict on a claim would have been."""
         said = claim.verdict.verdict
         near = claim.similarity
@@ -139,7 +186,7 @@ class Setting(NamedTuple):
     def _settled(
         self, claim: SourceClaim, near: float, then: Bands
     ) -> Literal["supported", "unverifiable"] | None:
-        """Tell what similarity would have said; cosines are rounded, so that words count first."""
+        """Tell what similarity would have said; cosines are rounded, so the band counts first."""
         accept, reject = self.bands.accept, self.bands.reject
         if claim.band == "accept" and accept <= then.accept:
             return "supported"
@@ -153,7 +200,7 @@ class Setting(NamedTuple):
             return "unverifiable"
         return None
 
-    def _outcome(self, found: RowValidation, labels: Sequence[VerdictLabel]) -> Replayed:
+    def _outcome(self, found: RowValidation, labels: Sequence[VerdictLabel]) -> ReplayedOutcome:
         if self.criteria.against_source(labels) is not None:
             return "rejected"
         if "unchecked" in labels:
@@ -161,126 +208,66 @@ class Setting(NamedTuple):
         scores = {n: found.scores[n] for n in QUALITY_DIMENSIONS if n in found.scores}
         if self.has_quality and len(scores) < len(QUALITY_DIMENSIONS):
             return "unchecked" if found.outcome == "unchecked" else "unknown"
-        source = self.criteria.source_score(labels)
-        if source is None and not scores:
-            return "unchecked"
-        scores |= {} if source is None else {SOURCE: source}
-        composite = self.criteria.of_scores(scores).score
+        if labels:
+            scores[SOURCE] = labels.count("supported") / len(labels)
+        composite = self.criteria.of_scores(scores).score if scores else None
         if composite is None:
             return "unchecked"
-        against = any(True for _ in self.criteria.against_scores(scores, composite))
-        return "rejected" if against else "passed"
+        return "rejected" if list(self.criteria.against_scores(scores, composite)) else "passed"
 
 
-def summed_up(
-    rows: Iterable[ValidatedRow], setting: Setting, *, notes: Sequence[str]
-) -> ValidationSummary:
-    """Sum up what was found."""
-    sweeping = Sweeping(setting)
-    outcomes: Counter[str] = Counter()
-    reasons: Counter[ReasonCode] = Counter()
-    scores: dict[str, tuple[list[float], list[str]]] = {}
-    passes, labels, ids = [], [], []
-    usage = Usage()
-    for row in rows:
-        sweeping.add(row)
-        outcomes[row.outcome] += 1
-        reasons.update({reason.code for reason in row.reasons})
-        for name, score in _scores(row):
-            values, groups = scores.setdefault(name, ([], []))
-            values.append(score)
-            groups.append(row.group)
-        ids.append(row.id)
-        labels.append(row.label)
-        passes.append(None if row.outcome == "unchecked" else float(row.outcome == "passed"))
-        usage = _added(usage, row.usage)
-    total = outcomes.total()
-    means = {name: estimate_mean(*each[:1], groups=each[1]) for name, each in scores.items()}
-    return ValidationSummary(
-        total=total,
-        passed=outcomes["passed"],
-        rejected=outcomes["rejected"],
-        unchecked=outcomes["unchecked"],
-        pass_rate=outcomes["passed"] / total if total else None,
-        scores={name: mean for name, mean in means.items() if mean is not None},
-        reasons=dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0]))),
-        complete=True,
-        notes=tuple(notes),
-        agreement=(
-            label_agreement(passes, labels, ids=ids, threshold=_HALF)
-            if any(label is not None for label in labels)
-            else None
-        ),
-        sweep=sweeping.lines(),
-        usage=usage,
-    )
+def _guesses(labels: Sequence[_Label]) -> Iterator[list[VerdictLabel]]:
+    """Give the best and the worst that claims nobody has judged may turn out to be."""
+    guesses: tuple[VerdictLabel, ...] = ("supported", "contradicted", "unverifiable")
+    for guess in guesses if "unknown" in labels else guesses[:1]:
+        yield [guess if label == "unknown" else label for label in labels]
 
 
-def _scores(row: ValidatedRow) -> list[tuple[str, float]]:
-    composite = [] if row.composite is None else [(COMPOSITE, row.composite)]
-    return [*composite, *row.scores.items()]
-
-
-def _added(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        model_calls=one.model_calls + other.model_calls,
-        input_tokens=_sum(one.input_tokens, other.input_tokens),
-        output_tokens=_sum(one.output_tokens, other.output_tokens),
-        cached_verdicts=one.cached_verdicts + other.cached_verdicts,
-    )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return (one or 0) + (other or 0) if one is not None or other is not None else None
-
-
-_STEPS = tuple(step / 20 for step in range(1, 20))
-
-
-class Sweeping:
+class ThresholdSweep:
     """Counts, row by row, what every threshold would have made of it."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, now: Thresholds) -> None:
         """Line up the thresholds to try."""
-        self._now = setting
-        self._tried = list(_tried(setting))
-        self._counts: list[Counter[Replayed]] = [Counter() for _ in self._tried]
-        self._right: list[Counter[Replayed]] = [Counter() for _ in self._tried]
-        self._labelled: list[Counter[Replayed]] = [Counter() for _ in self._tried]
+        self._now = now
+        self._tried = list(_alternatives(now))
+        self._counts = [Counter[tuple[ReplayedOutcome, bool | None]]() for _ in self._tried]
 
     def add(self, row: ValidatedRow) -> None:
         """Count a row."""
         is_right = _is_right(row.label)
-        for place, (_, _, setting) in enumerate(self._tried):
-            outcome = setting.replay(row, self._now)
-            self._counts[place][outcome] += 1
-            if is_right is not None:
-                self._labelled[place][outcome] += 1
-                self._right[place][outcome] += is_right
+        for (_, _, thresholds), counts in zip(self._tried, self._counts, strict=True):
+            counts[thresholds.replay(row, self._now), is_right] += 1
 
     def lines(self) -> tuple[SweepLine, ...]:
         """Give the table."""
-        return tuple(self._line(place) for place in range(len(self._tried)))
+        return tuple(map(self._line, self._tried, self._counts))
 
-    def _line(self, place: int) -> SweepLine:
-        knob, value, setting = self._tried[place]
-        counts, right = self._counts[place], self._right[place]
-        total = counts.total()
+    def _line(
+        self,
+        tried: tuple[ThresholdName, float, Thresholds],
+        counts: Counter[tuple[ReplayedOutcome, bool | None]],
+    ) -> SweepLine:
+        outcomes: Counter[str] = Counter()
+        for (outcome, _), number in counts.items():
+            outcomes[outcome] += number
+        name, value, thresholds = tried
+        right = sum(number for (_, is_right), number in counts.items() if is_right)
+        good, bad = counts["passed", True], counts["passed", False]
         return SweepLine(
-            option=knob,
+            option=name,
             value=value,
-            is_current=setting == self._now,
-            passed=counts["passed"],
-            rejected=counts["rejected"],
-            unchecked=counts["unchecked"],
-            unknown=counts["unknown"],
-            pass_rate=counts["passed"] / total if total else None,
-            precision=_share(right["passed"], self._labelled[place]["passed"]),
-            recall=_share(right["passed"], right.total()),
+            is_current=thresholds == self._now,
+            passed=outcomes["passed"],
+            rejected=outcomes["rejected"],
+            unchecked=outcomes["unchecked"],
+            unknown=outcomes["unknown"],
+            pass_rate=_share(outcomes["passed"], outcomes.total()),
+            precision=_share(good, good + bad),
+            recall=_share(good, right),
         )
 
 
-def _tried(now: Setting) -> Iterator[tuple[Knob, float, Setting]]:
+def _alternatives(now: Thresholds) -> Iterator[tuple[ThresholdName, float, Thresholds]]:
     criteria, bands = now.criteria, now.bands
     for value in _values(criteria.pass_score, least=_HALF):
         yield "pass_score", value, now._replace(criteria=criteria._replace(pass_score=value))
@@ -307,10 +294,3 @@ def _is_right(label: Any) -> bool | None:
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _guesses(labels: Sequence[_Label]) -> Iterator[list[VerdictLabel]]:
-    """Give the best and the worst that claims nobody has judged may turn out to be."""
-    guesses: tuple[VerdictLabel, ...] = ("supported", "contradicted", "unverifiable")
-    for guess in guesses if "unknown" in labels else guesses[:1]:
-        yield [guess if label == "unknown" else label for label in labels]

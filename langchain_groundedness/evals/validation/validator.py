@@ -2,38 +2,29 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForChainRun,
     BaseCallbackHandler,
-    BaseCallbackManager,
     CallbackManagerForChainRun,
 )
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
+from langchain_core.runnables.config import merge_configs
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
-from langchain_groundedness.evals.answer_quality import QUALITY_DIMENSIONS, AnswerQualityEvaluator
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
-from langchain_groundedness.evals.validation.values import (
-    Band,
-    Outcome,
-    ReasonCode,
-    RowValidation,
-    SourceClaim,
-    ValidationReason,
-)
+from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS, AnswerQualityEvaluator
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -42,11 +33,12 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
-from langchain_groundedness.llm.timeouts import PATIENCE, Seconds
-from langchain_groundedness.llm.usage import UsageCounter, counted
+from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
+from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.types import ClaimVerdict, GroundednessResult, VerdictLabel
+from langchain_groundedness.types import ClaimVerdict, GroundednessResult, Usage, VerdictLabel
 from langchain_groundedness.verification import (
     CascadeVerifier,
     EmbeddedVerifier,
@@ -55,7 +47,116 @@ from langchain_groundedness.verification import (
     Stage,
 )
 
-__all__ = ["SOURCE", "AnswerValidator", "Bands", "Criteria"]
+__all__ = [
+    "SOURCE",
+    "AnswerValidator",
+    "Bands",
+    "Criteria",
+    "Outcome",
+    "ReasonCode",
+    "RowValidation",
+    "SourceClaim",
+    "ValidatedRow",
+    "ValidationReason",
+]
+
+SOURCE = "source"
+"""Name of the score of the first stage."""
+
+_FIRST_STAGE = "stage:1"
+"""Tag of the runs of a cascade's first stage."""
+_EMBEDDED = "embedded"
+_SLACK = 1e-9
+"""0.3 + 0.15 + 0.25 is less than 0.7 to a computer."""
+_COSINE = re.compile(r"cosine similarity of (-?\d+\.\d+)")
+"""How `EmbeddingVerifier` says it: a cosine is no probability, and a verdict has no other place
+for it. A test holds the two together."""
+
+Outcome: TypeAlias = Literal["passed", "rejected", "unchecked"]
+"""`unchecked`: the row could not be checked. Such a row never passes."""
+
+Band: TypeAlias = Literal["accept", "judge", "reject"]
+"""What the similarity of a claim to the documents says: that it is supported, that the judge is to
+be asked, that it is not supported."""
+
+ReasonCode: TypeAlias = Literal[
+    "contradicted",
+    "source",
+    "minimum",
+    "composite",
+    "no_answer",
+    "no_documents",
+    "no_claims",
+    "not_cited",
+    "claims_unchecked",
+    "quality_unchecked",
+    "failed",
+]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ValidationReason(_Value):
+    """Why a row has not passed."""
+
+    code: ReasonCode
+    """`contradicted`: the documents say otherwise; `source`: too small a share of the claims is
+    supported; `minimum`: one score is below its minimum; `composite`: all scores together are too
+    low. The others say why a row could not be checked."""
+    text: str
+    """The same, for a reader."""
+
+
+class SourceClaim(_Value):
+    """A claim of the answer, and what settled it."""
+
+    verdict: ClaimVerdict
+    """The final verdict."""
+    similarity: float | None = None
+    """How close it lies to the documents: with embeddings a cosine, rounded to two digits, without
+    them the probability of support that the embedded verifier gives; `None` if not known."""
+    band: Band | None = None
+    """Where that lies."""
+    differs: bool = False
+    """Whether the documents have other numbers, names or negations, which similarity alone never
+    settles: the judge was asked."""
+
+
+class RowValidation(_Value):
+    """What validation found in one row."""
+
+    outcome: Outcome
+    stage: Literal["source", "quality"]
+    """How far the row came: `source`, if it never came to the second stage."""
+    reasons: tuple[ValidationReason, ...] = ()
+    """Why it has not passed; empty exactly if it has."""
+    composite: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    """Weighted mean of the scores; `None` if the row was rejected before all of them were known."""
+    scores: dict[str, float] = Field(default_factory=dict)
+    """`source`: the share of claims that is supported; with a chat model `relevance`,
+    `correctness` and `completeness`."""
+    claims: tuple[SourceClaim, ...] = ()
+    quality: dict[str, Any] = Field(default_factory=dict)
+    """What the second stage has said besides its scores, such as its reasoning."""
+    citations: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    """What the answer cites by path, number or name, and which of the documents that is, counted
+    from 0; empty where it is none of them."""
+    usage: Usage = Usage()
+
+
+class ValidatedRow(RowValidation):
+    """What stands beside a row in `passed.jsonl` and `rejected.jsonl`, under `validation`."""
+
+    id: str
+    """Of the row: its own, or its line."""
+    label: str | bool | float | None = None
+    """What a person has said of the row."""
+    digest: str = ""
+    """Of question, answer and documents: whether it is the same row when a run is resumed."""
+    group: str = ""
+    """Of the documents: rows with the same ones are not independent evidence."""
 
 
 class Bands(NamedTuple):
@@ -72,11 +173,27 @@ class Bands(NamedTuple):
     @property
     def middle(self) -> float:
         """The probability from which a claim is supported where there is no judge."""
-        return (
-            self.reject
-            if self.support is None
-            else min(max(self.support, self.reject), self.accept)
-        )
+        if self.support is None:
+            return self.reject
+        return min(max(self.support, self.reject), self.accept)
+
+    def band(self, said: ClaimVerdict) -> Band:
+        """Tell where a verdict of the first stage lies.
+
+        A contradiction rejects the whole row, so that the judge sees it first.
+        """
+        near = _similarity(said)
+        # A cosine is rounded where it stands, so that the verdict decides.
+        is_exact = said.support_probability is not None
+        if said.verdict == "supported" and (near is None or not is_exact or near >= self.accept):
+            return "accept"
+        if said.verdict != "unverifiable" or near is None:
+            return "judge"
+        return "reject" if not is_exact or near < self.reject else "judge"
+
+    def settles(self, said: ClaimVerdict) -> bool:
+        """Tell whether a probability settles a claim."""
+        return said.support_probability is not None and self.band(said) != "judge"
 
 
 class Criteria(NamedTuple):
@@ -87,19 +204,14 @@ class Criteria(NamedTuple):
     on_contradicted: Literal["reject", "count"]
     composite: CompositeScore
 
-    def source_score(self, labels: Sequence[VerdictLabel]) -> float | None:
-        """Give the share of claims that is supported."""
-        return labels.count("supported") / len(labels) if labels else None
-
     def against_source(self, labels: Sequence[VerdictLabel]) -> ValidationReason | None:
         """Tell what in the verdicts rejects a row, if anything does."""
         contradicted, total = labels.count("contradicted"), len(labels)
         if contradicted and self.on_contradicted == "reject":
             text = f"the documents contradict {contradicted} of {total} claims"
             return ValidationReason(code="contradicted", text=text)
-        checked = [label for label in labels if label != "unchecked"]
-        share = self.source_score(checked)
-        if len(checked) < total or share is None or share >= self.min_source - _SLACK:
+        share = _supported_share(labels)
+        if "unchecked" in labels or share is None or share >= self.min_source - _SLACK:
             return None
         text = (
             f"{labels.count('supported')} of {total} claims are supported: {share:.2f} is less "
@@ -109,9 +221,9 @@ class Criteria(NamedTuple):
 
     def of_scores(self, scores: Mapping[str, float]) -> RowScore:
         """Combine the scores there are."""
-        known = {n: w for n, w in self.composite.weights.items() if n in scores}
-        minimums = {n: least for n, least in self.composite.minimums.items() if n in known}
-        narrowed = {"weights": known, "minimums": minimums}
+        weights = {n: w for n, w in self.composite.weights.items() if n in scores}
+        minimums = {n: least for n, least in self.composite.minimums.items() if n in weights}
+        narrowed = {"weights": weights, "minimums": minimums}
         return self.composite.model_copy(update=narrowed).of(scores)
 
     def against_scores(
@@ -127,41 +239,6 @@ class Criteria(NamedTuple):
             yield ValidationReason(code="composite", text=text)
 
 
-class GateListener(BaseCallbackHandler):
-    """Hears what the first stage has said about each claim of one row, before the judge."""
-
-    run_inline = True
-    ignore_llm = True
-    ignore_chat_model = True
-    ignore_retriever = True
-    ignore_agent = True
-    ignore_custom_event = True
-
-    def __init__(self) -> None:
-        """Start with nothing heard."""
-        self._heard: dict[str, ClaimVerdict] = {}
-
-    @override
-    def on_chain_end(self, outputs: Any, *, tags: list[str] | None = None, **kwargs: Any) -> None:
-        if _FIRST_STAGE in (tags or ()) and isinstance(outputs, list):
-            for verdict in outputs:
-                if isinstance(verdict, ClaimVerdict):
-                    self._heard.setdefault(verdict.claim.id, verdict)
-
-    def claims(self, verdicts: Sequence[ClaimVerdict], bands: Bands) -> tuple[SourceClaim, ...]:
-        """Put what was heard beside the last word."""
-        return tuple(
-            SourceClaim(
-                verdict=verdict,
-                similarity=_similarity(said),
-                band=None if said is None else _band_heard(said, bands.accept, bands.reject),
-                differs=said is not None and _differs(said),
-            )
-            for verdict in verdicts
-            for said in [self._heard.get(verdict.claim.id)]
-        )
-
-
 class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
     """Validates an example of question, answer and documents in two stages.
 
@@ -171,8 +248,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
     `embeddings`, the probability that the embedded verifier gives takes the place of the
     similarity: it is calibrated, and compares numbers, names and negations itself. A contradiction
     that it sees goes to the judge all the same, since it costs the row. The judge is the model, or
-    `verifier`; without either the embedded verifier has the last word, and what lies between is
-    supported.
+    `verifier`; without either the embedded verifier decides, and what lies between is supported.
 
     An answer that the documents contradict is rejected. Else its source score is the share of
     claims that is supported, and half of them are enough to go on: a part that is not covered makes
@@ -205,9 +281,9 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    model: AnyRunnable | None = None
+    model: ChatModel | None = None
     """Chat model: judges what similarity leaves open, and the quality."""
-    model_timeout: Seconds = PATIENCE
+    model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
     embeddings: Embeddings | None = None
     """Give the similarity; `None` for the embedded verifier's probability."""
@@ -258,12 +334,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
     @property
     def criteria(self) -> Criteria:
         """The thresholds of a row as a whole."""
-        return Criteria(
-            pass_score=self.pass_score,
-            min_source=self.min_source,
-            on_contradicted=self.on_contradicted,
-            composite=self.composite,
-        )
+        return Criteria(self.pass_score, self.min_source, self.on_contradicted, self.composite)
 
     @property
     def has_judge(self) -> bool:
@@ -304,144 +375,130 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
     def _run(
         self, value: Any, run_manager: CallbackManagerForChainRun, config: RunnableConfig
     ) -> RowValidation:
-        row = read_row(value)
-        heard = _Heard.below(patch_config(config, callbacks=run_manager.get_child()))
-        found = drive(self._flow(row, heard.gate), heard.config)
-        return found.model_copy(update={"usage": heard.counter.usage})
+        row, first_stage = read_row(value), _FirstStage()
+        child, counter = counted(_below(config, run_manager.get_child(), first_stage))
+        found = drive(self._flow(row, first_stage), child)
+        return found.model_copy(update={"usage": counter.usage})
 
     async def _arun(
         self, value: Any, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
     ) -> RowValidation:
-        row = read_row(value)
-        heard = _Heard.below(patch_config(config, callbacks=run_manager.get_child()))
-        found = await adrive(self._flow(row, heard.gate), heard.config)
-        return found.model_copy(update={"usage": heard.counter.usage})
+        row, first_stage = read_row(value), _FirstStage()
+        child, counter = counted(_below(config, run_manager.get_child(), first_stage))
+        found = await adrive(self._flow(row, first_stage), child)
+        return found.model_copy(update={"usage": counter.usage})
 
-    def _flow(self, row: EvaluationRow, gate: GateListener) -> Flow[RowValidation]:
+    def _flow(self, row: EvaluationRow, first_stage: "_FirstStage") -> Flow[RowValidation]:
         try:
-            return (yield from self._validated(row, gate))
+            return (yield from self._validated(row, first_stage))
         except (ConfigurationError, MissingDependencyError):
             raise  # a broken installation fails every row: whoever called hears
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
             why = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
-            return _unchecked("failed", f"the validation failed: {why}")
+            return _without_pass(_NOT_CHECKED, "failed", f"the validation failed: {why}")
 
-    def _validated(self, row: EvaluationRow, gate: GateListener) -> Flow[RowValidation]:
+    def _validated(self, row: EvaluationRow, first_stage: "_FirstStage") -> Flow[RowValidation]:
         if not (row.answer or "").strip():
-            return _unchecked("no_answer", "the row has no answer")
-        evidence = cited(row, only_cited=self.evidence == "cited")
+            return _without_pass(_NOT_CHECKED, "no_answer", "the row has no answer")
+        evidence = _evidence(row, only_cited=self.evidence == "cited")
         if isinstance(evidence, ValidationReason):
-            return _unchecked(evidence.code, evidence.text)
+            return _NOT_CHECKED.model_copy(update={"reasons": (evidence,)})
         stages = self._stages()
         source = CheckInput(
             question=row.question, answer=evidence.answer, documents=evidence.documents
         )
         result: GroundednessResult = yield ModelCall(stages.checker, source)
-        found = RowValidation(
-            outcome="unchecked",
-            stage="source",
-            claims=gate.claims(result.claims, stages.bands),
-            citations=evidence.citations,
-        )
-        told = self._source_score(result)
-        if isinstance(told, _Ruling):
-            score = result.trust_score
-            scores = {} if score is None else {SOURCE: score}
-            return _ruled(found, told, scores=scores)
-        scores = {} if told is None else {SOURCE: told}
-        if stages.quality is None:
-            return self._composed(found, scores)
-        return (yield from self._judged(found, scores, row))
-
-    def _source_score(self, result: GroundednessResult) -> "float | _Ruling | None":
-        """Give the score of the first stage, or what the row is there already."""
+        claims = tuple(first_stage.claim(verdict, stages.bands) for verdict in result.claims)
         labels = [verdict.verdict for verdict in result.claims]
+        share = _supported_share([label for label in labels if label != "unchecked"])
+        scores = {} if share is None else {SOURCE: share}
+        found = _NOT_CHECKED.model_copy(
+            update={"claims": claims, "citations": evidence.citations, "scores": scores}
+        )
         against = self.criteria.against_source(labels)
         if against is not None:
-            return _Ruling("rejected", against)
-        if "unchecked" in labels:
-            first = next(v.reason for v in result.claims if v.verdict == "unchecked")
-            text = f"{labels.count('unchecked')} of {len(labels)} claims not checked: {first}"
-            return _Ruling("unchecked", ValidationReason(code="claims_unchecked", text=text))
-        if labels:
-            return self.criteria.source_score(labels)
+            return found.model_copy(update={"outcome": "rejected", "reasons": (against,)})
+        if (unchecked := self._source_unchecked(result)) is not None:
+            return found.model_copy(update={"reasons": (unchecked,)})
+        if stages.quality is None:
+            return self._decided(found)
+        return (yield from self._with_quality(found, row, stages.quality))
+
+    def _source_unchecked(self, result: GroundednessResult) -> ValidationReason | None:
+        """Say why stage 1 could not check an answer, if so."""
+        open_ones = [verdict for verdict in result.claims if verdict.verdict == "unchecked"]
+        if open_ones:
+            number, why = len(open_ones), open_ones[0].reason
+            text = f"{number} of {len(result.claims)} claims not checked: {why}"
+            return ValidationReason(code="claims_unchecked", text=text)
+        if result.claims:
+            return None
+        text = "the answer makes no claim, and without a chat model there is no other score"
         if result.decision.action != "pass":
             text = "; ".join(result.decision.reasons) or "no claim was found in the answer"
-            return _Ruling("unchecked", ValidationReason(code="no_claims", text=text))
-        if self._stages().quality is None:
-            text = "the answer makes no claim, and without a chat model there is no other score"
-            return _Ruling("unchecked", ValidationReason(code="no_claims", text=text))
-        return None
+        elif self.has_quality:
+            return None
+        return ValidationReason(code="no_claims", text=text)
 
-    def _judged(
-        self, found: RowValidation, scores: dict[str, float], row: EvaluationRow
+    def _with_quality(
+        self, found: RowValidation, row: EvaluationRow, quality: AnyRunnable
     ) -> Flow[RowValidation]:
         found = found.model_copy(update={"stage": "quality"})
-        quality = self._stages().quality
-        assert quality is not None  # noqa: S101  (nobody asks without)
         try:
             said: RowScore = yield ModelCall(quality, row)
         except (ConfigurationError, MissingDependencyError):
             raise
         except Exception as exc:  # noqa: BLE001  (what was found in stage 1 is kept)
             text = f"the quality could not be judged: {cause(exc)}"
-            return _ruled(
-                found,
-                _Ruling("unchecked", ValidationReason(code="quality_unchecked", text=text)),
-                scores,
-            )
-        known = {name: said.details.get(name) for name in QUALITY_DIMENSIONS}
-        numbers = {name: share for name, v in known.items() if (share := _share(v)) is not None}
-        rest = {name: value for name, value in said.details.items() if name not in numbers}
+            return _without_pass(found, "quality_unchecked", text)
+        details = said.details
+        numbers = {n: float(details[n]) for n in QUALITY_DIMENSIONS if _is_share(details.get(n))}
+        rest = {name: value for name, value in details.items() if name not in numbers}
         found = found.model_copy(update={"quality": rest})
         if said.status != "scored" or len(numbers) < len(QUALITY_DIMENSIONS):
             text = f"the quality could not be judged: {said.reason or 'a score is missing'}"
-            return _ruled(
-                found,
-                _Ruling("unchecked", ValidationReason(code="quality_unchecked", text=text)),
-                scores,
-            )
-        return self._composed(found, {**scores, **numbers})
+            return _without_pass(found, "quality_unchecked", text)
+        return self._decided(found.model_copy(update={"scores": found.scores | numbers}))
 
-    def _composed(self, found: RowValidation, scores: dict[str, float]) -> RowValidation:
-        combined = self.criteria.of_scores(scores)
+    def _decided(self, found: RowValidation) -> RowValidation:
+        combined = self.criteria.of_scores(found.scores)
         if combined.score is None:
-            reason = ValidationReason(code="failed", text=f"no composite score: {combined.reason}")
-            return _ruled(found, _Ruling("unchecked", reason), scores)
-        against = tuple(self.criteria.against_scores(scores, combined.score))
-        return found.model_copy(
-            update={
-                "outcome": "rejected" if against else "passed",
-                "reasons": against,
-                "scores": scores,
-                "composite": combined.score,
-            }
-        )
+            return _without_pass(found, "failed", f"no composite score: {combined.reason}")
+        against = tuple(self.criteria.against_scores(found.scores, combined.score))
+        outcome = "rejected" if against else "passed"
+        update = {"outcome": outcome, "reasons": against, "composite": combined.score}
+        return found.model_copy(update=update)
 
     def _stages(self) -> "_Stages":
         if self._made is None:
-            bands = calibrated(
+            bands = _calibrated(
                 self.calibration,
-                Bands(self.accept, self.reject, None),
+                Bands(self.accept, self.reject),
                 with_embeddings=self.embeddings is not None,
             )
-            verifier = source_verifier(
-                bands=bands,
-                embeddings=self.embeddings,
-                model=self.model,
-                verifier=self.verifier,
-                timeout=self.model_timeout,
-            )
             checker = GroundednessRunnable(
-                verifier=verifier, extractor=self.extractor or SentenceClaimExtractor()
+                verifier=self._source_verifier(bands),
+                extractor=self.extractor or SentenceClaimExtractor(),
             )
-            self._made = _Stages(bands, checker, self._quality())
+            quality = self.quality
+            if quality is None and self.model is not None:
+                quality = AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
+            self._made = _Stages(bands, checker, quality)
         return self._made
 
-    def _quality(self) -> AnyRunnable | None:
-        if self.quality is not None or self.model is None:
-            return self.quality
-        return AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
+    def _source_verifier(self, bands: Bands) -> CascadeVerifier:
+        judge = self.verifier
+        if judge is None and self.model is not None:
+            judge = LLMVerifier(model=self.model, timeout=self.model_timeout)
+        if self.embeddings is not None:
+            gate = EmbeddingVerifier(
+                embeddings=self.embeddings, accept=bands.accept, reject=bands.reject
+            )
+            return CascadeVerifier([gate, judge or EmbeddedVerifier()])
+        if judge is None:
+            return CascadeVerifier([EmbeddedVerifier(threshold=bands.middle)])
+        gated = Stage(verifier=EmbeddedVerifier(threshold=bands.reject), settles=bands.settles)
+        return CascadeVerifier([gated, judge])
 
 
 class _Stages(NamedTuple):
@@ -452,166 +509,101 @@ class _Stages(NamedTuple):
     quality: AnyRunnable | None
 
 
-class _Ruling(NamedTuple):
-    outcome: Outcome
-    reason: ValidationReason
+class _FirstStage(BaseCallbackHandler):
+    """Keeps what the first stage says about each claim of one row, before the judge."""
+
+    run_inline = True
+    ignore_llm = True
+    ignore_chat_model = True
+    ignore_retriever = True
+    ignore_agent = True
+    ignore_custom_event = True
+
+    def __init__(self) -> None:
+        self._said: dict[str, ClaimVerdict] = {}
+
+    @override
+    def on_chain_end(self, outputs: Any, *, tags: list[str] | None = None, **kwargs: Any) -> None:
+        if _FIRST_STAGE in (tags or ()) and isinstance(outputs, list):
+            for verdict in outputs:
+                if isinstance(verdict, ClaimVerdict):
+                    self._said.setdefault(verdict.claim.id, verdict)
+
+    def claim(self, verdict: ClaimVerdict, bands: Bands) -> SourceClaim:
+        said = self._said.get(verdict.claim.id)
+        if said is None:
+            return SourceClaim(verdict=verdict)
+        return SourceClaim(
+            verdict=verdict,
+            similarity=_similarity(said),
+            band=bands.band(said),
+            differs=said.verdict == "contradicted" or "what differs" in (said.reason or ""),
+        )
 
 
-class _Heard(NamedTuple):
-    """What listens to the calls for one row."""
-
-    config: RunnableConfig
-    gate: GateListener
-    counter: UsageCounter
-
-    @classmethod
-    def below(cls, config: RunnableConfig) -> "_Heard":
-        gate = GateListener()
-        child, counter = counted(quiet(listening(config, gate)))
-        return cls(child, gate, counter)
+def _below(config: RunnableConfig, callbacks: Any, listener: BaseCallbackHandler) -> RunnableConfig:
+    child = patch_config(config, callbacks=callbacks)
+    return quiet(merge_configs(child, {"callbacks": [listener]}))
 
 
-def _share(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value <= 1 else None
-
-
-def _ruled(found: RowValidation, ruling: _Ruling, scores: dict[str, float]) -> RowValidation:
-    return found.model_copy(
-        update={"outcome": ruling.outcome, "reasons": (ruling.reason,), "scores": scores}
-    )
-
-
-def _unchecked(code: ReasonCode, text: str) -> RowValidation:
-    reason = ValidationReason(code=code, text=text)
-    return RowValidation(outcome="unchecked", stage="source", reasons=(reason,))
-
-
-_FIRST_STAGE = "stage:1"
-
-_COSINE = re.compile(r"cosine similarity of (-?\d+\.\d+)")
-"""How `EmbeddingVerifier` tells it: a cosine is no probability, and a verdict has no other place
-for it. A test holds the two together."""
-
-
-def source_verifier(
-    *,
-    bands: Bands,
-    embeddings: Embeddings | None,
-    model: Runnable[Any, Any] | None,
-    verifier: Runnable[Any, Any] | None,
-    timeout: float | None,
-) -> CascadeVerifier:
-    """Make the verifier of the first stage."""
-    judge = verifier
-    if judge is None and model is not None:
-        judge = LLMVerifier(model=model, timeout=timeout)
-    if embeddings is not None:
-        gate = EmbeddingVerifier(embeddings=embeddings, accept=bands.accept, reject=bands.reject)
-        return CascadeVerifier([gate, judge or EmbeddedVerifier()])
-    if judge is None:
-        return CascadeVerifier([EmbeddedVerifier(threshold=bands.middle)])
-    settles = partial(_is_clear, bands.accept, bands.reject)
-    gated = Stage(verifier=EmbeddedVerifier(threshold=bands.reject), settles=settles)
-    return CascadeVerifier([gated, judge])
-
-
-def _is_clear(accept: float, reject: float, verdict: ClaimVerdict) -> bool:
-    """Tell whether a probability settles a claim.
-
-    A contradiction rejects the whole row, so that the judge sees it first.
-    """
-    return _band(verdict.support_probability, verdict, accept, reject) != "judge"
-
-
-def listening(config: RunnableConfig, listener: BaseCallbackHandler) -> RunnableConfig:
-    """Attach a listener to the runs below a config."""
-    callbacks = config.get("callbacks")
-    if isinstance(callbacks, BaseCallbackManager):
-        manager = callbacks.copy()
-        manager.add_handler(listener)
-        return {**config, "callbacks": manager}
-    return {**config, "callbacks": [*(callbacks or []), listener]}
-
-
-def _similarity(said: ClaimVerdict | None) -> float | None:
-    if said is None:
-        return None
+def _similarity(said: ClaimVerdict) -> float | None:
     if said.support_probability is not None:
         return said.support_probability
-    told = _COSINE.search(said.explanation) or _COSINE.search(said.reason or "")
-    return float(told[1]) if told else None
+    found = _COSINE.search(said.explanation) or _COSINE.search(said.reason or "")
+    return float(found[1]) if found else None
 
 
-def _differs(said: ClaimVerdict) -> bool:
-    return said.verdict == "contradicted" or "what differs" in (said.reason or "")
+def _supported_share(labels: Sequence[VerdictLabel]) -> float | None:
+    return labels.count("supported") / len(labels) if labels else None
 
 
-def _band_heard(said: ClaimVerdict, accept: float, reject: float) -> Band:
-    if said.support_probability is not None:
-        return _band(said.support_probability, said, accept, reject)
-    if said.verdict == "supported":
-        return "accept"
-    return "reject" if said.verdict == "unverifiable" and _similarity(said) is not None else "judge"
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _band(similarity: float | None, said: ClaimVerdict, accept: float, reject: float) -> Band:
-    if similarity is None or said.verdict in ("contradicted", "unchecked"):
-        return "judge"
-    if said.verdict == "supported" and similarity >= accept:
-        return "accept"
-    return "reject" if said.verdict == "unverifiable" and similarity < reject else "judge"
+_NOT_CHECKED = RowValidation(outcome="unchecked", stage="source")
 
 
-SOURCE = "source"
+def _without_pass(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
+    """Say why a row could not be checked."""
+    return found.model_copy(update={"reasons": (ValidationReason(code=code, text=text),)})
 
-_SLACK = 1e-9
-"""0.3 + 0.15 + 0.25 is less than 0.7 to a computer."""
 
-
-class Cited(NamedTuple):
+class _Evidence(NamedTuple):
     """An answer to check, and what to check it against."""
 
     answer: str
-    """Without its marks of citations, which say nothing about the world; of the same length."""
+    """With citation marks blanked, which state nothing; of the same length."""
     documents: tuple[Document, ...]
     citations: dict[str, tuple[int, ...]]
-    """What is cited, and the places of the documents that it names."""
+    """What is cited, and the indices of the documents that it names."""
 
 
-def cited(row: EvaluationRow, *, only_cited: bool) -> Cited | ValidationReason:
-    """Find the evidence for an answer."""
+def _evidence(row: EvaluationRow, *, only_cited: bool) -> _Evidence | ValidationReason:
     documents = row.documents or ()
     if not has_text(documents):
-        return ValidationReason(
-            code="no_documents", text="the row has no documents to check against"
-        )
+        text = "the row has no documents to check against"
+        return ValidationReason(code="no_documents", text=text)
     index = DocumentIndex(documents)
     marks = citation_marks(row.answer or "", index.names)
     citations = {str(target): index.find(target) for mark in marks for target in mark.targets}
-    answer = blanked(row.answer or "", marks)
-    if not only_cited:
-        return Cited(answer, documents, citations)
-    named = sorted({place for places in citations.values() for place in places})
-    evidence = tuple(documents[place] for place in named)
-    if has_text(evidence):
-        return Cited(answer, evidence, citations)
-    text = (
-        "the answer cites nothing, and only what it cites was to count"
-        if not citations
-        else f"none of what the answer cites is among the documents: {', '.join(citations)}"
-    )
-    return ValidationReason(code="not_cited", text=text)
+    if only_cited:
+        named = sorted({place for places in citations.values() for place in places})
+        documents = tuple(documents[place] for place in named)
+    if not has_text(documents):
+        text = (
+            "the answer cites nothing, and only what it cites was to count"
+            if not citations
+            else f"none of what the answer cites is among the documents: {', '.join(citations)}"
+        )
+        return ValidationReason(code="not_cited", text=text)
+    return _Evidence(blanked(row.answer or "", marks), documents, citations)
 
 
-_EMBEDDED = "embedded"
-
-
-def calibrated(given: Any, bands: Bands, *, with_embeddings: bool) -> Bands:
+def _calibrated(given: Any, bands: Bands, *, with_embeddings: bool) -> Bands:
     """Take thresholds from a calibration."""
     if given is not None:
-        calibration = given if isinstance(given, Calibration) else _loaded(given)
-        _require_fit(calibration, with_embeddings=with_embeddings)
+        calibration = _calibration(given, with_embeddings=with_embeddings)
         chosen = {name: choice.threshold for name, choice in calibration.chosen.items()}
         bands = Bands(
             accept=chosen.get("settle_supported", bands.accept),
@@ -627,31 +619,28 @@ def calibrated(given: Any, bands: Bands, *, with_embeddings: bool) -> Bands:
     return bands
 
 
-def _loaded(given: Any) -> Calibration:
-    if not isinstance(given, str | Path):
+def _calibration(given: Any, *, with_embeddings: bool) -> Calibration:
+    """Load a calibration; refuse one of other probabilities."""
+    if not isinstance(given, Calibration | str | Path):
         kind = type(given).__name__
         msg = f"calibration must be a Calibration or the path of its file, got {kind}"
         raise ConfigurationError(msg)
-    return Calibration.load(given)
-
-
-def _require_fit(calibration: Calibration, *, with_embeddings: bool) -> None:
-    usable = {"settle_supported", "settle_unsupported", "support"} & calibration.chosen.keys()
-    if not usable:
+    found = given if isinstance(given, Calibration) else Calibration.load(given)
+    if not {"settle_supported", "settle_unsupported", "support"} & found.chosen.keys():
         msg = (
             "the calibration holds none of the thresholds settle_supported, settle_unsupported and "
-            "support: " + "; ".join(f"{n}: {why}" for n, why in calibration.not_chosen.items())
+            "support: " + "; ".join(f"{n}: {why}" for n, why in found.not_chosen.items())
         )
         raise ConfigurationError(msg)
-    if with_embeddings == (calibration.verifier == _EMBEDDED):
-        theirs = "the embedded verifier" if with_embeddings else repr(calibration.verifier)
+    if with_embeddings == (found.verifier == _EMBEDDED):
+        theirs = "the embedded verifier" if with_embeddings else repr(found.verifier)
         ours = "embeddings give" if with_embeddings else "the embedded verifier gives"
         msg = f"the calibration was made for {theirs}, and here {ours} the similarity: make another"
         raise ConfigurationError(msg)
-    encoder = calibration.encoder
-    if not with_embeddings and encoder is not None and encoder != encoder_checksum():
+    if not with_embeddings and found.encoder not in (None, encoder_checksum()):
         msg = (
             "the calibration was made with another encoder than the one installed, whose "
             "probabilities differ: calibrate again"
         )
         raise ConfigurationError(msg)
+    return found

@@ -1,4 +1,7 @@
-"""One worker for all who want pairs scored: what is asked at the same time is run together."""
+"""Scores pairs in one worker thread: requests made at the same time run together.
+
+Its own module because threads and forks are its subject, not claims.
+"""
 
 import os
 import threading
@@ -16,11 +19,11 @@ from langchain_groundedness.verification.embedded.encoder import (
     Encoder,
     Floats,
     Pair,
+    default_threads,
     encoder,
-    usual_threads,
 )
 
-__all__ = ["SharedRuns", "shared_runs"]
+__all__ = ["PairScorer", "pair_scorer"]
 
 _PAIRS_PER_ROUND = 256
 _SHARE = 64
@@ -29,7 +32,7 @@ _KEPT = 8192
 """Scores that are kept for repeats; some 150 bytes each."""
 
 
-class SharedRuns:
+class PairScorer:
     """Scores pairs in a thread of its own.
 
     While one round runs, requests gather; the next round takes them together. A pair that was
@@ -150,29 +153,29 @@ def _key(pair: Pair) -> bytes:
     return digest.digest()
 
 
-class _Workers:
+class _Scorers:
     """Those of this process, one for each number of threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._started: dict[int, SharedRuns] = {}
+        self._started: dict[int, PairScorer] = {}
 
-    def get(self, threads: int) -> SharedRuns:
+    def get(self, threads: int) -> PairScorer:
         with self._lock:
             if threads not in self._started:
-                self._started[threads] = SharedRuns(threads)
+                self._started[threads] = PairScorer(threads)
             return self._started[threads]
 
-    def start_anew(self) -> None:
+    def reset_after_fork(self) -> None:
         """A forked child has none of its parent's threads: it starts workers of its own."""
         self._lock, self._started = threading.Lock(), {}
 
 
-_WORKERS = _Workers()
+_SCORERS = _Scorers()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_WORKERS.start_anew)
+    os.register_at_fork(after_in_child=_SCORERS.reset_after_fork)
 
 
-def shared_runs(threads: int | None = None) -> SharedRuns:
+def pair_scorer(threads: int | None = None) -> PairScorer:
     """Give the worker of this process."""
-    return _WORKERS.get(threads or usual_threads())
+    return _SCORERS.get(threads or default_threads())

@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.text.words import STOP_WORDS, Word, find_words, stem
+from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.polarity import (
     Part,
     Span,
@@ -14,9 +15,9 @@ from langchain_groundedness.verification.embedded.polarity import (
     differing_extent,
     is_parallel,
     is_verb,
+    mean_the_same_reversed,
     opposite_words,
     refers_back,
-    turned_round,
 )
 from langchain_groundedness.verification.embedded.quantities import (
     Quantity,
@@ -26,7 +27,7 @@ from langchain_groundedness.verification.embedded.quantities import (
     same_quantity,
     units_fit,
 )
-from langchain_groundedness.verification.embedded.statement import blank_references, rarity
+from langchain_groundedness.verification.embedded.statement import blank_references
 
 __all__ = ["Difference", "DifferenceKind", "differing_value", "exchanged_values", "restricts"]
 
@@ -56,6 +57,52 @@ _NAME = re.compile(
 )
 
 
+_Around: TypeAlias = tuple[list[str], list[str]]
+_Places: TypeAlias = tuple[int, int]
+"""Of a quantity in the claim, and of one in the quote."""
+_MOST_VALUES = 16
+_JOINS = frozenset(
+    "and or nor with plus versus vs as be is are was were s".split()  # noqa: SIM905  (a word list reads better as words)
+)
+_BOTH_WAYS = frozenset(
+    map(
+        stem,
+        """
+        marry married meet border adjoin merge equal resemble equivalent same similar identical
+        parallel adjacent near next close beside between brother sister sibling cousin twin friend
+        partner colleague neighbor neighbour rival spouse fight draw tie collaborate cooperate share
+        agree differ different talk compete overlap resemble
+        """.split(),  # noqa: SIM905  (a word list reads better as words)
+    )
+)
+"""Words between two names that may be exchanged without a change of meaning."""
+_ALIKE = dict.fromkeys(map(stem, ("his", "her", "its", "their")), "their")
+"""Whoever is exchanged may have another pronoun."""
+_LEGAL_FORMS = frozenset(map(stem, ("corp", "corporation", "inc", "ltd", "llc", "plc", "gmbh")))
+"""Left aside: "Acme" is "Acme Corp"."""
+_NOUN = re.compile(
+    r"\b(?:the|an?|his|her|its|their|our|my) (?=(?P<one>[\w'\u2019-]+)(?P<two> [\w'\u2019-]+)?)",
+    re.IGNORECASE,
+)
+"""An article and the one or two words behind it."""
+_BOUND = re.compile(
+    r"(?:\b(?:aged|of|at least|at most|no(?:t)? (?:more|less|fewer) than|(?:more|less|fewer) than"
+    r"|up to|over|above|under|below) )+$",
+    re.IGNORECASE,
+)
+_WHO = re.compile(
+    r"(?:^|[,;:]\s*|(?P<within>\b(?:for|to|by|from|with|of|on|at|all|no|any|only|if|when)\s+))"
+    r"(?P<noun>(?:[\w-]+\s+){0,2}?"
+    r"(?:[\w-]{2,}s|children|people|men|women|those|anyone|everyone|nobody))\s+$",
+    re.IGNORECASE,
+)
+"""A noun of the plural with little before it: at the start of a clause, or behind a preposition."""
+_LIMIT = "most"
+_MEASURE = re.compile(r"^(?: (?:years?|old|of age|in (?:weight|length|height|value)|or more))*")
+_NEXT = re.compile(r"\s*([\w'\u2019-]+)")
+_LONGEST = 80
+
+
 class Difference(NamedTuple):
     """Where a claim and a quote name different things in the same place.
 
@@ -75,9 +122,6 @@ class Difference(NamedTuple):
     if the claim is nothing but its value."""
     parallel: bool
     """Whether the quote, or a clause of it, makes the same statement and no other but for this."""
-
-
-_Around: TypeAlias = tuple[list[str], list[str]]
 
 
 class _Pair(NamedTuple):
@@ -169,10 +213,6 @@ def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
                 continue
             kind: DifferenceKind = "date" if claimed.kind == "date" else "quantity"
             yield context + agreement, pair.difference(kind, claimed, given, agreement)
-
-
-_Places: TypeAlias = tuple[int, int]
-"""Of a quantity in the claim, and of one in the quote."""
 
 
 def _giving(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> set[_Places]:
@@ -341,7 +381,7 @@ def _polarity(pair: _Pair, before: str) -> Difference | None:
     opposite = opposite_words(pair.claim_words, pair.quote_words)
     if denial_differs(pair.claim, pair.quote) == (opposite is not None):
         return None  # neither differs, or both do and cancel out
-    if opposite and turned_round(pair.claim_words, pair.quote_words, opposite):
+    if opposite and mean_the_same_reversed(pair.claim_words, pair.quote_words, opposite):
         return None
     stems = set(opposite or ())
     mine, theirs = (
@@ -354,38 +394,6 @@ def _polarity(pair: _Pair, before: str) -> Difference | None:
     if agreement < _SAME_STATEMENT or not (parallel or len(content) >= _FEWEST_WORDS):
         return None
     return pair.opposite(agreement, parallel=parallel)
-
-
-_MOST_VALUES = 16
-
-_JOINS = frozenset(
-    "and or nor with plus versus vs as be is are was were s".split()  # noqa: SIM905  (a word list reads better as words)
-)
-
-_BOTH_WAYS = frozenset(
-    map(
-        stem,
-        """
-        marry married meet border adjoin merge equal resemble equivalent same similar identical
-        parallel adjacent near next close beside between brother sister sibling cousin twin friend
-        partner colleague neighbor neighbour rival spouse fight draw tie collaborate cooperate share
-        agree differ different talk compete overlap resemble
-        """.split(),  # noqa: SIM905  (a word list reads better as words)
-    )
-)
-"""Words between two names that may be exchanged without a change of meaning."""
-
-_ALIKE = dict.fromkeys(map(stem, ("his", "her", "its", "their")), "their")
-"""Whoever is exchanged may have another pronoun."""
-
-_LEGAL_FORMS = frozenset(map(stem, ("corp", "corporation", "inc", "ltd", "llc", "plc", "gmbh")))
-"""Left aside: "Acme" is "Acme Corp"."""
-
-_NOUN = re.compile(
-    r"\b(?:the|an?|his|her|its|their|our|my) (?=(?P<one>[\w'\u2019-]+)(?P<two> [\w'\u2019-]+)?)",
-    re.IGNORECASE,
-)
-"""An article and the one or two words behind it."""
 
 
 class _Value(NamedTuple):
@@ -496,29 +504,6 @@ def _difference(
         1.0,
         parallel=True,
     )
-
-
-_BOUND = re.compile(
-    r"(?:\b(?:aged|of|at least|at most|no(?:t)? (?:more|less|fewer) than|(?:more|less|fewer) than"
-    r"|up to|over|above|under|below) )+$",
-    re.IGNORECASE,
-)
-
-_WHO = re.compile(
-    r"(?:^|[,;:]\s*|(?P<within>\b(?:for|to|by|from|with|of|on|at|all|no|any|only|if|when)\s+))"
-    r"(?P<noun>(?:[\w-]+\s+){0,2}?"
-    r"(?:[\w-]{2,}s|children|people|men|women|those|anyone|everyone|nobody))\s+$",
-    re.IGNORECASE,
-)
-"""A noun of the plural with little before it: at the start of a clause, or behind a preposition."""
-
-_LIMIT = "most"
-
-_MEASURE = re.compile(r"^(?: (?:years?|old|of age|in (?:weight|length|height|value)|or more))*")
-
-_NEXT = re.compile(r"\s*([\w'\u2019-]+)")
-
-_LONGEST = 80
 
 
 def restricts(text: str, quantity: Quantity) -> bool:

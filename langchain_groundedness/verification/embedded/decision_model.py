@@ -15,10 +15,10 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs.formats import CheckInput, no_documents, read_input
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.probabilities import (
-    Chances,
-    WeighedVerdict,
-    Weigher,
+from langchain_groundedness.verification.embedded.class_probabilities import (
+    ClassProbabilities,
+    ProbabilisticVerdict,
+    ProbabilisticVerifier,
 )
 
 try:
@@ -102,16 +102,12 @@ class EmbeddedDecisionModel(CheckedOptions, BaseDecisionModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    _can_be_saved = True
 
     model: Literal["embedded"] = "embedded"
     """The name under which the model appears in traces; there is one."""
     threads: int | None = Field(default=None, ge=1, le=256)
     """Processor threads of the encoder; by default one per core, four at most."""
-
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @property
     @override
@@ -129,14 +125,14 @@ class EmbeddedDecisionModel(CheckedOptions, BaseDecisionModel):
         task = VerificationTask(
             claims=tuple(claims), documents=evidence.documents, question=evidence.question
         )
-        [verdicts] = Weigher(threads=self.threads).weigh([task])
-        _refuse_what_has_no_chances(asked, verdicts)
+        [verdicts] = ProbabilisticVerifier(threads=self.threads).judge_all([task])
+        _require_probabilities(asked, verdicts)
         return ClassifierResponse(
             model=self.model,
             answers={
-                each.name: _answer(each, verdict, verdict.chances)
+                each.name: _answer(each, verdict, verdict.class_probabilities)
                 for each, verdict in zip(asked, verdicts, strict=True)
-                if verdict.chances is not None
+                if verdict.class_probabilities is not None
             },
         )
 
@@ -198,13 +194,13 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _refuse_what_has_no_chances(
-    asked: Sequence[_Asked], verdicts: Sequence[WeighedVerdict]
+def _require_probabilities(
+    asked: Sequence[_Asked], verdicts: Sequence[ProbabilisticVerdict]
 ) -> None:
     failed = [
         (each.name, verdict.reason or "the claim says nothing that could be looked for")
         for each, verdict in zip(asked, verdicts, strict=True)
-        if verdict.chances is None
+        if verdict.class_probabilities is None
     ]
     if failed:
         names = ", ".join(repr(name[:_LONGEST_NAME]) for name, _ in failed)
@@ -216,10 +212,12 @@ def _refuse_what_has_no_chances(
         raise VerificationError(msg, claim_ids=tuple(name for name, _ in failed))
 
 
-def _answer(asked: _Asked, verdict: WeighedVerdict, chances: Chances) -> NoulAnswer | ChoiceAnswer:
+def _answer(
+    asked: _Asked, verdict: ProbabilisticVerdict, class_probabilities: ClassProbabilities
+) -> NoulAnswer | ChoiceAnswer:
     if asked.labels is None:
-        return NoulAnswer(type="noul", noul=chances.supported)
-    of_verdict = chances._asdict()
+        return NoulAnswer(type="noul", noul=class_probabilities.supported)
+    of_verdict = class_probabilities._asdict()
     probabilities = {
         label: min(1.0, sum(of_verdict[name] for name in _LABELS[label])) for label in asked.labels
     }

@@ -1,5 +1,7 @@
 """Sentences that leave out what a clause before has said, as full clauses.
 
+Its own module because it is grammar of a sentence, without a claim.
+
 "A filter costs 6 pounds, a lid 12" says what a lid costs, though no words in a row do; "the filter
 can be washed, the kettle cannot" denies something of the kettle only.
 """

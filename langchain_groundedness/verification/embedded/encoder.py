@@ -2,22 +2,26 @@
 
 import ctypes
 import hashlib
-import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langchain_groundedness.exceptions import ModelFileError
+from langchain_groundedness.verification.embedded.model_files import (
+    damaged,
+    model_folder,
+    read_model_file,
+    read_model_json,
+)
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -28,13 +32,9 @@ __all__ = [
     "LONGEST_PAIR",
     "Encoder",
     "Pair",
-    "damaged",
+    "default_threads",
     "encoder",
     "load_encoder",
-    "model_folder",
-    "read_model_file",
-    "read_model_json",
-    "usual_threads",
 ]
 
 CLASSES = ("supported", "contradicted", "unverifiable")
@@ -51,7 +51,7 @@ _LONG = 256
 
 _MOST_THREADS = 4
 
-_STEPS_BACK = 15
+_NICENESS = 15
 """Of 20 steps of priority. While eight checks at a time keep two cores busy, the 99th percentile of
 an event loop's delay is 6 to 8 ms with it, where it is 15 without, and checks take no longer
 (`benchmarks/load.py embedded`)."""
@@ -85,8 +85,8 @@ class Encoder:
         A pair's score does not depend on what else is scored. Beyond 512 tokens the longer half
         of a pair is cut: whoever calls chooses evidence and claims that fit.
         """
-        encoded = self._tokenizer.encode_batch([tuple(map(_writable, pair)) for pair in pairs])
-        rows = [_fitting(each) for each in encoded]
+        encoded = self._tokenizer.encode_batch([tuple(map(_encodable, pair)) for pair in pairs])
+        rows = [_cut_to_fit(each) for each in encoded]
         order = sorted(range(len(rows)), key=lambda place: len(rows[place].ids))
         logits = np.zeros((len(rows), len(CLASSES)), dtype=np.float32)
         first = 0
@@ -126,7 +126,7 @@ class _Row(NamedTuple):
         return len(self.ids) * max(len(self.ids), _LONG) // _LONG
 
 
-def _fitting(encoding: "Encoding") -> _Row:
+def _cut_to_fit(encoding: "Encoding") -> _Row:
     """Cut what is too long: the longer half first, each at its end, before its separator."""
     ids, evidence = encoding.ids, encoding.type_ids.count(0)
     claim = len(ids) - evidence
@@ -142,17 +142,17 @@ def _cut(ids: list[int], size: int) -> list[int]:
     return ids if len(ids) <= size else [*ids[: size - 1], ids[-1]]
 
 
-def _writable(text: str) -> str:
+def _encodable(text: str) -> str:
     """Replace halves of surrogate pairs, which no tokenizer takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def encoder(threads: int | None = None) -> Encoder:
     """Load the encoder that is shipped with the package, once for each number of threads."""
-    return _ENCODERS.get(threads or usual_threads())
+    return _ENCODERS.get(threads or default_threads())
 
 
-def usual_threads() -> int:
+def default_threads() -> int:
     """Give the number of threads that is used unless another is asked for."""
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     most = int(given) if given.isdecimal() and int(given) else _MOST_THREADS
@@ -179,7 +179,7 @@ class _Encoders:
                 self._loaded[threads] = load_encoder(model_folder(), threads)
             return self._loaded[threads]
 
-    def start_anew(self) -> None:
+    def reset_after_fork(self) -> None:
         """Leave alone what a forked child has of its parent, whose threads it does not have.
 
         A network that is freed waits for its threads: these are never freed.
@@ -187,11 +187,6 @@ class _Encoders:
         for inherited in self._loaded.values():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
         self._lock, self._loaded = threading.Lock(), {}
-
-
-def model_folder() -> Traversable:
-    """Give the folder of the model that is shipped."""
-    return files("langchain_groundedness") / "model"
 
 
 def load_encoder(folder: Traversable, threads: int) -> Encoder:
@@ -227,12 +222,12 @@ def _session(network: bytes, threads: int) -> "InferenceSession":
     # them, want the processor.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     options.enable_mem_pattern = False  # a plan for each shape, and every run has another
-    return _stepped_back(
+    return _at_low_priority(
         partial(onnxruntime.InferenceSession, network, options, providers=["CPUExecutionProvider"])
     )
 
 
-def _stepped_back(make: "Callable[[], InferenceSession]") -> "InferenceSession":
+def _at_low_priority(make: "Callable[[], InferenceSession]") -> "InferenceSession":
     """Make something whose threads compute where no others want the core.
 
     They never hold the interpreter's lock, so the interpreter never waits for them, and an event
@@ -246,7 +241,7 @@ def _stepped_back(make: "Callable[[], InferenceSession]") -> "InferenceSession":
         # Priority is a thread's own on Linux only; and gevent's threads are none.
         if sys.platform == "linux" and threading.get_native_id() != caller:
             with suppress(OSError):  # not allowed here: then as all others
-                os.nice(_STEPS_BACK)
+                os.nice(_NICENESS)
         try:
             made.set_result(make())
         except Exception as exc:  # noqa: BLE001  (the caller raises it)
@@ -269,36 +264,7 @@ def _checked(folder: Traversable) -> tuple[bytes, bytes]:
     return network, words
 
 
-def read_model_json(folder: Traversable, name: str) -> Mapping[str, Any]:
-    """Read a JSON file of a model."""
-    content = read_model_file(folder, name)
-    try:
-        return dict(json.loads(content))
-    except (ValueError, TypeError) as exc:
-        raise ModelFileError(damaged(name)) from exc
-
-
-def damaged(name: str) -> str:
-    """Word the error for a file that is not the one that was shipped."""
-    return (
-        f"{name} of the embedded verifier is damaged: it is not the file that was shipped. "
-        "Install langchain-groundedness again."
-    )
-
-
-def read_model_file(folder: Traversable, name: str) -> bytes:
-    """Read a file of a model."""
-    try:
-        return (folder / name).read_bytes()
-    except OSError as exc:
-        msg = (
-            f"{name} of the embedded verifier cannot be read ({type(exc).__name__}). "
-            "Install langchain-groundedness again."
-        )
-        raise ModelFileError(msg) from exc
-
-
 _ENCODERS = _Encoders()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_ENCODERS.start_anew)
+    os.register_at_fork(after_in_child=_ENCODERS.reset_after_fork)

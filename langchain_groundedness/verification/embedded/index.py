@@ -40,6 +40,10 @@ has fewer derivations of a word; made-up words could be alike without end."""
 Ints = NDArray[np.int64]
 
 
+_DECADE = 10
+Floats = NDArray[np.float64]
+
+
 class Unit(NamedTuple):
     """A sentence, or a piece of an overlong one: `documents[document].page_content[start:end]`."""
 
@@ -255,11 +259,6 @@ def _shared_beginning(one: str, other: str) -> int:
             break
         same += 1
     return same
-
-
-_DECADE = 10
-
-Floats = NDArray[np.float64]
 
 
 def _sentences_of(in_documents: Ints, places: Ints, documents: Ints, starts: Ints) -> Ints:

@@ -1,7 +1,7 @@
 """From one claim and the indexed evidence to a verdict; pure logic around the support model.
 
-`examine` finds out all that can be known without the encoder, and names what the encoder should
-read; `conclude` makes the verdict of both.
+`gather_evidence` finds everything that can be known without the encoder, and the pairs that the
+encoder should read; `judge` makes the verdict of both.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,11 +37,11 @@ from langchain_groundedness.verification.embedded.windows import (
 __all__ = [
     "OTHER_LANGUAGE",
     "VERIFIER",
-    "Case",
-    "conclude",
+    "ClaimEvidence",
     "decides",
-    "examine",
     "find_difference",
+    "gather_evidence",
+    "judge",
     "own_words_found",
 ]
 
@@ -63,6 +63,16 @@ _LONGEST_CLAIM = 500
 Floats = NDArray[np.float64]
 
 
+CLEAR = 0.8
+"""Agreement from which a differing value decides, whatever the rest of the signals say."""
+_SAYS_MUCH = 0.4
+"""Share of a claim that a sentence must say for its clauses to be looked at one by one."""
+_FARTHEST_BACK = 3
+"""Sentences in which what a pronoun stands for is looked for."""
+_MARGIN = 0.05
+"""By how much more one sentence must say of a claim than another to count as saying more."""
+
+
 class Finding(NamedTuple):
     """A difference, and the sentence it was found in."""
 
@@ -73,12 +83,12 @@ class Finding(NamedTuple):
     of something else, bears nothing out."""
 
 
-class Case(NamedTuple):
-    """One claim and all that was found out about it."""
+class ClaimEvidence(NamedTuple):
+    """One claim and everything the documents say about it."""
 
     claim: Claim
     documents: Sequence[Document]
-    evidence: EvidenceIndex
+    sources: EvidenceIndex
     statement: Statement
     match: Match
     finding: Finding | None
@@ -92,11 +102,13 @@ class Case(NamedTuple):
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
         """Quote sentences, given by their indices."""
-        places = dict.fromkeys(self.evidence.unit(unit) for unit in units)
+        places = dict.fromkeys(self.sources.unit(unit) for unit in units)
         return tuple(Citation.from_document(self.documents, *place) for place in places)
 
 
-def examine(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case | ClaimVerdict:
+def gather_evidence(
+    claim: Claim, task: VerificationTask, index: EvidenceIndex
+) -> ClaimEvidence | ClaimVerdict:
     """Find out what the documents say of a claim."""
     statement = read_statement(claim.text, task.question)
     if len(statement.words) > _LONGEST_CLAIM:
@@ -111,10 +123,10 @@ def examine(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case 
     measured = signals(statement, match, index) if own_words_found(statement, match) else None
     read = read_for(statement, match, index)
     in_english = all(reads_as_english(text) for pair in read.pairs for text in pair)
-    return Case(
+    return ClaimEvidence(
         claim=claim,
         documents=task.documents,
-        evidence=index,
+        sources=index,
         statement=statement,
         match=match,
         finding=find_difference(statement, match, index),
@@ -132,40 +144,42 @@ def own_words_found(statement: Statement, match: Match) -> bool:
     )
 
 
-def conclude(
-    case: Case, logits: Logits, model: SupportModel, *, threshold: float | None
+def judge(
+    evidence: ClaimEvidence, logits: Logits, model: SupportModel, *, threshold: float | None
 ) -> ClaimVerdict:
     """Judge a claim."""
-    if not case.in_english and not _is_quoted(case):
-        return ClaimVerdict.unchecked(case.claim, OTHER_LANGUAGE, verifier=VERIFIER)
+    if not evidence.in_english and not _is_quoted(evidence):
+        return ClaimVerdict.unchecked(evidence.claim, OTHER_LANGUAGE, verifier=VERIFIER)
     reading = read_logits(logits)
-    probability = 0.0 if case.signals is None else model.probability(case.signals, reading)
+    probability = 0.0 if evidence.signals is None else model.probability(evidence.signals, reading)
     if threshold is None:
         threshold = model.threshold_for(reading)
-    finding = case.finding
-    if case.statement.denies:
-        return _judge_denial(case, probability, model, threshold)
-    if finding is not None and decides(finding, case.statement, case.match):
+    finding = evidence.finding
+    if evidence.statement.denies:
+        return _judge_denial(evidence, probability, model, threshold)
+    if finding is not None and decides(finding, evidence.statement, evidence.match):
         probability = min(probability, model.support_despite[finding.difference.kind])
     if probability >= threshold:
-        return _supported(case, probability)
+        return _supported(evidence, probability)
     if finding is not None:
-        return _contradicted(case, probability, finding)
+        return _contradicted(evidence, probability, finding)
     if model.contradicts(reading):
-        return _opposed(case, probability)
-    return _unverifiable(case.claim, probability, _silence(case.statement, case.match))
+        return _opposed(evidence, probability)
+    return _unverifiable(evidence.claim, probability, _silence(evidence.statement, evidence.match))
 
 
-def _supported(case: Case, probability: float) -> ClaimVerdict:
-    window = next(w for w in case.match.best if w.recall >= _ENOUGH * case.match.best[-1].recall)
-    elsewhere = _filling(window, case)
+def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
+    window = next(
+        w for w in evidence.match.best if w.recall >= _ENOUGH * evidence.match.best[-1].recall
+    )
+    elsewhere = _filling(window, evidence)
     cited = [
-        *_sharing(window, case.statement, case.evidence),
+        *_sharing(window, evidence.statement, evidence.sources),
         *(other.first for other in elsewhere),
     ]
-    against = case.finding if case.finding and _conflicts(case.finding, cited) else None
+    against = evidence.finding if evidence.finding and _conflicts(evidence.finding, cited) else None
     said = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
-    missing = _missing(case.statement, said)
+    missing = _missing(evidence.statement, said)
     explanation = "The documents say this."
     if missing:
         explanation = f"The documents say this, though not in these words: {', '.join(missing)}."
@@ -173,23 +187,23 @@ def _supported(case: Case, probability: float) -> ClaimVerdict:
         explanation += f" Elsewhere they differ: {_wording(against.difference)}"
         cited = [*cited, against.window.first]
     return ClaimVerdict(
-        claim=case.claim,
+        claim=evidence.claim,
         verdict="supported",
         support_probability=probability,
         explanation=explanation,
-        citations=case.cite(cited),
+        citations=evidence.cite(cited),
         conflicting=against is not None,
         verifier=VERIFIER,
     )
 
 
-def _filling(window: Window, case: Case) -> list[Window]:
+def _filling(window: Window, evidence: ClaimEvidence) -> list[Window]:
     """Give the sentences that were read and say what a window leaves out of the claim."""
     filling: list[Window] = []
     said = window.found
-    for other in case.match.pool:
+    for other in evidence.match.pool:
         new = (other.found >= _HALF) & (said < _HALF)
-        if new.any() and other.first in case.units:
+        if new.any() and other.first in evidence.units:
             filling.append(other)
             said = np.maximum(said, other.found)
     return filling
@@ -202,61 +216,67 @@ def _conflicts(finding: Finding, cited: Sequence[int]) -> bool:
     return sure and finding.window.first not in cited
 
 
-def _contradicted(case: Case, probability: float, finding: Finding) -> ClaimVerdict:
+def _contradicted(evidence: ClaimEvidence, probability: float, finding: Finding) -> ClaimVerdict:
     return ClaimVerdict(
-        claim=case.claim,
+        claim=evidence.claim,
         verdict="contradicted",
         support_probability=probability,
         explanation=_wording(finding.difference),
-        citations=case.cite([finding.window.first]),
+        citations=evidence.cite([finding.window.first]),
         correction=finding.difference.evidence_value,
         verifier=VERIFIER,
     )
 
 
-def _is_quoted(case: Case) -> bool:
+def _is_quoted(evidence: ClaimEvidence) -> bool:
     """Tell whether a sentence of the documents is the claim, word for word: in any language so."""
     unknown = -1
-    claim = [case.evidence.vocabulary.get(word.stem, unknown) for word in case.statement.words]
-    best = case.match.best[0]
-    there: list[int] = case.evidence.stems_in(best.first, best.last).tolist()
+    claim = [
+        evidence.sources.vocabulary.get(word.stem, unknown) for word in evidence.statement.words
+    ]
+    best = evidence.match.best[0]
+    there: list[int] = evidence.sources.stems_in(best.first, best.last).tolist()
     return there == claim
 
 
-def _opposed(case: Case, probability: float) -> ClaimVerdict:
+def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     return ClaimVerdict(
-        claim=case.claim,
+        claim=evidence.claim,
         verdict="contradicted",
         support_probability=probability,
         explanation="A passage about the same thing says otherwise.",
-        citations=case.cite(_sharing(case.match.best[-1], case.statement, case.evidence)),
+        citations=evidence.cite(
+            _sharing(evidence.match.best[-1], evidence.statement, evidence.sources)
+        ),
         verifier=VERIFIER,
     )
 
 
 def _judge_denial(
-    case: Case, probability: float, model: SupportModel, threshold: float
+    evidence: ClaimEvidence, probability: float, model: SupportModel, threshold: float
 ) -> ClaimVerdict:
     """Judge a bare "no": supported by what contradicts the question, and the other way round.
 
     A difference that would not outweigh the model is none here either: another year beside the
     one that was asked for denies nothing.
     """
-    if case.finding is not None and decides(case.finding, case.statement, case.match):
-        difference = case.finding.difference
+    if evidence.finding is not None and decides(
+        evidence.finding, evidence.statement, evidence.match
+    ):
+        difference = evidence.finding.difference
         return ClaimVerdict(
-            claim=case.claim,
+            claim=evidence.claim,
             verdict="supported",
             support_probability=1 - model.support_despite[difference.kind],
             explanation=f"What the question asks is denied. {_wording(difference)}",
-            citations=case.cite([case.finding.window.first]),
+            citations=evidence.cite([evidence.finding.window.first]),
             verifier=VERIFIER,
         )
     if probability < threshold:
-        return _unverifiable(case.claim, None, "No passage denies what the question asks.")
-    cited = case.cite([case.match.best[0].first])
+        return _unverifiable(evidence.claim, None, "No passage denies what the question asks.")
+    cited = evidence.cite([evidence.match.best[0].first])
     return ClaimVerdict(
-        claim=case.claim,
+        claim=evidence.claim,
         verdict="contradicted",
         support_probability=1 - probability,
         explanation="The documents affirm what the question asks.",
@@ -325,19 +345,6 @@ def _missing(statement: Statement, found: Floats | None) -> list[str]:
                 spans.append((start, end))
         before_was_missing = missing
     return list(dict.fromkeys(statement.text[start:end] for start, end in spans))
-
-
-CLEAR = 0.8
-"""Agreement from which a differing value decides, whatever the rest of the signals say."""
-
-_SAYS_MUCH = 0.4
-"""Share of a claim that a sentence must say for its clauses to be looked at one by one."""
-
-_FARTHEST_BACK = 3
-"""Sentences in which what a pronoun stands for is looked for."""
-
-_MARGIN = 0.05
-"""By how much more one sentence must say of a claim than another to count as saying more."""
 
 
 def find_difference(statement: Statement, match: Match, index: EvidenceIndex) -> Finding | None:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from langchain_groundedness.text.words import STOP_WORDS, Word, find_words, stem
-from langchain_groundedness.verification.embedded.statement import Statement, rarity
+from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.statement import Statement
 
 __all__ = [
     "AUXILIARIES",
@@ -20,11 +21,11 @@ __all__ = [
     "find_extents",
     "is_parallel",
     "is_verb",
+    "mean_the_same_reversed",
     "opposite_words",
     "polarity_signals",
     "refers_back",
     "says_no",
-    "turned_round",
 ]
 
 _NEGATION = re.compile(
@@ -193,6 +194,54 @@ _SUPERLATIVES = frozenset(
 _SUPERLATIVE_LENGTH = 6
 
 
+_AVOID = re.compile(
+    r"(?:^|(?<=[.;:!?,] )|(?<=\bplease )|(?<=\bshould )|(?<=\bmust )|(?<=\balways ))"
+    r"(?:avoid|refrain from)\b",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(r"\b(?:instead of|in place of|rather than)\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[;:.!?()\u2014]|,? but\b", re.IGNORECASE)
+_JOINED = re.compile(r",\s*(?:(?:or|nor|and)\s+)?|\b(?:or|nor)\s+", re.IGNORECASE)
+_LAST_JOINED = re.compile(r"\b(?:or|nor)\s+", re.IGNORECASE)
+_BUT = re.compile(r"\bbut\b(?! not\b)", re.IGNORECASE)
+_BACK = re.compile(r"\b(?:it|them|they|this|these)\b", re.IGNORECASE)
+AUXILIARIES = {
+    form: family
+    for family, forms in {
+        "be": "am is are was were",
+        "have": "has have had",
+        "do": "do does did",
+        "can": "can could cannot",
+        "will": "will would",
+        "may": "may might",
+        "must": "must",
+        "shall": "shall should",
+    }.items()
+    for form in forms.split()
+}
+"""What a clause that leaves its verb out may keep of it, and the verb that it is a form of."""
+_VERBS = frozenset(
+    map(
+        stem,
+        """
+        accept apply arrive attend become beat begin belong boil borrow build buy call carry charge
+        close come consist contain cost cover cross deliver demand depart drink drive earn eat
+        employ enjoy enter export face fall feed finish fit fly follow gain get give go grow hold
+        import include join keep last lead learn leave lend let lie like live lose make marry
+        measure move need offer open order own pay play prefer premiere produce provide publish
+        reach receive refund release require ride rise run sell send serve ship sit sleep speak
+        spend stand start stay stop store study supply support swim take teach travel use visit
+        vote want wear weigh win work write
+        """.split(),  # noqa: SIM905  (a word list reads better as words)
+    )
+)
+_PAST = re.compile(r"[a-z]{3,}ed")
+_PARALLEL = 0.8
+"""Share, weighed by rarity, of what is left of either that the other must say too."""
+_FEWEST_IN_CLAUSE = 2
+_PARALLEL_CLAUSE_END = re.compile(r"[,;:()\u2013\u2014](?!\d)")
+
+
 class Opposites(NamedTuple):
     """Two words of opposite meaning, one of each text."""
 
@@ -227,7 +276,9 @@ def negations(text: str) -> list[Part]:
     return [Part(*match.span()) for match in _NEGATION.finditer(text)]
 
 
-def turned_round(claim: Sequence[Word], evidence: Sequence[Word], opposite: Opposites) -> bool:
+def mean_the_same_reversed(
+    claim: Sequence[Word], evidence: Sequence[Word], opposite: Opposites
+) -> bool:
     """Tell whether opposites mean the same, seen from either side.
 
     "A is older than B", "B is younger than A"; "A sold it to B", "B bought it from A".
@@ -251,10 +302,10 @@ def _sides(words: Sequence[Word], middle: str) -> tuple[set[str], set[str]]:
 
 def negation_differs(claim: str, evidence: str) -> bool:
     """Tell whether one of two texts negates what the other one says."""
-    return denied_by_one(_negated(claim), claim, _negated(evidence), evidence)
+    return only_one_denies(_negated(claim), claim, _negated(evidence), evidence)
 
 
-def denied_by_one(
+def only_one_denies(
     mine: AbstractSet[str], claim: str, theirs: AbstractSet[str], evidence: str
 ) -> bool:
     """Tell whether one of two texts says what only the other one denies."""
@@ -347,25 +398,6 @@ def _is_superlative(word: str) -> bool:
     return word in _SUPERLATIVES or (word.endswith("est") and len(word) >= _SUPERLATIVE_LENGTH)
 
 
-_AVOID = re.compile(
-    r"(?:^|(?<=[.;:!?,] )|(?<=\bplease )|(?<=\bshould )|(?<=\bmust )|(?<=\balways ))"
-    r"(?:avoid|refrain from)\b",
-    re.IGNORECASE,
-)
-
-_INSTEAD = re.compile(r"\b(?:instead of|in place of|rather than)\b", re.IGNORECASE)
-
-_CLAUSE_END = re.compile(r"[;:.!?()\u2014]|,? but\b", re.IGNORECASE)
-
-_JOINED = re.compile(r",\s*(?:(?:or|nor|and)\s+)?|\b(?:or|nor)\s+", re.IGNORECASE)
-
-_LAST_JOINED = re.compile(r"\b(?:or|nor)\s+", re.IGNORECASE)
-
-_BUT = re.compile(r"\bbut\b(?! not\b)", re.IGNORECASE)
-
-_BACK = re.compile(r"\b(?:it|them|they|this|these)\b", re.IGNORECASE)
-
-
 @lru_cache(maxsize=256)
 def denials(text: str) -> tuple[Part, ...]:
     """Find what denies or forbids in a text."""
@@ -378,7 +410,7 @@ def denial_differs(claim: str, evidence: str) -> bool:
     mine, theirs = _denied(claim), _denied(evidence)
     if theirs and {word.stem for word in find_words(claim)} & _affirmed(evidence):
         return False
-    return denied_by_one(mine, claim, theirs, evidence)
+    return only_one_denies(mine, claim, theirs, evidence)
 
 
 def refers_back(text: str) -> bool:
@@ -436,41 +468,6 @@ def _affirmed(text: str) -> set[str]:
     return {word.stem for word in words if word.start >= but.end()} - before
 
 
-AUXILIARIES = {
-    form: family
-    for family, forms in {
-        "be": "am is are was were",
-        "have": "has have had",
-        "do": "do does did",
-        "can": "can could cannot",
-        "will": "will would",
-        "may": "may might",
-        "must": "must",
-        "shall": "shall should",
-    }.items()
-    for form in forms.split()
-}
-"""What a clause that leaves its verb out may keep of it, and the verb that it is a form of."""
-
-_VERBS = frozenset(
-    map(
-        stem,
-        """
-        accept apply arrive attend become beat begin belong boil borrow build buy call carry charge
-        close come consist contain cost cover cross deliver demand depart drink drive earn eat
-        employ enjoy enter export face fall feed finish fit fly follow gain get give go grow hold
-        import include join keep last lead learn leave lend let lie like live lose make marry
-        measure move need offer open order own pay play prefer premiere produce provide publish
-        reach receive refund release require ride rise run sell send serve ship sit sleep speak
-        spend stand start stay stop store study supply support swim take teach travel use visit
-        vote want wear weigh win work write
-        """.split(),  # noqa: SIM905  (a word list reads better as words)
-    )
-)
-
-_PAST = re.compile(r"[a-z]{3,}ed")
-
-
 @lru_cache(maxsize=4096)
 def is_verb(word: str) -> bool:
     """Tell whether a word may be the verb of a clause."""
@@ -480,14 +477,6 @@ def is_verb(word: str) -> bool:
         or stem(folded) in _VERBS
         or (word == folded and _PAST.fullmatch(folded) is not None)
     )
-
-
-_PARALLEL = 0.8
-"""Share, weighed by rarity, of what is left of either that the other must say too."""
-
-_FEWEST_IN_CLAUSE = 2
-
-_PARALLEL_CLAUSE_END = re.compile(r"[,;:()\u2013\u2014](?!\d)")
 
 
 class Span(Protocol):

@@ -23,6 +23,179 @@ Bound = Literal["", "over", "least", "under", "most", "about"]
 Kind = Literal["number", "date", "ordinal", "literal"]
 
 
+_ABOUT = 0.05
+"""How far, as a share of it, a number may be from what is "about" as much."""
+_FAR = 10.0
+"""A number so many times off meets a bound, but hardly speaks of the same thing."""
+_LOOKALIKES = str.maketrans("\u017f\u0131\u0130\u212a", "siik")
+"""Letters that match others where case is ignored: long s, i with and without its dot, kelvin."""
+_STRETCH = 16_384
+"""Characters that are searched in one step."""
+_LONGEST_WRITTEN = 128
+"""Characters; nothing longer is told from what it begins with, but numbers of as many digits."""
+_LONGEST_BOUND = 24
+_LONGEST_BESIDE = 24
+_WORD_BESIDE = (
+    re.compile(r"(?<!\w)([^\W\d_]{1,20})[ -]$"),
+    re.compile(r"[ -]([^\W\d_]{1,20})(?!\w)"),
+)
+_BEFORE = re.compile(
+    r"""\b(?:(?P<most>at\ most|no(?:t)?\ more\ than|up\ to|(?:a\ )?maximum\ of)
+    | (?P<least>at\ least|no(?:t)?\ (?:less|fewer)\ than|(?:a\ )?minimum\ of)
+    | (?P<over>(?:more|greater|longer|higher)\ than|over|above|exceed(?:s|ed|ing)?)
+    | (?P<under>(?:less|fewer|shorter|lower)\ than|under|below)
+    | (?P<about>about|around|approximately|roughly|nearly|almost|circa|an\ estimated|close\ to)
+    )\ $""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_BEHIND = re.compile(r"\+(?!\w)|\ (?:or|and)\ (?:more|over|above)\b", re.IGNORECASE)
+_WORD_BEFORE = re.compile(r"\b([a-z]+) $")
+_BEFORE_YEARS = frozenset(
+    """
+    in since by from until till during the a an his her its their our my this that last next each
+    every to and or than for on at year years circa after before between early late mid as per
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+_COUNTED = re.compile(
+    r" (?!(?:was|is|has|as|its|his|this|does|us|across|always|perhaps|thus|plus|less|versus)\b)"
+    r"(?:[a-z]{2,}s|people|men|women|children|feet)\b"
+)
+"""What is counted is a plural; these words, and the beginning, stand before a year."""
+_LARGEST = 1e250
+"""Beyond it, products with a magnitude would no longer be finite."""
+_DIGITS = 300
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_DAY = r"(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
+_YEAR = r"(?:1\d|20)\d\d"
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?"
+ONES = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+_TENS = """
+    twenty thirty forty fifty sixty seventy eighty ninety
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+NUMBER_WORDS = (
+    {word: float(n) for n, word in enumerate(ONES)}
+    | {word: 20.0 + 10 * n for n, word in enumerate(_TENS)}
+    | {"dozen": 12.0}
+)
+_WORDED = "|".join(sorted((*NUMBER_WORDS, "a hundred", "hundred"), key=len, reverse=True))
+_CURRENCY = r"us\$|[$€£¥₹]|(?:usd|eur|gbp)\b"
+_MAGNITUDE = r"hundred|thousand|millions?|billions?|trillion|mio|mn|bn|tn|[kmbt]"
+CURRENCIES = {
+    "$": "$",
+    "us$": "$",
+    "usd": "$",
+    "dollar": "$",
+    "dollars": "$",
+    "€": "€",
+    "eur": "€",
+    "euro": "€",
+    "euros": "€",
+    "£": "£",
+    "gbp": "£",
+    "pound": "£",
+    "pounds": "£",
+    "¥": "¥",
+    "yen": "¥",
+    "₹": "₹",
+    "rupees": "₹",
+}
+UNITS: dict[str, tuple[str, float]] = {
+    form: (base, factor)
+    for forms, base, factor in (
+        ("mm millimeter millimeters millimetre millimetres", "m", 0.001),
+        ("cm centimeter centimeters centimetre centimetres", "m", 0.01),
+        ("meter meters metre metres", "m", 1.0),
+        ("km kilometer kilometers kilometre kilometres", "m", 1000.0),
+        ("inch inches", "m", 0.0254),
+        ("ft foot feet", "m", 0.3048),
+        ("mile miles mi", "m", 1609.344),
+        ("mg milligram milligrams", "g", 0.001),
+        ("g gram grams", "g", 1.0),
+        ("kg kilogram kilograms", "g", 1000.0),
+        ("tonne tonnes", "g", 1e6),
+        ("second seconds", "s", 1.0),
+        ("minute minutes min mins", "s", 60.0),
+        ("hour hours", "s", 3600.0),
+        ("day days", "day", 1.0),
+        ("week weeks", "day", 7.0),
+        ("month months", "month", 1.0),
+        ("year years", "month", 12.0),
+        ("% percent pct", "%", 1.0),
+    )
+    for form in forms.split()
+}
+_AFTER = "|".join(sorted((*UNITS, *CURRENCIES), key=len, reverse=True)).replace("$", r"\$")
+ORDINAL_WORDS = {
+    word: n
+    for n, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),  # noqa: SIM905  (words)
+        start=1,
+    )
+}
+_QUANTITY = rf"""(?<![\w.,])(?:
+      (?P<iso>(?P<y1>{_YEAR})[-/](?P<m1>0?[1-9]|1[0-2])[-/](?P<d1>3[01]|[12]\d|0?[1-9]))(?!\w)
+    | (?P<slash>(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>{_YEAR}))(?!\w)
+    | (?P<dmy>(?P<d3>{_DAY})\ (?:of\ )?(?P<m3>{_MONTH})(?:,?\ (?P<y3>{_YEAR})\b)?)
+    | (?P<mdy>(?P<m4>{_MONTH})\ (?P<d4>{_DAY})(?![\w:]|,\d|\.\d)(?:\ ?,?\ ?(?P<y4>{_YEAR})\b)?)
+    | (?P<my>(?P<m5>{_MONTH}),?\ (?:of\ )?(?P<y5>{_YEAR}))\b
+    | (?P<decade>(?P<y6>{_YEAR[:-2]})0['\u2019]?s)\b
+    | (?P<literal>\d{{1,2}}:\d\d(?::\d\d)?|\d+(?:\.\d+){{2,}})(?!\w)
+    | (?P<ordinal>(?P<on>\d+)(?:st|nd|rd|th)|(?P<ow>{"|".join(ORDINAL_WORDS)}))\b
+    | (?P<number>
+        (?:(?P<cur>{_CURRENCY})\s?)?(?P<sign>[-\u2212](?=\d))?
+        (?:(?P<digits>{_NUMBER})|(?P<worded>(?:{_WORDED})(?:[-\ ](?:{"|".join(ONES[1:10])}))?)\b)
+        (?:[-\ \u00a0]?(?P<mag>{_MAGNITUDE})(?!\w))?
+        (?:[-\ \u00a0]?(?P<unit>%|per\ cent\b|(?:{_AFTER})(?!\w)))?
+      )(?!\w)
+    )"""
+_SENTENCE = 600
+"""Characters: a claim and its best sentences are read many times in a row, whole documents once."""
+MAGNITUDES = {
+    "hundred": 1e2,
+    "k": 1e3,
+    "thousand": 1e3,
+    "m": 1e6,
+    "mn": 1e6,
+    "mio": 1e6,
+    "million": 1e6,
+    "millions": 1e6,
+    "b": 1e9,
+    "bn": 1e9,
+    "billion": 1e9,
+    "billions": 1e9,
+    "t": 1e12,
+    "tn": 1e12,
+    "trillion": 1e12,
+}
+MONTHS = {
+    form: n
+    for n, name in enumerate(
+        [
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+            "december",
+        ],
+        start=1,
+    )
+    for form in (name, name[:3])
+} | {"sept": 9}
+
+
 class Quantity(NamedTuple):
     """A value named in a text: `text[start:end]` as it was written."""
 
@@ -69,13 +242,6 @@ class Quantity(NamedTuple):
         low = math.nextafter(self.value, math.inf) if self.bound == "over" else below
         high = math.nextafter(self.value, -math.inf) if self.bound == "under" else above
         return low, high
-
-
-_ABOUT = 0.05
-"""How far, as a share of it, a number may be from what is "about" as much."""
-
-_FAR = 10.0
-"""A number so many times off meets a bound, but hardly speaks of the same thing."""
 
 
 def comparable(one: Quantity, other: Quantity) -> bool:
@@ -178,162 +344,6 @@ def _year_as_number(quantity: Quantity) -> float:
     return float(year) if year is not None and month is None and day is None else math.nan
 
 
-_LOOKALIKES = str.maketrans("\u017f\u0131\u0130\u212a", "siik")
-"""Letters that match others where case is ignored: long s, i with and without its dot, kelvin."""
-
-_STRETCH = 16_384
-"""Characters that are searched in one step."""
-
-_LONGEST_WRITTEN = 128
-"""Characters; nothing longer is told from what it begins with, but numbers of as many digits."""
-
-_LONGEST_BOUND = 24
-
-_LONGEST_BESIDE = 24
-
-_WORD_BESIDE = (
-    re.compile(r"(?<!\w)([^\W\d_]{1,20})[ -]$"),
-    re.compile(r"[ -]([^\W\d_]{1,20})(?!\w)"),
-)
-
-_BEFORE = re.compile(
-    r"""\b(?:(?P<most>at\ most|no(?:t)?\ more\ than|up\ to|(?:a\ )?maximum\ of)
-    | (?P<least>at\ least|no(?:t)?\ (?:less|fewer)\ than|(?:a\ )?minimum\ of)
-    | (?P<over>(?:more|greater|longer|higher)\ than|over|above|exceed(?:s|ed|ing)?)
-    | (?P<under>(?:less|fewer|shorter|lower)\ than|under|below)
-    | (?P<about>about|around|approximately|roughly|nearly|almost|circa|an\ estimated|close\ to)
-    )\ $""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
-_BEHIND = re.compile(r"\+(?!\w)|\ (?:or|and)\ (?:more|over|above)\b", re.IGNORECASE)
-
-_WORD_BEFORE = re.compile(r"\b([a-z]+) $")
-
-_BEFORE_YEARS = frozenset(
-    """
-    in since by from until till during the a an his her its their our my this that last next each
-    every to and or than for on at year years circa after before between early late mid as per
-    """.split()  # noqa: SIM905  (a word list reads better as words)
-)
-
-_COUNTED = re.compile(
-    r" (?!(?:was|is|has|as|its|his|this|does|us|across|always|perhaps|thus|plus|less|versus)\b)"
-    r"(?:[a-z]{2,}s|people|men|women|children|feet)\b"
-)
-"""What is counted is a plural; these words, and the beginning, stand before a year."""
-
-_LARGEST = 1e250
-"""Beyond it, products with a magnitude would no longer be finite."""
-
-_DIGITS = 300
-
-_MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
-
-_DAY = r"(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
-
-_YEAR = r"(?:1\d|20)\d\d"
-
-_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?"
-
-ONES = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen
-    """.split()  # noqa: SIM905  (a word list reads better as words)
-
-_TENS = """
-    twenty thirty forty fifty sixty seventy eighty ninety
-    """.split()  # noqa: SIM905  (a word list reads better as words)
-
-NUMBER_WORDS = (
-    {word: float(n) for n, word in enumerate(ONES)}
-    | {word: 20.0 + 10 * n for n, word in enumerate(_TENS)}
-    | {"dozen": 12.0}
-)
-
-_WORDED = "|".join(sorted((*NUMBER_WORDS, "a hundred", "hundred"), key=len, reverse=True))
-
-_CURRENCY = r"us\$|[$€£¥₹]|(?:usd|eur|gbp)\b"
-
-_MAGNITUDE = r"hundred|thousand|millions?|billions?|trillion|mio|mn|bn|tn|[kmbt]"
-
-CURRENCIES = {
-    "$": "$",
-    "us$": "$",
-    "usd": "$",
-    "dollar": "$",
-    "dollars": "$",
-    "€": "€",
-    "eur": "€",
-    "euro": "€",
-    "euros": "€",
-    "£": "£",
-    "gbp": "£",
-    "pound": "£",
-    "pounds": "£",
-    "¥": "¥",
-    "yen": "¥",
-    "₹": "₹",
-    "rupees": "₹",
-}
-
-UNITS: dict[str, tuple[str, float]] = {
-    form: (base, factor)
-    for forms, base, factor in (
-        ("mm millimeter millimeters millimetre millimetres", "m", 0.001),
-        ("cm centimeter centimeters centimetre centimetres", "m", 0.01),
-        ("meter meters metre metres", "m", 1.0),
-        ("km kilometer kilometers kilometre kilometres", "m", 1000.0),
-        ("inch inches", "m", 0.0254),
-        ("ft foot feet", "m", 0.3048),
-        ("mile miles mi", "m", 1609.344),
-        ("mg milligram milligrams", "g", 0.001),
-        ("g gram grams", "g", 1.0),
-        ("kg kilogram kilograms", "g", 1000.0),
-        ("tonne tonnes", "g", 1e6),
-        ("second seconds", "s", 1.0),
-        ("minute minutes min mins", "s", 60.0),
-        ("hour hours", "s", 3600.0),
-        ("day days", "day", 1.0),
-        ("week weeks", "day", 7.0),
-        ("month months", "month", 1.0),
-        ("year years", "month", 12.0),
-        ("% percent pct", "%", 1.0),
-    )
-    for form in forms.split()
-}
-
-_AFTER = "|".join(sorted((*UNITS, *CURRENCIES), key=len, reverse=True)).replace("$", r"\$")
-
-ORDINAL_WORDS = {
-    word: n
-    for n, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),  # noqa: SIM905  (words)
-        start=1,
-    )
-}
-
-_QUANTITY = rf"""(?<![\w.,])(?:
-      (?P<iso>(?P<y1>{_YEAR})[-/](?P<m1>0?[1-9]|1[0-2])[-/](?P<d1>3[01]|[12]\d|0?[1-9]))(?!\w)
-    | (?P<slash>(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>{_YEAR}))(?!\w)
-    | (?P<dmy>(?P<d3>{_DAY})\ (?:of\ )?(?P<m3>{_MONTH})(?:,?\ (?P<y3>{_YEAR})\b)?)
-    | (?P<mdy>(?P<m4>{_MONTH})\ (?P<d4>{_DAY})(?![\w:]|,\d|\.\d)(?:\ ?,?\ ?(?P<y4>{_YEAR})\b)?)
-    | (?P<my>(?P<m5>{_MONTH}),?\ (?:of\ )?(?P<y5>{_YEAR}))\b
-    | (?P<decade>(?P<y6>{_YEAR[:-2]})0['\u2019]?s)\b
-    | (?P<literal>\d{{1,2}}:\d\d(?::\d\d)?|\d+(?:\.\d+){{2,}})(?!\w)
-    | (?P<ordinal>(?P<on>\d+)(?:st|nd|rd|th)|(?P<ow>{"|".join(ORDINAL_WORDS)}))\b
-    | (?P<number>
-        (?:(?P<cur>{_CURRENCY})\s?)?(?P<sign>[-\u2212](?=\d))?
-        (?:(?P<digits>{_NUMBER})|(?P<worded>(?:{_WORDED})(?:[-\ ](?:{"|".join(ONES[1:10])}))?)\b)
-        (?:[-\ \u00a0]?(?P<mag>{_MAGNITUDE})(?!\w))?
-        (?:[-\ \u00a0]?(?P<unit>%|per\ cent\b|(?:{_AFTER})(?!\w)))?
-      )(?!\w)
-    )"""
-
-
 def find_quantities(text: str) -> list[Quantity]:
     """Find the numbers and dates of a text."""
     return list(_recent_quantities(text) if len(text) <= _SENTENCE else each_quantity(text))
@@ -363,10 +373,6 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
         if match is not None:
             start = match.end()
             yield match
-
-
-_SENTENCE = 600
-"""Characters: a claim and its best sentences are read many times in a row, whole documents once."""
 
 
 @cache
@@ -491,44 +497,3 @@ def _value(digits: str | None, worded: str | None) -> tuple[float, float]:
     parts = re.split(r"[-\s]+", (worded or "").lower())
     total = sum(NUMBER_WORDS.get(part, 0.0) for part in parts)
     return (total * 100 or 100.0) if "hundred" in parts else total, 1.0
-
-
-MAGNITUDES = {
-    "hundred": 1e2,
-    "k": 1e3,
-    "thousand": 1e3,
-    "m": 1e6,
-    "mn": 1e6,
-    "mio": 1e6,
-    "million": 1e6,
-    "millions": 1e6,
-    "b": 1e9,
-    "bn": 1e9,
-    "billion": 1e9,
-    "billions": 1e9,
-    "t": 1e12,
-    "tn": 1e12,
-    "trillion": 1e12,
-}
-
-MONTHS = {
-    form: n
-    for n, name in enumerate(
-        [
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-            "december",
-        ],
-        start=1,
-    )
-    for form in (name, name[:3])
-} | {"sept": 9}

@@ -2,19 +2,13 @@
 
 import re
 from bisect import bisect_left
-from functools import cache
 from typing import NamedTuple
 
-from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.text.words import STOP_WORDS, Word, find_words
-from langchain_groundedness.verification.embedded.encoder import (
-    damaged,
-    model_folder,
-    read_model_json,
-)
+from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.quantities import Quantity, find_quantities
 
-__all__ = ["Item", "Statement", "blank_references", "is_short_answer", "rarity", "read_statement"]
+__all__ = ["Item", "Statement", "blank_references", "is_short_answer", "read_statement"]
 
 _QUANTITY_WEIGHT = 7.0
 
@@ -29,6 +23,25 @@ _BEFORE_WORDS = " \t\"'(\u201c\u2018*_["
 
 _YES_OR_NO = re.compile(
     r"^\W*(?:yes|yeah|(?P<no>no|nope))\b(?:\s*[,.;:!-]+\s*|\s*$)", re.IGNORECASE
+)
+
+
+_THING = (
+    r"(?:passages?|contexts?|documents?|information|sources?|texts?|articles?|excerpts?|snippets?)"
+)
+_NUMBERS = r"\d+(?:\s*(?:,|&|and|-|to)\s*\d+)*"
+_PATTERN = re.compile(
+    rf"""
+      ^\s*(?:\#{{1,6}}\s+|>\s+|(?:\d{{1,3}}[.)]|[-*+\u2022])\s+)+                     # list markers
+    | \[\^?\d+(?:\s*[,;-]\s*\d+)*\]                                                  # [1], [2, 3]
+    | [(\[]\s*(?:(?:see|from|in)\s+)?{_THING}\s*\#?{_NUMBERS}\s*[)\]]                # (Passage 1)
+    | [(\[]\s*(?:sources?:\s*)?[\w./-]+\.(?:md|txt|pdf|html?|docx?|csv|json)(?:\#[\w./-]+)?\s*[)\]]
+    | \b(?:(?:based\ on|according\ to|as\ \w+\ (?:in|by)|from|in|per)\s+
+        (?:(?:the|these|those|this|your)\s+)?
+        (?:(?:given|provided|above|retrieved|following|available)\s+)*
+        {_THING}(?:\s+(?:provided|given|above))?(?:\s+{_NUMBERS})?)\b\s*[,:]?
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -144,50 +157,7 @@ def _inside_sentence(text: str, start: int) -> bool:
     return start > 0 and text[start - 1] not in ".!?:\n"
 
 
-_THING = (
-    r"(?:passages?|contexts?|documents?|information|sources?|texts?|articles?|excerpts?|snippets?)"
-)
-
-_NUMBERS = r"\d+(?:\s*(?:,|&|and|-|to)\s*\d+)*"
-
-_PATTERN = re.compile(
-    rf"""
-      ^\s*(?:\#{{1,6}}\s+|>\s+|(?:\d{{1,3}}[.)]|[-*+\u2022])\s+)+                     # list markers
-    | \[\^?\d+(?:\s*[,;-]\s*\d+)*\]                                                  # [1], [2, 3]
-    | [(\[]\s*(?:(?:see|from|in)\s+)?{_THING}\s*\#?{_NUMBERS}\s*[)\]]                # (Passage 1)
-    | [(\[]\s*(?:sources?:\s*)?[\w./-]+\.(?:md|txt|pdf|html?|docx?|csv|json)(?:\#[\w./-]+)?\s*[)\]]
-    | \b(?:(?:based\ on|according\ to|as\ \w+\ (?:in|by)|from|in|per)\s+
-        (?:(?:the|these|those|this|your)\s+)?
-        (?:(?:given|provided|above|retrieved|following|available)\s+)*
-        {_THING}(?:\s+(?:provided|given|above))?(?:\s+{_NUMBERS})?)\b\s*[,:]?
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
 def blank_references(claim: str) -> str:
     """Blank out list markers, citations such as `[1]` and "based on the given passages"."""
     blanked = _PATTERN.sub(lambda match: " " * len(match.group()), claim)
     return blanked if any(character.isalnum() for character in blanked) else claim
-
-
-class Rarity(NamedTuple):
-    """Inverse paragraph frequencies of stems, counted over encyclopedia articles."""
-
-    idf: dict[str, float]
-    names: frozenset[str]
-    rarest: float
-
-    def weight(self, stem: str) -> float:
-        """Weigh a stem."""
-        return self.idf.get(stem, self.rarest)
-
-
-@cache
-def rarity() -> Rarity:
-    """Load the table that is shipped beside the model, once."""
-    table = read_model_json(model_folder(), "words.json")
-    try:
-        return Rarity(table["idf"], frozenset(table["names"]), table["rarest"])
-    except KeyError as exc:
-        raise ModelFileError(damaged("words.json")) from exc

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from langchain_groundedness.exceptions import ModelFileError
-from langchain_groundedness.verification.embedded.encoder import (
-    CLASSES,
-    Floats,
+from langchain_groundedness.verification.embedded.encoder import CLASSES, Floats
+from langchain_groundedness.verification.embedded.model_files import (
     damaged,
     model_folder,
     read_model_json,

@@ -17,18 +17,23 @@ from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.inputs.formats import NO_DOCUMENTS, has_text
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.base import Found, Judging, PooledVerifier
-from langchain_groundedness.verification.embedded.batching import shared_runs
+from langchain_groundedness.verification.embedded.batching import pair_scorer
 from langchain_groundedness.verification.embedded.encoder import CLASSES, Floats, Pair, encoder
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
-from langchain_groundedness.verification.embedded.judgement import VERIFIER, Case, conclude, examine
-from langchain_groundedness.verification.embedded.statement import rarity
+from langchain_groundedness.verification.embedded.judgement import (
+    VERIFIER,
+    ClaimEvidence,
+    gather_evidence,
+    judge,
+)
+from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.support_model import SupportModel, support_model
 
-__all__ = ["EmbeddedVerifier", "room"]
+__all__ = ["EmbeddedVerifier", "concurrency_limit"]
 
-_MOST_KEPT = 64
+_INDEXES_CACHED = 64
 
-_LARGEST_KEPT = 50_000
+_LARGEST_CACHED = 50_000
 """Characters of documents whose index is kept: all that is kept stays below some 50 MB."""
 
 _CLAIMS_AT_ONCE = 1024
@@ -37,6 +42,11 @@ _CLAIMS_AT_ONCE = 1024
 _NOTHING: Floats = np.zeros((0, len(CLASSES)), dtype=np.float32)
 
 _Numbered = tuple[int, VerificationTask]
+
+
+_CHECKS_AT_ONCE = 32
+"""500 checks of five claims at once kept the event loop waiting for 62 to 71 ms at the 99th
+percentile with no limit, 60 to 73 with 64, 25 to 34 with 32, in as much time."""
 
 
 class EmbeddedVerifier(PooledVerifier):
@@ -83,7 +93,9 @@ class EmbeddedVerifier(PooledVerifier):
     async def _ajudge_all(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
     ) -> list[list[ClaimVerdict]]:
-        async with room():  # streams do not enter: who reads one may pause as long as he likes
+        async with (
+            concurrency_limit()
+        ):  # streams do not enter: who reads one may pause as long as he likes
             return await super()._ajudge_all(tasks, config)
 
     @override
@@ -100,20 +112,20 @@ class EmbeddedVerifier(PooledVerifier):
         self, part: Sequence[_Numbered], indexes: dict[tuple[str, ...], EvidenceIndex]
     ) -> Judging:
         examined = [self._examined(task, indexes) for _, task in part]
-        pairs = [pair for cases in examined for case in cases for pair in _pairs(case)]
+        pairs = [pair for found in examined for evidence in found for pair in _pairs(evidence)]
         logits = (yield pairs) if pairs else _NOTHING
         model, first = support_model(), 0
-        for (place, _), cases in zip(part, examined, strict=True):
+        for (place, _), found in zip(part, examined, strict=True):
             verdicts = []
-            for case in cases:
-                last = first + len(_pairs(case))
-                verdicts.append(self._verdict(case, logits[first:last], model))
+            for evidence in found:
+                last = first + len(_pairs(evidence))
+                verdicts.append(self._verdict(evidence, logits[first:last], model))
                 first = last
             yield Found(place, verdicts)
 
     @override
     def _ask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Floats:
-        future = shared_runs(self.threads).submit(request)
+        future = pair_scorer(self.threads).submit(request)
         try:
             return future.result()
         finally:
@@ -121,11 +133,11 @@ class EmbeddedVerifier(PooledVerifier):
 
     @override
     async def _aask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Floats:
-        return await asyncio.wrap_future(shared_runs(self.threads).submit(request))
+        return await asyncio.wrap_future(pair_scorer(self.threads).submit(request))
 
     def _examined(
         self, task: VerificationTask, indexes: dict[tuple[str, ...], EvidenceIndex]
-    ) -> "list[Case | ClaimVerdict]":
+    ) -> "list[ClaimEvidence | ClaimVerdict]":
         """Examine the claims of a task; one that fails must not cost the others theirs."""
         if not has_text(task.documents):
             return [_unchecked(claim, NO_DOCUMENTS) for claim in task.claims]
@@ -138,14 +150,14 @@ class EmbeddedVerifier(PooledVerifier):
         return [_examined(claim, task, indexes[key]) for claim in task.claims]
 
     def _verdict(
-        self, case: "Case | ClaimVerdict", logits: Floats, model: SupportModel
+        self, evidence: "ClaimEvidence | ClaimVerdict", logits: Floats, model: SupportModel
     ) -> ClaimVerdict:
-        if isinstance(case, ClaimVerdict):
-            return case
+        if isinstance(evidence, ClaimVerdict):
+            return evidence
         try:
-            return conclude(case, logits, model, threshold=self.threshold)
+            return judge(evidence, logits, model, threshold=self.threshold)
         except Exception as exc:  # noqa: BLE001  (as above: the others keep their verdicts)
-            return _unchecked(case.claim, _cause(caught(exc)))
+            return _unchecked(evidence.claim, _cause(caught(exc)))
 
 
 def _parts(tasks: Sequence[VerificationTask]) -> Iterator[list[_Numbered]]:
@@ -169,13 +181,15 @@ def _texts(task: VerificationTask) -> tuple[str, ...]:
     return tuple(document.page_content for document in task.documents)
 
 
-def _pairs(case: Case | ClaimVerdict) -> tuple[Pair, ...]:
-    return case.pairs if isinstance(case, Case) else ()
+def _pairs(evidence: ClaimEvidence | ClaimVerdict) -> tuple[Pair, ...]:
+    return evidence.pairs if isinstance(evidence, ClaimEvidence) else ()
 
 
-def _examined(claim: Claim, task: VerificationTask, index: EvidenceIndex) -> Case | ClaimVerdict:
+def _examined(
+    claim: Claim, task: VerificationTask, index: EvidenceIndex
+) -> ClaimEvidence | ClaimVerdict:
     try:
-        return examine(claim, task, index)
+        return gather_evidence(claim, task, index)
     except Exception as exc:  # noqa: BLE001  (any text may come)
         return _unchecked(claim, _cause(caught(exc)))
 
@@ -191,34 +205,29 @@ def _cause(error: Exception) -> str:
 def _index(documents: Sequence[Document]) -> EvidenceIndex:
     """Read documents, unless they were read a moment ago for another sentence."""
     texts = tuple(document.page_content for document in documents)
-    return _recent(texts) if sum(map(len, texts)) <= _LARGEST_KEPT else EvidenceIndex(documents)
+    return _recent(texts) if sum(map(len, texts)) <= _LARGEST_CACHED else EvidenceIndex(documents)
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=_INDEXES_CACHED)
 def _recent(texts: tuple[str, ...]) -> EvidenceIndex:
     return EvidenceIndex([Document(page_content=text) for text in texts])
 
 
-_CHECKS = 32
-"""500 checks of five claims at once kept the event loop waiting for 62 to 71 ms at the 99th
-percentile with no limit, 60 to 73 with 64, 25 to 34 with 32, in as much time."""
-
-
 @dataclass
-class _Room:
-    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CHECKS))
+class _Limit:
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CHECKS_AT_ONCE))
     there: int = 0
     """How many are inside, or wait at the door."""
 
 
 @asynccontextmanager
-async def room() -> AsyncIterator[None]:
+async def concurrency_limit() -> AsyncIterator[None]:
     """Enter when there is room, in the event loop that runs.
 
     Whoever is inside must ask for nothing that enters too.
     """
     loop = asyncio.get_running_loop()
-    mine = _ROOMS.setdefault(loop, _Room())
+    mine = _LIMITS.setdefault(loop, _Limit())
     mine.there += 1
     try:
         async with mine.places:
@@ -226,8 +235,8 @@ async def room() -> AsyncIterator[None]:
     finally:
         mine.there -= 1
         if not mine.there:
-            del _ROOMS[loop]
+            del _LIMITS[loop]
 
 
-_ROOMS: dict[asyncio.AbstractEventLoop, _Room] = {}
+_LIMITS: dict[asyncio.AbstractEventLoop, _Limit] = {}
 """Of loops in which somebody is there."""

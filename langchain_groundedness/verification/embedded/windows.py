@@ -1,4 +1,7 @@
-"""The evidence windows that speak most about a claim: up to three neighbouring sentences."""
+"""The evidence windows that say most of a claim: up to three neighbouring sentences.
+
+Its own module because training reads windows and signals without a judgement.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -39,6 +42,27 @@ _POOL = 16
 Floats = NDArray[np.float64]
 
 Ints = NDArray[np.int64]
+
+
+_GAP = " \u2026 "
+_HEAD_WORDS = 12
+"""Of the best document's beginning: its title, or who it is about."""
+_HEAD_CHARACTERS = 160
+_SPACE = re.compile(r"\s+")
+_SIGN = re.compile(r"[^\w\s]|_")
+WORDS = 110
+"""Of evidence for one claim: about 150 tokens."""
+_LONGEST_PIECE = 240
+"""Estimated tokens of a claim that are read at once; very few sentences have more."""
+_LONGEST_PART = 160
+"""Characters of a word that is no word."""
+_TOKENS_PER_WORD = 3
+"""Prose has fewer: numbers and made-up words that have more take up the place of several."""
+_LONGEST_READING = 1700
+"""Characters: all that is read of a single overlong sentence."""
+_HALF = 0.5
+_NEARLY_ALL = 0.8
+_CONTEXT_SHARE = 0.8
 
 
 class Window(NamedTuple):
@@ -152,33 +176,6 @@ def _ranked(
     ]
 
 
-_GAP = " \u2026 "
-
-_HEAD_WORDS = 12
-"""Of the best document's beginning: its title, or who it is about."""
-
-_HEAD_CHARACTERS = 160
-
-_SPACE = re.compile(r"\s+")
-
-_SIGN = re.compile(r"[^\w\s]|_")
-
-WORDS = 110
-"""Of evidence for one claim: about 150 tokens."""
-
-_LONGEST_PIECE = 240
-"""Estimated tokens of a claim that are read at once; very few sentences have more."""
-
-_LONGEST_PART = 160
-"""Characters of a word that is no word."""
-
-_TOKENS_PER_WORD = 3
-"""Prose has fewer: numbers and made-up words that have more take up the place of several."""
-
-_LONGEST_READING = 1700
-"""Characters: all that is read of a single overlong sentence."""
-
-
 class Reading(NamedTuple):
     """What is read for one claim."""
 
@@ -287,13 +284,6 @@ def _runs(units: Sequence[int], index: EvidenceIndex) -> Iterator[str]:
         ):
             yield _SPACE.sub(" ", index.text(units[start], units[place - 1])).strip()
             start = place
-
-
-_HALF = 0.5
-
-_NEARLY_ALL = 0.8
-
-_CONTEXT_SHARE = 0.8
 
 
 def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[str, float]:

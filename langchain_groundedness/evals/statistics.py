@@ -1,0 +1,789 @@
+"""What scores tell about more than the rows they were counted on; pure, on numpy alone.
+
+Bootstrap and permutation test are our own: `scipy.stats` gives the same figures, at 3 to 30 times
+the time from 2,000 rows on, and its import alone takes longer than most reports.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from langchain_groundedness.calibration.labelled_data import read_label
+from langchain_groundedness.calibration.threshold_choice import numbered, wilson
+from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
+from langchain_groundedness.exceptions import ConfigurationError
+
+__all__ = [
+    "Estimate",
+    "LabelAgreement",
+    "PairedComparison",
+    "ScoreChange",
+    "Slice",
+    "compare_runs",
+    "compare_scores",
+    "estimate_mean",
+    "find_score",
+    "label_agreement",
+    "require_run",
+    "run_agreement",
+    "slice_scores",
+]
+
+Floats = NDArray[np.float64]
+Share = float | None
+Interval = tuple[float, float] | None
+Method = Literal["bca", "percentile"]
+
+_NORMAL = NormalDist()
+_MOST_RESAMPLED = 50_000
+"""Groups from which on the distribution of a mean is normal for all purposes."""
+_FEW = 14
+"""Groups up to which all ways of exchanging two runs are counted."""
+_DRAWN_AT_ONCE = 2_000_000
+_FEWEST_RESAMPLES = 100
+_SLACK = 1e-12
+_SAME = 1e-9
+"""Difference of two scores that is none."""
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Estimate(_Value):
+    """A mean with its interval."""
+
+    n: int = Field(ge=1)
+    """Scores that it is the mean of."""
+    groups: int = Field(ge=1)
+    """How many of them are independent of each other."""
+    mean: float = Field(allow_inf_nan=False)
+    low: float | None = Field(default=None, allow_inf_nan=False)
+    """Lower end of the interval; `None` with a single group, which tells nothing about others."""
+    high: float | None = Field(default=None, allow_inf_nan=False)
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    """Share of intervals made like this one that hold the true mean."""
+
+
+def estimate_mean(  # noqa: PLR0913  (options by keyword)
+    values: Sequence[float],
+    *,
+    groups: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    method: Method = "bca",
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Estimate | None:
+    """Estimate a mean and its interval, by drawing the rows again with replacement.
+
+    Rows that share their documents are not independent evidence: name their group, and whole groups
+    are drawn (Davison and Hinkley 1997, section 3.8); the mean stays that of the rows. The interval
+    is `bca`, corrected for bias and acceleration (Efron 1987; the acceleration by leaving out one
+    group at a time), or `percentile` (Efron and Tibshirani 1993, chapter 13). For zeros and ones it
+    is at least Wilson's interval (1927), since a bootstrap shows no uncertainty where all rows are
+    the same. From 50,000 groups on it is the normal interval with the standard error of a ratio
+    (Cochran 1977, section 2.11), which is the same by then and needs no draws.
+
+    Args:
+        values: The scores, finite; their order makes no difference.
+        groups: The group of each score; an empty one stands alone. By default, all do.
+        confidence: Share of such intervals that should hold the true mean, between 0 and 1.
+        method: Which interval.
+        resamples: How often to draw, at least 100.
+        seed: Seed of the draws: the same scores give the same interval.
+
+    Returns:
+        The estimate; `None` without scores.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work, or a score is not finite.
+
+    Example:
+        >>> found = estimate_mean([0.0, 0.5, 1.0, 1.0])
+        >>> found.mean, found.low < 0.625 < found.high
+        (0.625, True)
+    """
+    _require_sampling(confidence, resamples)
+    if method not in {"bca", "percentile"}:
+        msg = f"method must be 'bca' or 'percentile', got {method!r}"
+        raise ConfigurationError(msg)
+    found = _Grouped.of(values, groups)
+    if found is None:
+        return None
+    low, high = _mean_interval(found, confidence, method, resamples, seed)
+    return Estimate(
+        n=int(found.counts.sum()),
+        groups=len(found.sums),
+        mean=found.mean,
+        low=low,
+        high=high,
+        confidence=confidence,
+    )
+
+
+class Slice(_Value):
+    """The rows with one value of a column."""
+
+    value: str | None
+    """The value, as text; `None` for rows that have none, and for the rest."""
+    is_rest: bool = False
+    """Whether it holds all rows whose values are too rare to be shown alone."""
+    values: int = Field(default=1, ge=1)
+    """How many values of the column it holds."""
+    rows: int
+    not_scored: int
+    """How many of the rows failed, or were skipped."""
+    score: Estimate | None
+    """Of the others; `None` if there are none."""
+
+
+def slice_scores(  # noqa: PLR0913  (options by keyword)
+    rows: EvaluationRun | Iterable[EvaluatedRow],
+    key: str,
+    column: str,
+    *,
+    most: int = 10,
+    group_by: str | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[Slice, ...]:
+    """Split the rows of a run by the values of a column.
+
+    With many slices, some intervals lie apart by chance alone: one in twenty at 95 %.
+
+    Args:
+        rows: An `EvaluationRun`, or its rows.
+        key: Name of the metric.
+        column: Name of the column in the metadata of the rows.
+        most: How many slices to show, at least 1; the others are put together.
+        group_by: Column whose equal values mark rows that are not independent evidence.
+        confidence: As for `estimate_mean`.
+        resamples: As for `estimate_mean`.
+        seed: As for `estimate_mean`.
+
+    Returns:
+        The slices, the largest first, those of equal size by their value, the rest last. Every row
+        is in one of them.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work, or no row has the metric or
+            the column; the message names those that there are.
+
+    Example:
+        >>> from langchain_groundedness.evals import EvaluatedRow, EvaluationRow, RowScore
+        >>> def row(name, score, topic):
+        ...     scored = RowScore(key="m", score=score, status="scored")
+        ...     asked = EvaluationRow(id=name, metadata={"topic": topic})
+        ...     return EvaluatedRow(row=asked, scores=(scored,))
+        >>> rows = [row("1", 1.0, "law"), row("2", 0.5, "law"), row("3", 0.0, "art")]
+        >>> [(each.value, each.rows, each.score.mean) for each in slice_scores(rows, "m", "topic")]
+        [('law', 2, 0.75), ('art', 1, 0.0)]
+    """
+    if isinstance(most, bool) or most < 1:
+        msg = f"most must be at least 1, got {most!r}"
+        raise ConfigurationError(msg)
+    given = _rows_of(rows)
+    _require_metric(given, key)
+    for name in filter(None, (column, group_by)):
+        _require_column(given, name)
+    by_value: dict[str | None, list[EvaluatedRow]] = {}
+    for row in given:
+        by_value.setdefault(_cell_text(row, column), []).append(row)
+    ordered = sorted(by_value.items(), key=lambda each: (-len(each[1]), each[0] or ""))
+    shown = ordered if len(ordered) <= most + 1 else ordered[:most]
+    rest = ordered[len(shown) :]
+
+    def made(value: str | None, rows: list[EvaluatedRow], **fields: Any) -> Slice:
+        scored = [(row, score) for row in rows if (score := _score(row, key)) is not None]
+        names = None if group_by is None else [_cell_text(row, group_by) or "" for row, _ in scored]
+        estimate = estimate_mean(
+            [score for _, score in scored],
+            groups=names,
+            confidence=confidence,
+            resamples=resamples,
+            seed=seed,
+        )
+        missing = len(rows) - len(scored)
+        return Slice(value=value, rows=len(rows), not_scored=missing, score=estimate, **fields)
+
+    slices = [made(*each) for each in shown]
+    if rest:
+        together = [row for _, rows in rest for row in rows]
+        slices.append(made(None, together, is_rest=True, values=len(rest)))
+    return tuple(slices)
+
+
+class ScoreChange(_Value):
+    """A row whose score differs in the second run."""
+
+    id: str
+    before: float
+    after: float
+
+    @property
+    def difference(self) -> float:
+        """After minus before: above 0 if the row has become better."""
+        return self.after - self.before
+
+
+class PairedComparison(_Value):
+    """How the scores of the same rows differ between two runs."""
+
+    key: str = ""
+    """Name of the metric."""
+    rows: int = Field(ge=0)
+    """Rows with a score in both runs."""
+    before: float | None
+    """Mean of these rows in the first run; `None` without rows."""
+    after: float | None
+    difference: Estimate | None
+    """Mean difference, after minus before, with its interval."""
+    p_value: float | None = Field(ge=0, le=1)
+    """How often chance alone gives a difference as large as this one, if the two runs were the
+    same: a permutation test of the mean. `None` without rows."""
+    sign_p_value: float | None = Field(ge=0, le=1)
+    """The same for how many rows became better, and how many worse: the sign test."""
+    better: int
+    worse: int
+    same: int
+    changes: tuple[ScoreChange, ...] = ()
+    """The rows that changed, by the size of the change."""
+    only_before: tuple[str, ...] = ()
+    """Rows of the first run that are not in the second."""
+    only_after: tuple[str, ...] = ()
+    not_scored: tuple[str, ...] = ()
+    """Rows of both that have no score in one of them, or in both."""
+    other_question: tuple[str, ...] = ()
+    """Rows with the same id but another question: they are not compared."""
+
+    def is_significant(self, level: float = 0.05) -> bool:
+        """Tell whether chance is an unlikely explanation of the difference.
+
+        Args:
+            level: The significance level that `p_value` must stay below.
+
+        Returns:
+            True if it is; false also if nothing could be compared.
+        """
+        return self.p_value is not None and self.p_value < level
+
+
+def compare_runs(  # noqa: PLR0913  (options by keyword)
+    before: EvaluationRun,
+    after: EvaluationRun,
+    key: str,
+    *,
+    group_by: str | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> PairedComparison:
+    """Compare a metric of two runs, row by row.
+
+    Args:
+        before: The first run.
+        after: The second run. Its answers and documents may differ, as they do when a pipeline
+            changes; rows in which another question is asked are named and left out.
+        key: Name of the metric.
+        group_by: Column whose equal values mark rows that are not independent evidence.
+        confidence: As for `estimate_mean`.
+        resamples: As for `estimate_mean`.
+        seed: As for `estimate_mean`.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        ConfigurationError: One of the runs does not have the metric; the message names those that
+            it has.
+    """
+    require_run(before, "before")
+    require_run(after, "after")
+    first, second = ({row.row.id: row for row in run.rows} for run in (before, after))
+    for rows, which in ((first, "the first run"), (second, "the second run")):
+        _require_metric(list(rows.values()), key, which)
+    shared = first.keys() & second.keys()
+    other = sorted(i for i in shared if first[i].row.question != second[i].row.question)
+    groups = None
+    if group_by is not None:
+        _require_column(before.rows, group_by)
+        groups = {i: _cell_text(row, group_by) or "" for i, row in first.items()}
+    found = compare_scores(
+        {i: _score(row, key) for i, row in first.items() if i not in other},
+        {i: _score(row, key) for i, row in second.items() if i not in other},
+        groups=groups,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+    )
+    return found.model_copy(update={"key": key, "other_question": tuple(other)})
+
+
+def compare_scores(  # noqa: PLR0913  (options by keyword)
+    before: Mapping[str, float | None],
+    after: Mapping[str, float | None],
+    *,
+    groups: Mapping[str, str] | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> PairedComparison:
+    """Compare scores of the same rows.
+
+    The p-value is that of the paired permutation test (Fisher 1935; Good 2005, section 3.2): if the
+    runs were the same, each difference could as well have the other sign. Up to 14 groups that
+    differ, all combinations of signs are counted; above that they are drawn, and the observed one
+    is counted among them, so that the p-value is never 0 (Phipson and Smyth 2010). Beside it stands
+    the sign test (Conover 1999, section 3.4), two-sided and exact, rows without a change left out.
+
+    Args:
+        before: Scores of the first run by the id of the row; `None` for a row without one.
+        after: Scores of the second run.
+        groups: Group of each row, by id; rows without one stand alone. The signs of a group change
+            together.
+        confidence: As for `estimate_mean`.
+        resamples: As for `estimate_mean`; five times as many signs are drawn.
+        seed: As for `estimate_mean`.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work, or a score is not finite.
+
+    Example:
+        >>> found = compare_scores({"a": 0.2, "b": 0.5, "c": 1.0}, {"a": 0.9, "b": 0.5, "d": 0.1})
+        >>> found.rows, found.better, found.only_before, found.only_after
+        (2, 1, ('c',), ('d',))
+    """
+    _require_sampling(confidence, resamples)
+    shared = [i for i in before if i in after]
+    pairs = [
+        ScoreChange(id=i, before=first, after=second)
+        for i in shared
+        if (first := before[i]) is not None and (second := after[i]) is not None
+    ]
+    moved = [pair for pair in pairs if abs(pair.difference) > _SAME]
+    better = sum(pair.difference > 0 for pair in moved)
+    differences = [pair.difference if abs(pair.difference) > _SAME else 0.0 for pair in pairs]
+    names = None if groups is None else [groups.get(pair.id, "") for pair in pairs]
+    compared = {pair.id for pair in pairs}
+    return PairedComparison(
+        rows=len(pairs),
+        before=_mean([pair.before for pair in pairs]),
+        after=_mean([pair.after for pair in pairs]),
+        difference=estimate_mean(
+            differences, groups=names, confidence=confidence, resamples=resamples, seed=seed
+        ),
+        p_value=_permutation_test(_Grouped.of(differences, names), 5 * resamples, seed),
+        sign_p_value=_sign_test(better, len(moved)) if pairs else None,
+        better=better,
+        worse=len(moved) - better,
+        same=len(pairs) - len(moved),
+        changes=tuple(sorted(moved, key=lambda pair: -abs(pair.difference))),
+        only_before=tuple(i for i in before if i not in after),
+        only_after=tuple(i for i in after if i not in before),
+        not_scored=tuple(i for i in shared if i not in compared),
+    )
+
+
+class LabelAgreement(_Value):
+    """A score at or above the threshold says that an answer is right; so may a person.
+
+    A share is `None` where there is nothing to take a share of.
+    """
+
+    threshold: float
+    rows: int = Field(ge=0)
+    """Rows with a score and a label that can be read."""
+    true_positives: int
+    """The score and the label say right."""
+    false_positives: int
+    """The score says right, the label wrong."""
+    false_negatives: int
+    true_negatives: int
+    balanced_accuracy: Share
+    """Mean of recall and specificity (Brodersen et al. 2010)."""
+    balanced_accuracy_interval: Interval = None
+    precision: Share
+    """Of what the score calls right, the share that is."""
+    recall: Share
+    """Of what is right, the share that the score calls so."""
+    specificity: Share
+    """Of what is wrong, the share that the score calls so."""
+    f1: Share
+    """Harmonic mean of precision and recall (van Rijsbergen 1979)."""
+    f1_interval: Interval = None
+    kappa: Share
+    """Agreement beyond that of chance (Cohen 1960): 1 is all, 0 none; below 0, less than that."""
+    kappa_interval: Interval = None
+    unlabelled: int = 0
+    """Rows that nobody has labelled."""
+    not_scored: tuple[str, ...] = ()
+    """Labelled rows without a score."""
+    not_read: tuple[str, ...] = ()
+    """Rows with a label that is none of the accepted words."""
+
+
+def run_agreement(  # noqa: PLR0913  (options by keyword)
+    rows: EvaluationRun | Iterable[EvaluatedRow],
+    key: str,
+    *,
+    threshold: float = 0.5,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> LabelAgreement | None:
+    """Compare a metric with the labels of the rows.
+
+    Args:
+        rows: An `EvaluationRun`, or its rows.
+        key: Name of the metric.
+        threshold: The lowest score that says an answer is right.
+        confidence: As for `label_agreement`.
+        resamples: As for `label_agreement`.
+        seed: As for `label_agreement`.
+
+    Returns:
+        The agreement; `None` if no row has a label.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work, or no row has the metric.
+    """
+    given = _rows_of(rows)
+    _require_metric(given, key)
+    if all(row.row.label is None for row in given):
+        return None
+    return label_agreement(
+        [_score(row, key) for row in given],
+        [row.row.label for row in given],
+        ids=[row.row.id for row in given],
+        threshold=threshold,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def label_agreement(  # noqa: PLR0913  (options by keyword)
+    scores: Sequence[float | None],
+    labels: Sequence[Any],
+    *,
+    ids: Sequence[str] | None = None,
+    threshold: float = 0.5,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> LabelAgreement:
+    """Compare scores with labels.
+
+    The intervals are percentiles over rows drawn with replacement (Efron and Tibshirani 1993,
+    chapter 13); draws in which a share is of nothing do not count.
+
+    Args:
+        scores: One per row; `None` for a row without one.
+        labels: One per row, in the words that `langchain-groundedness calibrate` reads: `true`,
+            `supported`, `right`, `approve`, 1 for what is right; `false`, `unsupported`, `wrong`,
+            `contradicted`, `unverifiable`, `edit`, `reject`, 0 for what is not. `None` for a row
+            that nobody has labelled.
+        ids: Names of the rows, for those that could not be compared; by default their positions.
+        threshold: The lowest score that says an answer is right.
+        confidence: Of the intervals.
+        resamples: How often to draw, at least 100.
+        seed: Seed of the draws.
+
+    Returns:
+        The agreement.
+
+    Raises:
+        ConfigurationError: An option has a value that cannot work.
+
+    Example:
+        >>> found = label_agreement([0.9, 0.8, 0.3, 0.1], [True, False, True, False])
+        >>> found.balanced_accuracy, found.kappa
+        (0.5, 0.0)
+    """
+    _require_sampling(confidence, resamples)
+    _require_threshold(threshold, [score for score in scores if score is not None])
+    names = list(map(str, range(len(scores)))) if ids is None else list(ids)
+    if not len(scores) == len(labels) == len(names):
+        msg = (
+            f"one label and one id per score is needed: {len(labels)} labels, {len(scores)} scores"
+        )
+        raise ConfigurationError(msg)
+    cells = np.zeros(4, dtype=np.int64)
+    unlabelled, not_scored, not_read = 0, [], []
+    for name, score, label in zip(names, scores, labels, strict=True):
+        if label is None:
+            unlabelled += 1
+            continue
+        try:
+            is_right = read_label(label)
+        except ValueError:
+            not_read.append(name)
+            continue
+        if score is None:
+            not_scored.append(name)
+            continue
+        cells[2 * (score < threshold) + (is_right != (score >= threshold))] += 1
+    total = int(cells.sum())
+    drawn = np.zeros((0, 4), dtype=np.int64)
+    if total:
+        drawn = np.random.default_rng(seed).multinomial(total, cells / total, size=resamples)
+    known, spread = _shares(cells), _shares(drawn)
+    tail = (1 - confidence) / 2
+    tp, fp, tn, fn = cells.tolist()
+    return LabelAgreement(
+        threshold=threshold,
+        rows=total,
+        true_positives=tp,
+        false_positives=fp,
+        false_negatives=fn,
+        true_negatives=tn,
+        unlabelled=unlabelled,
+        not_scored=tuple(not_scored),
+        not_read=tuple(not_read),
+        **{name: None if np.isnan(value) else float(value) for name, value in known.items()},
+        **{
+            f"{name}_interval": _percentiles(spread[name], tail)
+            for name in ("balanced_accuracy", "f1", "kappa")
+        },
+    )
+
+
+def find_score(row: EvaluatedRow, key: str) -> RowScore | None:
+    """Find the score of a metric."""
+    return next((score for score in row.scores if score.key == key), None)
+
+
+def require_run(given: object, name: str) -> None:
+    """Refuse what is not a run; of a file name, the message says how to read it."""
+    if not isinstance(given, EvaluationRun):
+        is_path = isinstance(given, str | PathLike)
+        advice = "; load_run reads one from its file" if is_path else ""
+        msg = f"{name}: an EvaluationRun is needed, got {type(given).__name__}{advice}"
+        raise ConfigurationError(msg)
+
+
+def _score(row: EvaluatedRow, key: str) -> float | None:
+    found = find_score(row, key)
+    return None if found is None else found.score
+
+
+def _rows_of(given: EvaluationRun | Iterable[EvaluatedRow]) -> list[EvaluatedRow]:
+    if isinstance(given, EvaluationRun):
+        return list(given.rows)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        require_run(given, "rows")
+    rows = list(given)
+    wrong = next((each for each in rows if not isinstance(each, EvaluatedRow)), None)
+    if wrong is not None:
+        msg = f"an EvaluationRun or its rows are needed, got a list of {type(wrong).__name__}"
+        raise ConfigurationError(msg)
+    return rows
+
+
+def _cell_text(row: EvaluatedRow, column: str) -> str | None:
+    value = row.row.metadata.get(column)
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _require_metric(rows: Sequence[EvaluatedRow], key: str, run: str = "the run") -> None:
+    known = {score.key for row in rows for score in row.scores}
+    if rows and key not in known:
+        msg = f"{run} has no metric {key!r}; it has: {', '.join(sorted(known)) or 'none'}"
+        raise ConfigurationError(msg)
+
+
+def _require_column(rows: Sequence[EvaluatedRow], column: str) -> None:
+    known = {name for row in rows for name in row.row.metadata}
+    if rows and column not in known:
+        told = ", ".join(map(repr, sorted(known))) or "none"
+        msg = f"the rows have no column {column!r}; they have {told}"
+        raise ConfigurationError(msg)
+
+
+def _require_sampling(confidence: float, resamples: int) -> None:
+    if isinstance(confidence, bool) or not 0 < confidence < 1:
+        msg = f"confidence must be between 0 and 1, got {confidence!r}"
+        raise ConfigurationError(msg)
+    whole = isinstance(resamples, int) and not isinstance(resamples, bool)
+    if not whole or resamples < _FEWEST_RESAMPLES:
+        msg = f"resamples must be at least {_FEWEST_RESAMPLES}, got {resamples!r}"
+        raise ConfigurationError(msg)
+
+
+def _require_threshold(threshold: float, scores: Sequence[float]) -> None:
+    if not math.isfinite(threshold):
+        msg = f"threshold must be a finite number, got {threshold}"
+        raise ConfigurationError(msg)
+    low, high = min([0.0, *scores]), max([1.0, *scores])
+    if not low <= threshold <= high:
+        msg = f"threshold: scores are from {low:g} to {high:g}, got {threshold:g}"
+        raise ConfigurationError(msg)
+
+
+class _Grouped(NamedTuple):
+    """Scores summed up by group, in an order that does not depend on that of the rows."""
+
+    sums: Floats
+    counts: Floats
+    is_binary: bool
+
+    @classmethod
+    def of(cls, values: Sequence[float], groups: Sequence[str] | None) -> "_Grouped | None":
+        scores = np.array(values, dtype=np.float64)
+        if scores.ndim != 1 or not np.isfinite(scores).all():
+            msg = "values must be a list of finite numbers: leave out what has no score"
+            raise ConfigurationError(msg)
+        if groups is not None and len(groups) != len(scores):
+            msg = f"groups must be one per value: {len(groups)} of them for {len(scores)} values"
+            raise ConfigurationError(msg)
+        if not len(scores):
+            return None
+        binary = bool(np.isin(scores, (0.0, 1.0)).all())
+        scores = np.sort(scores) if groups is None else scores
+        if groups is None:
+            return cls(scores, np.ones(len(scores)), binary)
+        numbers = numbered(list(groups))
+        # Sorted before they are added, so that rounding does not depend on the order either.
+        order = np.argsort(scores, kind="stable")
+        sums: Floats = np.bincount(numbers[order], weights=scores[order]).astype(np.float64)
+        counts = np.bincount(numbers).astype(np.float64)
+        order = np.lexsort((counts, sums))
+        return cls(sums[order], counts[order], binary)
+
+    @property
+    def mean(self) -> float:
+        return float(math.fsum(self.sums) / self.counts.sum())
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _mean_interval(
+    found: _Grouped, confidence: float, method: Method, resamples: int, seed: int
+) -> tuple[float | None, float | None]:
+    number, mean = len(found.sums), found.mean
+    if number == 1:
+        return None, None
+    tail = (1 - confidence) / 2
+    quantile = -_NORMAL.inv_cdf(tail)
+    if number >= _MOST_RESAMPLED:
+        residuals = found.sums - mean * found.counts
+        variance = number / (number - 1) * float(residuals @ residuals)
+        reach = quantile * math.sqrt(variance) / float(found.counts.sum())
+        low, high = mean - reach, mean + reach
+    else:
+        drawn = np.concatenate(list(_bootstrap_means(found, resamples, seed)))
+        ends = _bca_quantiles(found, drawn, tail) if method == "bca" else (tail, 1 - tail)
+        low, high = np.quantile(drawn, ends).tolist()
+    if found.is_binary:
+        least, most = wilson(round(mean * number), number, z=quantile)
+        low, high = min(low, least), max(high, most)
+    return min(low, mean), max(high, mean)
+
+
+def _bootstrap_means(found: _Grouped, resamples: int, seed: int) -> Iterator[Floats]:
+    random, number = np.random.default_rng(seed), len(found.sums)
+    for size in _batches(resamples, number):
+        places = random.integers(number, size=(size, number))
+        yield found.sums[places].sum(axis=1) / found.counts[places].sum(axis=1)
+
+
+def _batches(draws: int, width: int) -> Iterator[int]:
+    """Part draws of some width so that the memory for one part stays bounded."""
+    at_once = max(_DRAWN_AT_ONCE // width, 1)
+    for first in range(0, draws, at_once):
+        yield min(at_once, draws - first)
+
+
+def _bca_quantiles(found: _Grouped, drawn: Floats, tail: float) -> tuple[float, float]:
+    """Give which quantiles of the draws are the ends: equations 6.8 and 7.3 of Efron (1987)."""
+    mean = found.mean
+    slack = _SLACK * max(abs(mean), 1.0)
+    below = float(np.mean((drawn < mean - slack) + 0.5 * (np.abs(drawn - mean) <= slack)))
+    if not 0 < below < 1:
+        return tail, 1 - tail
+    bias = _NORMAL.inv_cdf(below)
+    without = (found.sums.sum() - found.sums) / (found.counts.sum() - found.counts)
+    away = without.mean() - without
+    spread = float((away**2).sum())
+    acceleration = float((away**3).sum()) / (6 * spread**1.5) if spread > _SLACK**2 else 0.0
+    ends = []
+    for share in (tail, 1 - tail):
+        shifted = bias + _NORMAL.inv_cdf(share)
+        stretch = 1 - acceleration * shifted
+        if stretch <= 0:
+            return tail, 1 - tail
+        ends.append(_NORMAL.cdf(bias + shifted / stretch))
+    return ends[0], ends[1]
+
+
+def _permutation_test(found: _Grouped | None, draws: int, seed: int) -> float | None:
+    if found is None:
+        return None
+    moved = found.sums[np.abs(found.sums) > _SAME]
+    number, total = len(moved), abs(float(moved.sum()))
+    if not number:
+        return 1.0
+    if number > _MOST_RESAMPLED:
+        spread = math.sqrt(float(moved @ moved))
+        return min(2 * (1 - _NORMAL.cdf(total / spread)), 1.0)
+    if number <= _FEW:
+        bits = np.arange(2**number)[:, None] >> np.arange(number)
+        return float(np.mean(np.abs((1 - 2.0 * (bits & 1)) @ moved) >= total - _SAME))
+    random, as_large = np.random.default_rng(seed), 0
+    for size in _batches(draws, number):
+        sums = (1 - 2.0 * random.integers(2, size=(size, number))) @ moved
+        as_large += int((np.abs(sums) >= total - _SAME).sum())
+    return (1 + as_large) / (1 + draws)
+
+
+def _sign_test(better: int, moved: int) -> float:
+    """Give twice the binomial probability of a split at least as uneven, at most 1."""
+    if not moved:
+        return 1.0
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, moved + 1)))])
+    fewer = np.arange(min(better, moved - better) + 1)
+    logs = factorials[moved] - factorials[fewer] - factorials[moved - fewer]
+    return min(2 * float(np.exp(logs - moved * math.log(2)).sum()), 1.0)
+
+
+def _shares(cells: NDArray[np.int64]) -> dict[str, Floats]:
+    """Give each share of true and false positives and negatives; not a number where of nothing."""
+    tp, fp, tn, fn = np.moveaxis(cells.astype(np.float64), -1, 0)
+    total = tp + fp + tn + fn
+    by_chance = (tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        recall, specificity = tp / (tp + fn), tn / (tn + fp)
+        return {
+            "balanced_accuracy": (recall + specificity) / 2,
+            "precision": tp / (tp + fp),
+            "recall": recall,
+            "specificity": specificity,
+            "f1": 2 * tp / (2 * tp + fp + fn),
+            "kappa": ((tp + tn) * total - by_chance) / (total**2 - by_chance),
+        }
+
+
+def _percentiles(found: Floats, tail: float) -> Interval:
+    known = found[~np.isnan(found)]
+    if not len(known):
+        return None
+    low, high = np.quantile(known, (tail, 1 - tail)).tolist()
+    return low, high

@@ -1,0 +1,22 @@
+"""A chat model as an option: the model itself, a function, or its name as `provider:name`."""
+
+from typing import Annotated, Any
+
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import coerce_to_runnable
+from pydantic import BeforeValidator
+
+from langchain_groundedness.exceptions import require
+
+__all__ = ["ChatModel"]
+
+
+def _chat_model(value: object) -> object:
+    if isinstance(value, str):
+        return require("langchain.chat_models", extra="agents").init_chat_model(value)
+    return coerce_to_runnable(value) if callable(value) else value
+
+
+ChatModel = Annotated[Runnable[Any, Any], BeforeValidator(_chat_model)]
+"""An option that takes a chat model, a function to make a runnable of, or `provider:name` for
+LangChain's `init_chat_model` (extra `agents`)."""

@@ -1,0 +1,677 @@
+"""The steps of the check: what each step requests and what the reply changes.
+
+No I/O here, apart from the pipeline that binds the steps to their runnables.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
+from time import perf_counter
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from typing_extensions import override
+
+from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.telemetry import aside, caught, step
+from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
+from langchain_groundedness.correction.edits import (
+    apply_edits,
+    edited_claim,
+    refuse_unfit,
+    rewordings,
+)
+from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.decision.conditions import Situation
+from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
+from langchain_groundedness.inputs.formats import (
+    NO_DOCUMENTS,
+    CheckInput,
+    InputReader,
+    has_text,
+    no_documents,
+)
+from langchain_groundedness.types import (
+    Claim,
+    ClaimVerdict,
+    CorrectedAnswer,
+    CorrectionTask,
+    Edit,
+    ExtractionTask,
+    GroundednessResult,
+    OnContradicted,
+    OnUnverifiable,
+    Usage,
+    VerificationTask,
+)
+from langchain_groundedness.verification import CachedVerifier, Verifier
+from langchain_groundedness.verification.scoring import answer_verdict, reconcile, trust_score
+
+__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
+
+_EDITS = frozenset({"correct", "strip"})
+
+Limit: TypeAlias = AbstractAsyncContextManager[Any] | None
+"""Held by the steps of many answers while they wait for a model; `None` for no limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckState:
+    """What is known so far about one answer."""
+
+    source: CheckInput
+    claims: tuple[Claim, ...] | None = None
+    """`None` until they are extracted."""
+    first: int = 0
+    """Place of the first of them among all claims of the answer."""
+    failure: str | None = None
+    """Why no claim can be checked, if none can."""
+    verdicts: tuple[ClaimVerdict, ...] = ()
+    corrected: CorrectedAnswer | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds that steps have waited for what they asked, by their names, if not streamed."""
+
+    def task(self, claims: Sequence[Claim]) -> VerificationTask:
+        """Ask for verdicts on claims."""
+        source = self.source
+        return VerificationTask(
+            claims=tuple(claims),
+            documents=source.documents,
+            question=source.question,
+            answer=source.answer,
+        )
+
+    def with_edits(self, edits: Sequence[Edit]) -> Self:
+        """Make these edits, and no others, to the answer as it came."""
+        text = apply_edits(self.source.answer, edits)
+        return replace(self, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
+
+
+class ApplyReply(Protocol):
+    """From a state and a reply to the new state."""
+
+    def __call__(self, state: CheckState, reply: Any, *, complete: bool) -> CheckState:
+        """Apply a reply; `complete` tells whether more of it may follow."""
+
+
+class Step(Runnable[CheckState, CheckState]):
+    """A named step: it sends a request to a runnable and applies the reply to the state."""
+
+    def __init__(  # noqa: PLR0913  (a step is described once, by keyword)
+        self,
+        name: str,
+        bound: Runnable[Any, Any],
+        *,
+        build_request: Callable[[CheckState], Any | None],
+        apply_reply: ApplyReply,
+        on_error: Callable[[CheckState, Exception], CheckState],
+        limit: Limit = None,
+    ) -> None:
+        """Describe the step; `limit` is held during awaited calls."""
+        self.name = self.title = name
+        self.bound = bound
+        self.build_request = build_request
+        self.apply_reply = apply_reply
+        self.on_error = on_error
+        self._limit = nullcontext() if limit is None else limit
+
+    @override
+    def invoke(
+        self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> CheckState:
+        return self.batch([input], config)[0]
+
+    @override
+    async def ainvoke(
+        self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> CheckState:
+        return (await self.abatch([input], config))[0]
+
+    @override
+    def batch(
+        self,
+        inputs: list[CheckState],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[CheckState]:
+        outcomes = self._batch_with_config(
+            self._run, inputs, config, return_exceptions=return_exceptions
+        )
+        return exceptions_at_most(outcomes)
+
+    @override
+    async def abatch(
+        self,
+        inputs: list[CheckState],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[CheckState]:
+        outcomes = await self._abatch_with_config(
+            self._arun, inputs, config, return_exceptions=return_exceptions
+        )
+        return exceptions_at_most(outcomes)
+
+    @override
+    def transform(
+        self, input: Iterator[CheckState], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[CheckState]:
+        yield from self._transform_stream_with_config(input, self._stream, config)
+
+    @override
+    async def atransform(
+        self, input: AsyncIterator[CheckState], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[CheckState]:
+        async for state in self._atransform_stream_with_config(input, self._astream, config):
+            yield state
+
+    def outcome(self, state: CheckState, reply: Any) -> CheckState:
+        """Apply a complete reply; an error, also one in applying it, is for `on_error`."""
+        if isinstance(reply, Exception):
+            return self.on_error(state, caught(reply))
+        try:
+            return self.apply_reply(state, reply, complete=True)
+        except VerificationError:  # what `raise_on_failure` asks for
+            raise
+        except Exception as exc:  # noqa: BLE001  (a reply that cannot be read is a failure too)
+            return self.on_error(state, caught(exc))
+
+    def _run(
+        self,
+        states: list[CheckState],
+        run_manager: list[CallbackManagerForChainRun],
+        config: list[RunnableConfig],
+    ) -> list[Exception | CheckState]:
+        requests = _Requests(self, states, config)
+        if requests.inputs:
+            with step(self.title):
+                replies = self.bound.batch(*requests.arguments, return_exceptions=True)
+                requests.apply(replies)
+        return requests.outcomes
+
+    async def _arun(
+        self,
+        states: list[CheckState],
+        run_manager: list[AsyncCallbackManagerForChainRun],
+        config: list[RunnableConfig],
+    ) -> list[Exception | CheckState]:
+        requests = _Requests(self, states, config)
+        if requests.inputs:
+            async with self._limit:
+                with step(self.title):
+                    replies = await self.bound.abatch(*requests.arguments, return_exceptions=True)
+                    requests.apply(replies)
+        return requests.outcomes
+
+    def _stream(
+        self,
+        states: Iterator[CheckState],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> Iterator[CheckState]:
+        state: CheckState | None = None
+        for state in states:
+            yield state
+        if state is None:
+            return
+        reply = _StreamedReply(self, state)
+        try:
+            if (request := self.build_request(state)) is None:
+                return
+            with aside(self.title) as span:
+                for part in span.around(self.bound.stream(request, config)):
+                    yield reply.add(part)
+        except Exception as exc:  # noqa: BLE001  (`end` raises it again if it must)
+            reply.error = exc
+        yield reply.end()
+
+    async def _astream(
+        self,
+        states: AsyncIterator[CheckState],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> AsyncIterator[CheckState]:
+        state: CheckState | None = None
+        async for state in states:
+            yield state
+        if state is None:
+            return
+        reply = _StreamedReply(self, state)
+        try:
+            if (request := self.build_request(state)) is None:
+                return
+            with aside(self.title) as span:
+                async for part in span.around(self.bound.astream(request, config)):
+                    yield reply.add(part)
+        except Exception as exc:  # noqa: BLE001  (`end` raises it again if it must)
+            reply.error = exc
+        yield reply.end()
+
+
+class _Requests:
+    """The requests of a step for several states, and the outcome of each state."""
+
+    def __init__(
+        self, step: Step, states: Sequence[CheckState], configs: Sequence[RunnableConfig]
+    ) -> None:
+        self.outcomes: list[Exception | CheckState] = list(states)
+        self.inputs: list[Any] = []
+        self._configs: list[RunnableConfig] = []
+        self._asked: list[tuple[int, CheckState]] = []
+        self._step = step
+        self._began = perf_counter()
+        for place, (state, config) in enumerate(zip(states, configs, strict=True)):
+            try:
+                request = step.build_request(state)
+            except Exception as exc:  # noqa: BLE001  (`_settle` decides what it means)
+                self._settle(place, state, exc)
+                continue
+            if request is not None:
+                self.inputs.append(request)
+                self._configs.append(config)
+                self._asked.append((place, state))
+
+    @property
+    def arguments(self) -> tuple[list[Any], list[RunnableConfig]]:
+        return self.inputs, self._configs
+
+    def apply(self, replies: list[Any]) -> None:
+        waited = {self._step.title: round(1000 * (perf_counter() - self._began), 3)}
+        for (place, state), reply in zip(self._asked, exceptions_at_most(replies), strict=True):
+            self._settle(place, replace(state, timings={**state.timings, **waited}), reply)
+
+    def _settle(self, place: int, state: CheckState, reply: Any) -> None:
+        try:
+            self.outcomes[place] = self._step.outcome(state, reply)
+        except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+            self.outcomes[place] = exc
+
+
+class _StreamedReply:
+    """What a stream has given so far, added up."""
+
+    def __init__(self, step: Step, state: CheckState) -> None:
+        self.error: Exception | None = None
+        self._step = step
+        self._state = state
+        self._total: Any = None
+
+    def add(self, part: Any) -> CheckState:
+        self._total = part if self._total is None else self._total + part
+        return self._step.apply_reply(self._state, self._total, complete=False)
+
+    def end(self) -> CheckState:
+        if self.error is None:
+            return self._step.outcome(self._state, self._total)
+        kept = self._state
+        if self._total is not None:
+            with suppress(Exception):  # unreadable: this was the error
+                kept = self._step.apply_reply(self._state, self._total, complete=False)
+        return self._step.on_error(kept, self.error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One way to check answers: the runnables that do the work, and the options."""
+
+    extractor: ClaimExtractor
+    verifier: Verifier
+    corrector: Runnable[CorrectionTask, CorrectedAnswer]
+    max_claims: int | None
+    on_contradicted: OnContradicted
+    on_unverifiable: OnUnverifiable
+    trust_threshold: float
+    policy: DecisionPolicy
+    raise_on_failure: bool
+    single_pass: Runnable[VerificationTask, list[ClaimVerdict]] | None = None
+    """Finds and judges the claims of a whole answer in one; extractor and verifier are then for
+    what is checked sentence by sentence, and for edits."""
+
+    @property
+    def judges_together(self) -> bool:
+        """Tell whether the verifier gains from getting the claims of many answers at once."""
+        asked = self.verifier
+        verifier = type(asked.verifier if isinstance(asked, CachedVerifier) else asked)
+        return verifier.batch is not Runnable.batch or verifier.abatch is not Runnable.abatch
+
+    @property
+    def edits_answers(self) -> bool:
+        """Whether the options ask for any change of the text."""
+        return self.on_contradicted in _EDITS or self.on_unverifiable in _EDITS
+
+    def pipeline(self, read: InputReader, *, limit: Limit = None) -> Runnable[Any, CheckState]:
+        """Bind all steps in order, from the input on."""
+        steps = [*self.on_whole_answers(limit=limit)]
+        if self.edits_answers:
+            steps.append(self.editing(limit=limit))
+        return reduce(or_, steps, reading(read))
+
+    def on_whole_answers(
+        self, *, limit: Limit = None
+    ) -> tuple[Runnable[CheckState, CheckState], ...]:
+        """Bind the steps that find and judge the claims of a whole answer."""
+        if self.single_pass is None:
+            extract = Step(
+                "extract_claims",
+                self.extractor,
+                build_request=self.extraction,
+                apply_reply=self.with_claims,
+                on_error=self.without_claims,
+                limit=limit,
+            )
+            return extract, self.verifying(edit=False, limit=limit)
+        judge = Step(
+            "judge_answer",
+            self.single_pass,
+            build_request=self.judgement,
+            apply_reply=self.with_judgement,
+            on_error=self.without_judgement,
+            limit=limit,
+        )
+        return (judge,)
+
+    def verifying(
+        self, *, edit: bool = True, limit: Limit = None
+    ) -> Runnable[CheckState, CheckState]:
+        """Bind the steps that come after the extraction."""
+        verify = Step(
+            "verify_claims",
+            self.verifier,
+            build_request=self.verification,
+            apply_reply=self.with_verdicts,
+            on_error=self.without_verdicts,
+            limit=limit,
+        )
+        return verify | self.editing(limit=limit) if edit and self.edits_answers else verify
+
+    def editing(self, *, limit: Limit = None) -> Runnable[CheckState, CheckState]:
+        """Bind the steps that change the text, and check the changes."""
+        correct = Step(
+            "correct_answer",
+            self.corrector,
+            build_request=self.correction,
+            apply_reply=self.with_correction,
+            on_error=self.without_correction,
+            limit=limit,
+        )
+        recheck = Step(
+            "recheck_edits",
+            self.verifier,
+            build_request=self.recheck,
+            apply_reply=self.with_recheck,
+            on_error=self.without_recheck,
+            limit=limit,
+        )
+        return correct | recheck
+
+    def judgement(self, state: CheckState) -> VerificationTask | None:
+        """Ask for claims and verdicts at once, of an answer that is not blank."""
+        return state.task(()) if state.source.answer.strip() else None
+
+    def with_judgement(
+        self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+    ) -> CheckState:
+        """Take over claims and verdicts."""
+        given = replies_of(ClaimVerdict, reply, source="judge")
+        state = self.with_claims(state, [v.claim for v in given], complete=complete)
+        if self.verification(state) is None:  # no claims, or nothing to read
+            return state
+        return self.with_verdicts(state, given, complete=complete)
+
+    def without_judgement(self, state: CheckState, error: Exception) -> CheckState:
+        """Fall back to sentences, all unchecked."""
+        claims = tuple(sentences_of(state.source.answer))
+        return self.without_verdicts(replace(state, claims=claims), error)
+
+    def extraction(self, state: CheckState) -> ExtractionTask | None:
+        """Ask for the claims of an answer that is not blank."""
+        if not state.source.answer.strip():
+            return None
+        return ExtractionTask(answer=state.source.answer, question=state.source.question)
+
+    def with_claims(
+        self, state: CheckState, reply: Sequence[Claim], *, complete: bool
+    ) -> CheckState:
+        """Take the claims over; ids that repeat are made unique, so that none is lost."""
+        del complete
+        taken: set[str] = set()
+        claims = []
+        for claim in replies_of(Claim, reply, source="extractor"):
+            name, number = claim.id, 1
+            while name in taken:
+                number += 1
+                name = f"{claim.id}.{number}"
+            taken.add(name)
+            claims.append(claim.model_copy(update={"id": name}))
+        return replace(state, claims=tuple(claims))
+
+    def without_claims(self, state: CheckState, error: Exception) -> CheckState:
+        """Fall back to sentences, all unchecked, so that the reader sees what was not checked."""
+        reason = f"claim extraction failed ({_cause(error)})"
+        self._raise_if_asked(reason, error)
+        return replace(state, claims=tuple(sentences_of(state.source.answer)), failure=reason)
+
+    def verification(self, state: CheckState) -> VerificationTask | None:
+        """Ask for verdicts on the first `max_claims` claims, if there is anything to read."""
+        claims = self.claims_to_check(state)
+        if not claims or state.failure or not has_text(state.source.documents):
+            return None
+        return state.task(claims)
+
+    def with_verdicts(
+        self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+    ) -> CheckState:
+        """Match verdicts to claims; what a complete reply leaves out is unchecked."""
+        task = state.task(self.claims_to_check(state))
+        given = replies_of(ClaimVerdict, reply, source="verifier")
+        answered = {verdict.claim.id for verdict in given}
+        if not complete:
+            task = task.only(c for c in task.claims if c.id in answered)
+        verdicts = reconcile(task, given)
+        unchecked = tuple(v.claim.id for v in verdicts if v.verdict == "unchecked")
+        if self.raise_on_failure and unchecked and complete:
+            why = next(v.reason for v in verdicts if v.verdict == "unchecked")
+            msg = f"{len(unchecked)} of {len(verdicts)} claims could not be checked: {why}"
+            raise VerificationError(msg, claim_ids=unchecked)
+        return replace(state, verdicts=tuple(verdicts))
+
+    def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
+        """Leave the claims without a verdict unchecked, and say why.
+
+        A broken installation does not get better by itself, so its error reaches the caller.
+        """
+        if isinstance(error, ConfigurationError):
+            raise error
+        reason = f"verification failed ({_cause(error)})"
+        known = {v.claim.id for v in state.verdicts}
+        missing = tuple(c.id for c in state.claims or () if c.id not in known)
+        self._raise_if_asked(reason, error, missing)
+        return replace(state, failure=reason)
+
+    def correction(self, state: CheckState) -> CorrectionTask | None:
+        """Ask for edits if any verdict calls for one."""
+        wanted = set()
+        if self.on_contradicted in _EDITS:
+            wanted.add("contradicted")
+        if self.on_unverifiable in _EDITS:
+            wanted.add("unverifiable")
+        verdicts = self.all_verdicts(state)
+        if not any(v.verdict in wanted for v in verdicts):
+            return None
+        return CorrectionTask(
+            answer=state.source.answer,
+            verdicts=verdicts,
+            documents=state.source.documents,
+            question=state.source.question,
+            on_contradicted=self.on_contradicted,
+            on_unverifiable=self.on_unverifiable,
+        )
+
+    def without_correction(self, state: CheckState, error: Exception) -> CheckState:
+        """Leave the answer as it is: the verdicts say what is wrong with it."""
+        self._raise_if_asked(f"correction failed ({_cause(error)})", error)
+        return state
+
+    def with_correction(
+        self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
+    ) -> CheckState:
+        """Take the edits over; the text is made from them alone."""
+        if not complete:
+            return state
+        if not isinstance(reply, CorrectedAnswer):
+            msg = f"the corrector gave {type(reply).__name__} where a CorrectedAnswer is needed"
+            raise UnexpectedReplyError(msg)
+        edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
+        refuse_unfit(edits, state.source.answer, {v.claim.id for v in state.verdicts})
+        return state.with_edits(edits)
+
+    def recheck(self, state: CheckState) -> VerificationTask | None:
+        """Ask whether the documents support what the edits make the claims say."""
+        answer, known = state.source.answer, {v.claim.id: v.claim for v in state.verdicts}
+        changed = [
+            Claim(id=name, text=edited_claim(answer, known[name], edits))
+            for name, edits in self._doubtful(state).items()
+        ]
+        return state.task(changed) if changed else None
+
+    def _doubtful(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
+        edits = state.corrected.edits if state.corrected else ()
+        return rewordings(edits, state.verdicts, getattr(self.corrector, "marker", None))
+
+    def with_recheck(
+        self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
+    ) -> CheckState:
+        """Undo the edits of every claim that the documents do not support as it was edited."""
+        task = self.recheck(state)
+        if not complete or task is None or state.corrected is None:
+            return state
+        verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
+        failed = {v.claim.id for v in verdicts if v.verdict != "supported" or v.conflicting}
+        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+
+    def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
+        """Undo the corrections, since their check failed."""
+        self._raise_if_asked(f"checking the edits failed ({_cause(error)})", error)
+        if state.corrected is None:
+            return state
+        failed = self._doubtful(state)
+        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+
+    def _raise_if_asked(self, reason: str, error: Exception, claims: tuple[str, ...] = ()) -> None:
+        if self.raise_on_failure:
+            raise VerificationError(reason, claim_ids=claims) from error
+
+    def all_verdicts(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
+        """Give one verdict per claim, with the reason where it is unchecked."""
+        known = {verdict.claim.id: verdict for verdict in state.verdicts}
+        return tuple(
+            known.get(claim.id)
+            or ClaimVerdict.unchecked(claim, self.unchecked_reason(state, index))
+            for index, claim in enumerate(state.claims or ())
+        )
+
+    def claims_to_check(self, state: CheckState) -> tuple[Claim, ...]:
+        """Give the claims that are to be checked: those among the first `max_claims`."""
+        claims = state.claims or ()
+        most = self.max_claims
+        return claims if most is None else claims[: max(0, most - state.first)]
+
+    def unchecked_reason(self, state: CheckState, index: int) -> str:
+        """Say why the claim at a place has no verdict."""
+        if index >= len(self.claims_to_check(state)):
+            return f"over max_claims={self.max_claims}"
+        if state.failure is None and not has_text(state.source.documents):
+            return no_documents(state.source)
+        return state.failure or "not reached"
+
+    def result(self, state: CheckState, usage: Usage) -> GroundednessResult:
+        """Sum the final state up."""
+        source, verdicts = state.source, self.all_verdicts(state)
+        score = trust_score(verdicts)
+        corrected = state.corrected
+        return GroundednessResult(
+            question=source.question,
+            answer=source.answer if corrected is None else corrected.text,
+            original_answer=source.answer,
+            documents=source.documents,
+            claims=verdicts,
+            trust_score=score,
+            verdict=answer_verdict(verdicts),
+            is_trusted=self.policy.is_trusted(
+                verdicts,
+                answer=source.answer,
+                trust_score=score,
+                trust_threshold=self.trust_threshold,
+            ),
+            decision=self.policy.judge(self.situation(source, verdicts)),
+            edits=() if corrected is None else corrected.edits,
+            usage=usage,
+            **source.labels,
+        )
+
+    def situation(
+        self,
+        source: CheckInput,
+        verdicts: Sequence[ClaimVerdict],
+        *,
+        complete: bool = True,
+        labelled: bool = True,
+    ) -> Situation:
+        """Describe an answer to the policy."""
+        return Situation(
+            verdicts=verdicts,
+            answer=source.answer,
+            trust_score=trust_score(verdicts),
+            trust_threshold=self.trust_threshold,
+            complete=complete,
+            labelled=labelled,
+            **source.labels,
+        )
+
+
+def _cause(error: Exception) -> str:
+    return str(error) if isinstance(error, UnexpectedReplyError) else cause(error)
+
+
+def sentences_of(answer: str) -> list[Claim]:
+    """Give what is to be listed as unchecked when no claims could be found."""
+    whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
+    return SentenceClaimExtractor().invoke(answer) or whole
+
+
+_Reply = TypeVar("_Reply")
+
+
+class UnexpectedReplyError(TypeError):
+    """A user's runnable gave a reply that the step cannot use."""
+
+
+def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:
+    """Read the reply of a runnable that has to be a list of one kind."""
+    if reply is None:
+        return ()
+    items = reply if isinstance(reply, list | tuple) else [reply]
+    wrong = [type(item).__name__ for item in items if not isinstance(item, kind)]
+    if wrong or items is not reply:
+        given = wrong[0] if wrong else kind.__name__
+        msg = f"the {source} gave {given} where a list of {kind.__name__} is needed"
+        raise UnexpectedReplyError(msg)
+    return tuple(items)
+
+
+def reading(read: InputReader) -> Runnable[Any, CheckState]:
+    """Make the step that every check begins with."""
+
+    def begun(value: Any) -> CheckState:
+        return CheckState(source=read(value))
+
+    async def abegun(value: Any) -> CheckState:
+        return CheckState(source=await read.aread(value))
+
+    return RunnableLambda(begun, abegun, name="read_input")

@@ -1,0 +1,109 @@
+"""Which module of the package imports which, read from the source without running it.
+
+`tests/test_architecture.py` and `.ci/size.py` use it.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+PACKAGE = "langchain_groundedness"
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Files of the package in a folder, by their names without that of the package."""
+    found = {}
+    for path in sorted(root.joinpath(PACKAGE).rglob("*.py")):
+        parts = path.relative_to(root / PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(path: Path, *, at_load_only: bool = False) -> Iterator[str]:
+    """Everything a file imports: in functions, for type checkers and by name in a string, too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in _at_load(tree.body) if at_load_only else ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom(module=str(module)):
+                yield from (f"{module}.{alias.name}" for alias in node.names)
+            case ast.Call(func=called, args=[ast.Constant(value=str(name)), *_]):
+                if ast.unparse(called).split(".")[-1] in {"import_module", "require"}:
+                    yield name
+
+
+def _at_load(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _at_load(getattr(node, name, []))
+
+
+def graph(root: Path) -> dict[str, set[str]]:
+    """The modules of the package that each of its modules imports."""
+    known = modules(root)
+    return {
+        name: {target for each in imports(path) if (target := _module(each, known)) is not None}
+        - {name}
+        for name, path in known.items()
+    }
+
+
+def _module(imported: str, known: Mapping[str, Path]) -> str | None:
+    """The module that holds what is imported."""
+    if imported.split(".", 1)[0] != PACKAGE:
+        return None
+    inner = imported.removeprefix(PACKAGE).removeprefix(".")
+    while inner not in known:
+        inner = inner.rpartition(".")[0]
+    return inner
+
+
+def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import each other, directly or through others."""
+    reached = {start: _reachable(start, edges) for start in edges}
+    groups = {
+        frozenset(other for other in reached[name] if name in reached[other])
+        for name in edges
+        if name in reached[name]
+    }
+    return sorted(map(sorted, groups))
+
+
+def _reachable(start: str, edges: Mapping[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    left = list(edges[start])
+    while left:
+        if (name := left.pop()) not in seen:
+            seen.add(name)
+            left.extend(edges[name])
+    return seen
+
+
+def single_importers(root: Path) -> dict[str, str]:
+    """Inner modules with exactly one importer, and which that is.
+
+    A module is inner if no `__init__` hands out its names; entries such as `__main__` are not.
+    """
+    known, edges = modules(root), graph(root)
+    importers: dict[str, list[str]] = {}
+    for name, targets in edges.items():
+        for target in targets:
+            importers.setdefault(target, []).append(name)
+    return {
+        name: by[0]
+        for name, by in sorted(importers.items())
+        if len(by) == 1 and not {known[name].name, known[by[0]].name} & {"__init__.py"}
+    }
+
+
+def public_names(path: Path) -> list[str]:
+    """What a file lists in `__all__`."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []

@@ -1,0 +1,195 @@
+"""A checker, its options given directly, and a model given by its name."""
+
+import inspect
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, get_type_hints
+
+import pytest
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.load import dumpd, load
+from langchain_core.runnables import RunnableLambda
+from langchain_openai import ChatOpenAI
+
+from langchain_groundedness import GroundednessRunnable, load_arguments
+from langchain_groundedness.callbacks import (
+    AsyncGroundednessCallbackHandler,
+    GroundednessCallbackHandler,
+    collect_groundedness,
+)
+from langchain_groundedness.claims import LLMClaimExtractor
+from langchain_groundedness.correction import Corrector
+from langchain_groundedness.evals import FaithfulnessEvaluator, RubricEvaluator
+from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
+from langchain_groundedness.middleware import GroundednessMiddleware, groundedness_node
+from langchain_groundedness.query import LLMQueryClassifier
+from langchain_groundedness.runnable import CheckerOptions, acheck, check
+from langchain_groundedness.streaming import GroundednessGuard
+from langchain_groundedness.testing import ScriptedVerifier
+from langchain_groundedness.verification import LLMVerifier
+from langchain_groundedness.verification.single_pass import SinglePassJudge
+
+ANSWER = "Revenue was $2.4B in Q3."
+DOCUMENTS = ["Revenue was $2.1B in Q3."]
+NAME = "openai:gpt-4o-mini"
+
+TAKERS: dict[str, Callable[..., Any]] = {
+    "sync handler": GroundednessCallbackHandler,
+    "async handler": AsyncGroundednessCallbackHandler,
+    "collect": collect_groundedness,
+    "guard": GroundednessGuard,
+    "middleware": GroundednessMiddleware,
+    "node": groundedness_node,
+}
+
+
+@contextmanager
+def entered(taken: Any) -> Iterator[Any]:
+    """Enter what is a context manager, whose options count only then."""
+    if hasattr(taken, "__enter__"):
+        with taken as inner:
+            yield inner
+    else:
+        yield taken
+
+
+@pytest.mark.parametrize("taker", TAKERS.values(), ids=TAKERS)
+def test_a_checker_and_options_of_one_exclude_each_other(taker: Callable[..., Any]) -> None:
+    with (
+        pytest.raises(ConfigurationError, match=r"checker=.*max_claims"),
+        entered(taker(GroundednessRunnable(), max_claims=3)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("taker", TAKERS.values(), ids=TAKERS)
+def test_options_of_the_checker_are_checked_wherever_they_are_given(
+    taker: Callable[..., Any],
+) -> None:
+    with (
+        pytest.raises(ConfigurationError, match=r"trust_threshold.*got 7"),
+        entered(taker(trust_threshold=7)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [GroundednessRunnable, check, acheck, *TAKERS.values()],
+    ids=lambda shown: shown.__name__,
+)
+def test_help_shows_every_option_of_the_checker_with_a_plain_type(shown: Any) -> None:
+    signature = inspect.signature(shown)
+    fields = GroundednessRunnable.model_fields
+    for name in get_type_hints(CheckerOptions):
+        parameter = signature.parameters[name]
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameter.default == fields[name].get_default()
+    assert "Annotated" not in str(signature)
+    assert "<function" not in str(signature)
+    assert not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+
+
+def test_the_checker_shows_all_of_its_options_and_what_each_means() -> None:
+    shown = inspect.signature(GroundednessRunnable).parameters
+    assert set(shown) == set(GroundednessRunnable.model_fields)
+    described = inspect.getdoc(GroundednessRunnable.__init__) or ""
+    assert [name for name in shown if f"    {name}: " not in described] == []
+
+
+def test_other_classes_show_their_options_with_plain_types_too() -> None:
+    signature = inspect.signature(LLMVerifier)
+    assert signature.parameters["timeout"].annotation == float | None
+    assert signature.parameters["model"].default is inspect.Parameter.empty
+
+
+def test_a_guard_takes_the_options_of_a_checker_beside_its_own() -> None:
+    guard = GroundednessGuard(on_contradicted="correct", blocked_message="-").bind(
+        documents=DOCUMENTS
+    )
+    assert guard.invoke(ANSWER) == "Revenue was [CORRECTED: $2.1B] in Q3."
+
+
+def test_a_handler_takes_the_options_of_a_checker() -> None:
+    verifier = ScriptedVerifier({ANSWER: "unverifiable"})
+    chain = RunnableLambda(lambda _: {"answer": ANSWER, "documents": DOCUMENTS})
+    with collect_groundedness(verifier=verifier) as collected:
+        chain.invoke("What was revenue?")
+    (result,) = collected.results.values()
+    assert result.claims[0].verdict == "unverifiable"
+
+
+def test_a_middleware_and_a_node_take_the_options_of_a_checker() -> None:
+    node = groundedness_node(verifier=ScriptedVerifier({ANSWER: "unverifiable"}))
+    update = node.invoke({"answer": ANSWER, "documents": DOCUMENTS})
+    assert update["groundedness"]["claims"][0]["verdict"] == "unverifiable"
+
+
+def test_one_call_checks_one_answer() -> None:
+    result = check(ANSWER, DOCUMENTS, "What was revenue?", on_contradicted="correct")
+    assert result.answer == "Revenue was [CORRECTED: $2.1B] in Q3."
+
+
+async def test_one_awaited_call_checks_one_answer() -> None:
+    result = await acheck(ANSWER, DOCUMENTS, "What was revenue?", on_contradicted="correct")
+    assert result.answer == "Revenue was [CORRECTED: $2.1B] in Q3."
+
+
+STAGES: dict[str, Callable[..., Any]] = {
+    "checker": GroundednessRunnable,
+    "verifier": LLMVerifier,
+    "judge": SinglePassJudge,
+    "extractor": LLMClaimExtractor,
+    "corrector": Corrector,
+    "evaluator": FaithfulnessEvaluator,
+    "rubric": lambda model: RubricEvaluator(model=model, rubric={0: "rude", 1: "kind"}),
+    "query classifier": lambda model: LLMQueryClassifier(
+        model=model, classes={"fees": "about fees", "other": "all else"}
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
+def test_a_model_can_be_given_by_its_name(
+    stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "no key")
+    model = stage(model=NAME).model
+    assert isinstance(model, ChatOpenAI)
+    assert model.model_name == "gpt-4o-mini"
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
+def test_a_checker_with_a_named_model_can_be_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "no key")
+    saved = dumpd(GroundednessRunnable(model=NAME))
+    assert "no key" not in str(saved)
+    assert load(saved, **load_arguments(ChatOpenAI)).model.model_name == "gpt-4o-mini"
+
+
+def test_a_checker_with_a_named_model_can_be_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeListChatModel(responses=["S1: 1 supported"])
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", {"fake:model": fake}.__getitem__)
+    made = GroundednessRunnable(model="fake:model")
+    assert pickle.loads(pickle.dumps(made)).model == fake  # noqa: S301
+
+
+def test_a_name_that_no_provider_has_is_an_error_that_says_so() -> None:
+    with pytest.raises(ConfigurationError, match=r"model: .*[Pp]rovider"):
+        GroundednessRunnable(model="nobody:nothing")
+
+
+def test_a_named_model_without_the_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    with pytest.raises(MissingDependencyError, match=r"langchain-groundedness\[agents\]"):
+        GroundednessRunnable(model=NAME)
+
+
+def test_the_type_of_a_model_is_said_where_it_is_none() -> None:
+    model: Any = 3
+    with pytest.raises(ConfigurationError, match=r"model: .*Runnable"):
+        LLMVerifier(model=model)
