@@ -37,7 +37,6 @@ LAYERS = (
 own layer and from those before it; within a layer, folders do not import each other in a circle."""
 
 OPEN_CIRCLES = {
-    ("_runtime.flow", "llm.timeouts"),
     ("evals.progress", "evals.values"),
     ("evals.values", "report.html"),
 }

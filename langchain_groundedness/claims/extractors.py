@@ -15,6 +15,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.executors import computed
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import locate_quote
@@ -29,7 +30,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.text.words import content_words, fold, stem
 from langchain_groundedness.types import Claim, ExtractionTask
