@@ -17,12 +17,12 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.llm import structured, weak_cache
 from langchain_groundedness.llm.replies import reply_text, salvaged
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.testing import (
     ScriptedChatModel,
     ScriptedRequest,

@@ -21,6 +21,12 @@ from langchain_groundedness._runtime.flow import (
     exceptions_at_most,
 )
 from langchain_groundedness._runtime.options import OptionsAlone
+from langchain_groundedness._runtime.timeouts import (
+    DEFAULT_TIMEOUT,
+    Seconds,
+    acall_with_timeout,
+    call_with_timeout,
+)
 from langchain_groundedness._runtime.version import PACKAGE_VERSION
 from langchain_groundedness.evals.columns import Example, read_columns, read_row
 from langchain_groundedness.evals.fingerprint import describe
@@ -33,12 +39,6 @@ from langchain_groundedness.exceptions import (
     GroundednessError,
     MissingDependencyError,
     cause,
-)
-from langchain_groundedness.llm.timeouts import (
-    DEFAULT_TIMEOUT,
-    Seconds,
-    acall_with_timeout,
-    call_with_timeout,
 )
 from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import Usage

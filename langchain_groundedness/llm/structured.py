@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
+from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.llm.prompts import sanitized
 from langchain_groundedness.llm.replies import (
@@ -33,7 +34,6 @@ from langchain_groundedness.llm.replies import (
     salvaged,
     shortcoming,
 )
-from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.llm.weak_cache import recall, remember
 
 __all__ = [

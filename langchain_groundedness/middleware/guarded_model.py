@@ -223,7 +223,7 @@ class _StreamObserver:
         """Begin to check."""
         call.result, call.written = None, None
         source, checker = call.source, call.checker
-        given = {"documents": list(source.documents), "question": source.question}
+        given: dict[str, Any] = {"documents": list(source.documents), "question": source.question}
         self.live = checker.live(removes=call.hold, **given, **source.labels)
         self.config, self._counter = counted(call.config)
         rules = _OnlyVerified(

@@ -16,6 +16,7 @@ from langchain_groundedness._runtime.executors import computed, size_of
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
@@ -30,7 +31,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import refused, reply_text
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.llm.weak_cache import memoized, recall, remember
 from langchain_groundedness.types import (
     Citation,

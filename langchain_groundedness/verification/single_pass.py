@@ -12,6 +12,7 @@ from langchain_groundedness._runtime.executors import size_of
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.extractors import LLMClaimExtractor, known_stems, rewritings
 from langchain_groundedness.claims.statements import sentence_claims
@@ -29,7 +30,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier

@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
@@ -34,7 +35,6 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
