@@ -34,6 +34,8 @@ class _PlainSignature:
     """The options of a class by name, with their types and defaults, for `help` and editors."""
 
     def __get__(self, instance: object, owner: type[BaseModel]) -> Signature:
+        if instance is not None:  # calling it is something else: LangSmith asks evaluators
+            raise AttributeError
         given = [*signature(owner.__init__).parameters.values()][1:]
         if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in given):
             hints = get_type_hints(owner)

@@ -9,13 +9,7 @@ from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import Usage
 
-__all__ = [
-    "MetricTotals",
-    "RunTotals",
-    "add_usage",
-    "summarize",
-    "to_pandas",
-]
+__all__ = ["MetricTotals", "RunTotals", "add_usage", "summarize", "to_pandas"]
 
 _MAX_REASONS = 1_000
 
