@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from langchain_groundedness.calibration.labelled_data import read_label
-from langchain_groundedness.calibration.threshold_choice import numbered, wilson
+from langchain_groundedness.calibration.threshold_choice import group_numbers, wilson
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
 
@@ -658,7 +658,7 @@ class _Grouped(NamedTuple):
         scores = np.sort(scores) if groups is None else scores
         if groups is None:
             return cls(scores, np.ones(len(scores)), binary)
-        numbers = numbered(list(groups))
+        numbers = group_numbers(list(groups))
         # Sorted before they are added, so that rounding does not depend on the order either.
         order = np.argsort(scores, kind="stable")
         sums: Floats = np.bincount(numbers[order], weights=scores[order]).astype(np.float64)

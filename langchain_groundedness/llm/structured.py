@@ -30,8 +30,8 @@ from langchain_groundedness.llm.replies import (
     declined,
     parse_json,
     refused,
+    reply_in_error,
     reply_text,
-    salvaged,
     shortcoming,
 )
 from langchain_groundedness.llm.weak_cache import recall, remember
@@ -144,7 +144,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             except Exception as exc:
                 if declined(exc):
                     raise self._refusal(None) from exc
-                raw = salvaged(exc)
+                raw = reply_in_error(exc)
                 if raw is None:
                     if proven is not None or step == _PLAIN or not unsupported(exc):
                         raise

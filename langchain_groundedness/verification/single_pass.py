@@ -132,7 +132,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
         """
         return memoized(self, self._stages).verifier
 
-    def _laid_out(self, task: VerificationTask) -> "_Layout":
+    def _layout(self, task: VerificationTask) -> "_Layout":
         sentences = tuple(sentence_claims(task.answer or "", only_checkable=False))
         evidence = None
         tokens = sum(self.packer.count_tokens(d.page_content) for d in task.documents)
@@ -149,7 +149,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     @override
     def _flow(self, task: VerificationTask, /, **_: Any) -> Flow[list[ClaimVerdict]]:
-        layout = self._laid_out(task)
+        layout = self._layout(task)
         sentences, evidence = layout.sentences, layout.evidence
         if not has_text(task.documents):
             claims = _numbered(layout.statements)
@@ -167,14 +167,14 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
             return layout.unchecked(exc, name)
         else:
             judged = read_judged(reply.lines)
-        return (yield from self._settle(layout, evidence, judged))
+        return (yield from self._verdicts_of(layout, evidence, judged))
 
     def _two_steps(self, task: VerificationTask) -> Flow[list[ClaimVerdict]]:
         request = ExtractionTask(answer=task.answer or "", question=task.question)
         claims = yield ModelCall(memoized(self, self._stages).extractor, request)
         return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
 
-    def _settle(
+    def _verdicts_of(
         self, layout: "_Layout", evidence: NumberedEvidence, judged: Mapping[int, Judged]
     ) -> Flow[list[ClaimVerdict]]:
         """Keep what the evidence backs, and ask again about what is missing."""
