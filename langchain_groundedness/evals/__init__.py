@@ -77,13 +77,3 @@ __all__ = [
     "summarize",
     "to_pandas",
 ]
-
-
-def _run_html(run: EvaluationRun) -> str:
-    """Show a run in a notebook; the report is imported only then."""
-    from langchain_groundedness.report.html import run_html  # noqa: PLC0415  (for notebooks)
-
-    return run_html(run)
-
-
-EvaluationRun.as_html = _run_html

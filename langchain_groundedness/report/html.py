@@ -26,7 +26,12 @@ from langchain_groundedness.display.templates import render
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.report import figures
-from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
+from langchain_groundedness.types import (
+    HTML_FORMATTERS,
+    Citation,
+    ClaimVerdict,
+    GroundednessResult,
+)
 
 __all__ = ["run_html", "to_html"]
 
@@ -114,6 +119,9 @@ def run_html(run: EvaluationRun) -> str:
         class_="langchain-groundedness",
         style="max-width:60em",
     )
+
+
+HTML_FORMATTERS[EvaluationRun] = run_html
 
 
 def _hash(text: str) -> str:
