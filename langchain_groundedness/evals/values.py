@@ -136,5 +136,5 @@ class EvaluationRun(_Value):
         yield "complete", self.complete
 
     def _repr_html_(self) -> str | None:
-        shown = HTML_FORMATTERS.get(EvaluationRun)  # `report` enters one when it is imported
+        shown = HTML_FORMATTERS.get(EvaluationRun)  # `evals.display` enters one
         return shown(self) if shown else None

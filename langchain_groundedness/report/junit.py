@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC
 from xml.etree import ElementTree as ET
 
+from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.report import figures
@@ -67,7 +68,7 @@ def _case(row: EvaluatedRow, key: str, least: float | None) -> _Case:
     if found.score is None:
         return name, "error" if found.status == "failed" else "skipped", found.reason or ""
     if least is not None and found.score < least:
-        told = f"{figures.format_number(found.score)} is below {least:g}. {found.comment}"
+        told = f"{display.format_number(found.score)} is below {least:g}. {found.comment}"
         return name, "failure", told.strip()
     return name, "", ""
 
