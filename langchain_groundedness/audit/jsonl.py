@@ -1,4 +1,4 @@
-"""An audit log that is a file with one record per line."""
+"""An audit log in a file, one JSON record per line."""
 
 import glob
 import os
@@ -40,11 +40,10 @@ _T = TypeVar("_T")
 
 
 class JsonlAuditLog(AuditLog):
-    """Appends records to a file, which only its owner can read.
+    """Appends records to a file that only its owner can read.
 
-    Several processes may append to one file. A file that has grown to `rotate_bytes` is renamed
-    with its time behind its name, and a new one begins; names are never used twice, so readers
-    never lose their place. Needs a system with POSIX locks, and a local file system.
+    Several processes can append to one file. When a file reaches `rotate_bytes`, it is renamed with
+    the time appended to its name, and a new file begins. Needs POSIX locks and a local disk.
 
     Example:
         >>> from pathlib import Path
@@ -75,7 +74,25 @@ class JsonlAuditLog(AuditLog):
         on_full: Literal["wait", "spool"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Name the file."""
+        """Choose the file.
+
+        Args:
+            path: The file; the spool is beside it by default.
+            rotate_bytes: Size at which a new file begins; `None` for one file.
+            keep: How many rotated files are kept; all by default.
+            fsync: Whether a record counts as durable only when the disk has it.
+            content: As for `AuditLog`.
+            redact: As for `AuditLog`.
+            hash_key: As for `AuditLog`.
+            on_store_down: As for `AuditLog`.
+            spool_path: As for `AuditLog`.
+            max_pending: As for `AuditLog`.
+            on_full: As for `AuditLog`.
+            retry_after: As for `AuditLog`.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+        """
         need_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):
             msg = "path must be a file path; for the URL of a database, use SQLAuditLog(url)"
@@ -104,7 +121,7 @@ class JsonlAuditLog(AuditLog):
         )
 
     def __repr__(self) -> str:
-        """Say where the file is."""
+        """Show the path."""
         return f"JsonlAuditLog({str(self._path)!r})"
 
     if not TYPE_CHECKING:
@@ -118,7 +135,7 @@ class JsonlAuditLog(AuditLog):
 
     @property
     def path(self) -> Path:
-        """The file that is written now."""
+        """The file that records are appended to now."""
         return self._path
 
     @override
@@ -137,13 +154,13 @@ class JsonlAuditLog(AuditLog):
                     os.fsync(descriptor)
 
     def records(self) -> Iterator[AuditRecord]:
-        """Read all records that are written, from all files, also while others write.
+        """Read all records from all files, also while others write.
 
-        Lines that cannot be read are skipped, and counted in the log.
+        Lines that cannot be read are skipped and logged.
 
         Yields:
-            The records in the order in which they were written, each once; one whose review was
-            written again with a higher revision comes last.
+            The records in the order in which they were written, each once, in its highest
+            revision.
 
         Raises:
             AuditError: The files cannot be read.
@@ -174,10 +191,10 @@ class JsonlAuditLog(AuditLog):
         """Delete records for good.
 
         Args:
-            older_than: Age from which on they go.
+            older_than: Records of this age and older are deleted.
 
         Returns:
-            How many went.
+            How many were deleted.
 
         Raises:
             ConfigurationError: The age is negative, or no `timedelta`.

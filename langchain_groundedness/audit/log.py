@@ -1,4 +1,4 @@
-"""What all audit logs share: records are handed over without waiting, and written by a thread."""
+"""The base of all audit logs: `record` returns at once, and a thread writes to the store."""
 
 import asyncio
 import atexit
@@ -33,16 +33,16 @@ logger = logging.getLogger("langchain_groundedness")
 class AuditLog(ABC):
     """Keeps a record of every decision; give it to an entry point as `audit_log=`.
 
-    `record` hands over and returns; a thread of the log writes. `flush` returns when everything
-    handed over is durable: in the store, or, while the store is away, in the spool, a local file.
-    Its records are brought to the store when that is back: by this process, or by the next one
-    that opens a log with the same spool. At the end of the process what is left is written. A
-    process that is killed loses what it had not flushed, and nothing else.
+    `record` queues a record and returns; a thread of the log writes it. `flush` returns when all
+    queued records are durable: in the store or, while the store is down, in the spool, a local
+    file. When the store is back, this process or the next one that opens a log with the same spool
+    writes them to the store. At the end of the process, the rest is written. A killed process
+    loses only what it had not flushed.
 
-    A log may be used from any thread and event loop, and in the children of a fork. Make it before
-    the event loop runs: that looks at files.
+    A log can be used from any thread and event loop, and in forked children. Create it before the
+    event loop runs, since it looks at files.
 
-    For a store of your own, subclass this and give it `write`.
+    For a store of your own, make a subclass with a method `write`.
 
     Example:
         >>> class InMemory(AuditLog):
@@ -71,7 +71,24 @@ class AuditLog(ABC):
         on_full: Literal["wait", "spool"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Say what is kept, and what happens when it cannot be."""
+        """Choose what is kept, and what happens when the store is down.
+
+        Args:
+            content: What is kept of texts: all, digests with lengths, or nothing.
+            redact: Called with each text before it is saved; returns the text that may be saved.
+            hash_key: Key of the digests, so that nobody without it can guess texts.
+            on_store_down: `spool` keeps records in a local file until the store is back; `raise`
+                raises `AuditError`.
+            spool_path: The file for those records; all processes with the same path share it.
+            max_pending: Most records that wait in memory.
+            on_full: What `record` does when that many wait: `wait` up to 5 seconds for room, or
+                write to the `spool`.
+            retry_after: Seconds after which a store that is down is tried again; the pause doubles
+                each time, up to 30 seconds.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+        """
         self._redaction = Redaction(content=content, redact=redact, hash_key=hash_key)
         require_one_of("on_store_down", on_store_down, ("spool", "raise"))
         require_one_of("on_full", on_full, ("wait", "spool"))
@@ -106,22 +123,22 @@ class AuditLog(ABC):
         """Write records to the store; called by one thread at a time, never on an event loop.
 
         Args:
-            entries: The records. Of two with one id, the one with the higher revision counts.
+            entries: The records. If two have the same id, the higher revision counts.
             repeated: Whether some of them may be in the store already.
 
         Raises:
-            Exception: The store is down. All of them will come again.
+            Exception: The store is down; the same records are passed again later.
         """
 
-    def release(self) -> None:  # noqa: B027  (a store may have nothing to let go of)
-        """Let go of the store; called once, after the last `write`."""
+    def release(self) -> None:  # noqa: B027  (a store may have nothing to close)
+        """Close the store; called once, after the last `write`."""
 
-    def forked(self) -> None:  # noqa: B027  (a store may have nothing to let go of)
-        """Drop what belongs to the parent process; called in the child of a fork."""
+    def forked(self) -> None:  # noqa: B027  (a store may have nothing to close)
+        """Drop connections of the parent process; called in a forked child."""
 
     @property
     def pending(self) -> int:
-        """How many records were handed over by this process and are not durable yet."""
+        """How many records of this process are not durable yet."""
         return self._queue.size
 
     @property
@@ -130,10 +147,10 @@ class AuditLog(ABC):
         return 0 if self._spool is None else len(self._spool)
 
     def record(self, record: AuditRecord) -> None:
-        """Hand a record over. Returns at once, unless too many wait already.
+        """Queue a record. Returns at once, unless the queue is full.
 
-        On an event loop it never waits: use `arecord` there, or the records beyond `max_pending`
-        are kept in memory.
+        On an event loop it never waits; records beyond `max_pending` then stay in memory. Use
+        `arecord` there.
 
         Args:
             record: The record.
@@ -145,7 +162,7 @@ class AuditLog(ABC):
             self._take_beyond_room(record)
 
     async def arecord(self, record: AuditRecord) -> None:
-        """Hand a record over, waiting for room, if need be, without holding up the event loop.
+        """Queue a record; waits for room in the queue without blocking the event loop.
 
         Args:
             record: The record.
@@ -157,10 +174,10 @@ class AuditLog(ABC):
             await run_in_executor(None, self._take_beyond_room, record)
 
     def confirm(self) -> None:
-        """Wait until what was handed over is durable, if `on_store_down="raise"`; else return.
+        """With `on_store_down="raise"`, wait until all queued records are durable; else return.
 
-        What is to give no answer without a record calls this before it gives one. It waits on an
-        event loop, too: use `aconfirm` there.
+        Entry points call this before they return an answer. It blocks an event loop: use
+        `aconfirm` there.
 
         Raises:
             AuditError: The store is down.
@@ -169,7 +186,7 @@ class AuditLog(ABC):
             self._flushed(None)
 
     async def aconfirm(self) -> None:
-        """Do what `confirm` does, without holding up the event loop.
+        """Do what `confirm` does, without blocking the event loop.
 
         Raises:
             AuditError: As `confirm`.
@@ -178,10 +195,10 @@ class AuditLog(ABC):
             await run_in_executor(None, self._flushed, None)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything handed over so far is durable, and try the store now if it is down.
+        """Wait until all queued records are durable; a store that is down is tried now.
 
         Args:
-            timeout: Most seconds to wait; by default as long as it takes.
+            timeout: Seconds to wait at most; by default as long as it takes.
 
         Returns:
             Whether all is durable.
@@ -196,10 +213,10 @@ class AuditLog(ABC):
         return self._flushed(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
-        """Wait until everything handed over so far is durable, without holding up the event loop.
+        """Wait until all queued records are durable, without blocking the event loop.
 
         Args:
-            timeout: Most seconds to wait; by default as long as it takes.
+            timeout: Seconds to wait at most; by default as long as it takes.
 
         Returns:
             Whether all is durable.
@@ -210,10 +227,10 @@ class AuditLog(ABC):
         return await run_in_executor(None, self._flushed, timeout)
 
     def close(self, timeout: float | None = None) -> None:
-        """Flush, and let go of the store; calling it again does nothing.
+        """Flush and close the store; calling it again does nothing.
 
         Args:
-            timeout: Most seconds to wait; by default as long as it takes.
+            timeout: Seconds to wait at most; by default as long as it takes.
 
         Raises:
             AuditError: Not everything is durable; with `on_store_down="spool"` only if nothing
@@ -231,7 +248,7 @@ class AuditLog(ABC):
             raise self._undone()
 
     async def aclose(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  (as in close)
-        """Flush, and let go of the store, without holding up the event loop.
+        """Flush and close the store, without blocking the event loop.
 
         Args:
             timeout: As for `close`.
@@ -239,7 +256,7 @@ class AuditLog(ABC):
         await run_in_executor(None, self.close, timeout)
 
     def __enter__(self) -> Self:
-        """Give the log."""
+        """Return the log."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -247,7 +264,7 @@ class AuditLog(ABC):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Give the log."""
+        """Return the log."""
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -255,11 +272,11 @@ class AuditLog(ABC):
         await self.aclose()
 
     def __copy__(self) -> Self:
-        """Give the log itself: it stands for one store."""
+        """Return the log itself: two copies would write to one store."""
         return self
 
     def __deepcopy__(self, memo: Any) -> Self:
-        """Give the log itself: it stands for one store."""
+        """Return the log itself: two copies would write to one store."""
         return self
 
     def _took(self, record: AuditRecord) -> bool:

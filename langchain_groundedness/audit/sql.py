@@ -1,4 +1,4 @@
-"""An audit log in a database, for many processes, with what reviewers and reports need."""
+"""An audit log in SQLite or PostgreSQL, with queries and review decisions."""
 
 import hashlib
 import logging
@@ -59,9 +59,9 @@ class AuditPage(NamedTuple):
 class SQLAuditLog(AuditLog):
     """Keeps records in SQLite, or in PostgreSQL for many processes.
 
-    Tables are made, and brought to the version of this package, when they are first needed.
-    SQLite runs in WAL mode and waits for the disk before a record counts as durable; its file
-    must be on a local disk. What reads and decides blocks: on an event loop, call it in a thread.
+    Tables are created or upgraded when they are first needed. SQLite runs in WAL mode and waits for
+    the disk before a record counts as durable; its file must be on a local disk. Methods that read
+    or decide block: on an event loop, call them in a thread.
 
     Needs the extra `sql`, and `postgres` for PostgreSQL.
 
@@ -102,7 +102,25 @@ class SQLAuditLog(AuditLog):
         on_full: Literal["wait", "spool"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Name the database; it need not be up yet."""
+        """Choose the database; it need not be up yet.
+
+        Args:
+            url: `sqlite:///path/to/file.db` or `postgresql://user:password@host/database`.
+            connect_args: Passed to the database driver.
+            content: As for `AuditLog`.
+            redact: As for `AuditLog`.
+            hash_key: As for `AuditLog`.
+            on_store_down: As for `AuditLog`.
+            spool_path: As for `AuditLog`; by default beside the SQLite file, or in the state folder
+                of the user (`XDG_STATE_HOME`).
+            max_pending: As for `AuditLog`.
+            on_full: As for `AuditLog`.
+            retry_after: As for `AuditLog`.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+            MissingDependencyError: The extra `sql` or `postgres` is missing.
+        """
         if not isinstance(url, str):
             msg = f"url must be a str, got {type(url).__name__}"
             raise ConfigurationError(msg)
@@ -121,7 +139,7 @@ class SQLAuditLog(AuditLog):
         )
 
     def __repr__(self) -> str:
-        """Say where the database is, without any secret."""
+        """Show the address without secrets."""
         return f"SQLAuditLog({str(self._store.database)!r})"
 
     @override
@@ -137,7 +155,7 @@ class SQLAuditLog(AuditLog):
         self._store.forked()
 
     def upgrade(self) -> None:
-        """Make the tables, or bring them to the version of this package, now.
+        """Create or upgrade the tables now.
 
         Raises:
             AuditError: They are of a newer version, or the database is down.
@@ -190,19 +208,18 @@ class SQLAuditLog(AuditLog):
             model: The chat model that has judged, or the class of the verifier if none has.
             run_id: The run, or the outermost run.
             thread_id: LangGraph's thread.
-            text: Words that all stand in the question, the answer, what was shown or the id, as
-                far as they are kept, in any case; read in every record that the others leave.
+            text: Words that must all occur in the question, the answer, the shown answer or the
+                id, in any case.
             limit: How many at most, 1 to 10,000.
             after: `next` of the page before.
             newest_first: The order; the same for all pages.
 
         Returns:
-            The page. Records that cannot be read are left out, named in it, and counted in the
-            log. Records that come in while pages are read, and belong there, are on a later
-            page or on none; none is on two.
+            The page. It names records that cannot be read. A record that arrives while pages are
+            read is on a later page or on none, never on two.
 
         Raises:
-            ConfigurationError: A filter has a value that cannot work.
+            ConfigurationError: A filter has an invalid value.
             AuditError: The database is down.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
@@ -255,7 +272,7 @@ class SQLAuditLog(AuditLog):
         return AuditPage(tuple(found), following, tuple(unreadable))
 
     def waiting(self, *, limit: int = 100, after: str | None = None, **filters: Any) -> AuditPage:
-        """Read the records that wait for a reviewer, the oldest first.
+        """Read the records that wait for a reviewer, oldest first.
 
         Args:
             limit: As for `query`.
@@ -291,10 +308,10 @@ class SQLAuditLog(AuditLog):
             **filters: As for `query`, but for `limit`, `after` and `newest_first`.
 
         Returns:
-            How many there are.
+            The number of records.
 
         Raises:
-            ConfigurationError: A filter has a value that cannot work.
+            ConfigurationError: A filter has an invalid value.
             AuditError: The database is down.
         """
         return int(self._store.count(self._where(**filters)))
@@ -309,12 +326,12 @@ class SQLAuditLog(AuditLog):
         answer: str | None = None,
         note: str | None = None,
     ) -> AuditRecord:
-        """Write what a reviewer has decided, unless another one was first. A decision is final.
+        """Save a reviewer's decision, unless another one came first. A decision is final.
 
         Args:
-            record_id: The record; one that does not wait can be overruled, too.
-            revision: The revision that the reviewer has seen.
-            reviewer: Who it is.
+            record_id: The record; it need not be waiting.
+            revision: The revision that the reviewer saw.
+            reviewer: Name of the reviewer.
             action: `approve`, `edit` or `reject`.
             answer: The reviewer's text, with `edit`.
             note: Why.
@@ -323,7 +340,7 @@ class SQLAuditLog(AuditLog):
             The record as it is now.
 
         Raises:
-            ReviewConflictError: Another reviewer was first, or the record has changed since.
+            ReviewConflictError: Another reviewer came first, or the record has changed.
             ConfigurationError: An argument has a value that cannot work.
             AuditError: There is no such record, or the database is down.
         """
@@ -350,11 +367,11 @@ class SQLAuditLog(AuditLog):
         """Delete records for good.
 
         Args:
-            older_than: Age from which on they go.
-            waiting: Whether those go that still wait for a reviewer.
+            older_than: Records of this age and older are deleted.
+            waiting: Whether to delete records that still wait for a reviewer.
 
         Returns:
-            How many went.
+            How many were deleted.
 
         Raises:
             ConfigurationError: The age is negative, or no `timedelta`.
@@ -365,10 +382,10 @@ class SQLAuditLog(AuditLog):
         return int(self._store.delete(where))
 
     def export(self, path: str | Path, **filters: Any) -> int:
-        """Write records into a file, one line of JSON each, that only its owner can read.
+        """Write records to a new file that only its owner can read, one line of JSON each.
 
         Args:
-            path: The file, which must not be there yet.
+            path: The file; it must not exist yet.
             **filters: As for `query`.
 
         Returns:

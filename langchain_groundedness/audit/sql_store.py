@@ -10,34 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    DateTime,
-    Dialect,
-    Double,
-    Engine,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    TypeDecorator,
-    bindparam,
-    create_engine,
-    delete,
-    event,
-    func,
-    insert,
-    inspect,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from typing_extensions import override
 
@@ -64,63 +38,60 @@ _CHANGES = ("revision", "review_status", "review_action", "reviewer", "reviewed_
 _EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "model", "thread_id")
 
 
-class _Moment(TypeDecorator[datetime]):
+class _Moment(sa.TypeDecorator[datetime]):
     """A moment in UTC, also where the database knows no time zones."""
 
-    impl = DateTime(timezone=True)
+    impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     @override
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         return None if value is None else value.astimezone(UTC)
 
     @override
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-records = Table(
+records = sa.Table(
     "groundedness_audit",
-    MetaData(),
-    Column("id", Text, primary_key=True),
-    Column("time", _Moment, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("decision", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("trust_score", Double),
-    Column("query_class", Text),
-    Column("risk_tier", Text),
-    Column("model", Text),
-    Column("run_id", Text),
-    Column("root_run_id", Text),
-    Column("thread_id", Text),
-    Column("check_ms", Double),
-    Column("revision", Integer, nullable=False),
-    Column("review_status", Text, nullable=False),
-    Column("review_action", Text),
-    Column("reviewer", Text),
-    Column("reviewed_at", _Moment),
-    Column("review", Text, nullable=False),
-    Column("record", Text, nullable=False),
-    Column("searched", Text, nullable=False),
+    sa.MetaData(),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("time", _Moment, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("decision", sa.Text, nullable=False),
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("trust_score", sa.Double),
+    sa.Column("query_class", sa.Text),
+    sa.Column("risk_tier", sa.Text),
+    sa.Column("model", sa.Text),
+    sa.Column("run_id", sa.Text),
+    sa.Column("root_run_id", sa.Text),
+    sa.Column("thread_id", sa.Text),
+    sa.Column("check_ms", sa.Double),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("review_status", sa.Text, nullable=False),
+    sa.Column("review_action", sa.Text),
+    sa.Column("reviewer", sa.Text),
+    sa.Column("reviewed_at", _Moment),
+    sa.Column("review", sa.Text, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+    sa.Column("searched", sa.Text, nullable=False),
+    sa.Index("groundedness_audit_time", "time", "id"),
+    sa.Index("groundedness_audit_review", "review_status", "time", "id"),
+    sa.Index("groundedness_audit_thread", "thread_id"),
+    sa.Index("groundedness_audit_run", "run_id"),
+    sa.Index("groundedness_audit_root", "root_run_id"),
 )
 """One row per record. `record` is all of it as JSON; `review` and `revision` count, not what
 `record` says of them. The other columns are there to be searched."""
 
 _rows = records.c
 
-_INDEXES = (
-    Index("groundedness_audit_time", _rows.time, _rows.id),
-    Index("groundedness_audit_review", _rows.review_status, _rows.time, _rows.id),
-    Index("groundedness_audit_thread", _rows.thread_id),
-    Index("groundedness_audit_run", _rows.run_id),
-    Index("groundedness_audit_root", _rows.root_run_id),
-)
-
-_versions = Table(
-    "groundedness_audit_schema", records.metadata, Column("version", Integer, nullable=False)
+_versions = sa.Table(
+    "groundedness_audit_schema", records.metadata, sa.Column("version", sa.Integer, nullable=False)
 )
 
 _VERSION = 3
@@ -139,13 +110,13 @@ class Row(NamedTuple):
 class Database(NamedTuple):
     """Where a database is."""
 
-    url: URL
+    url: sa.URL
     path: Path | None
     """The file, if it is one."""
 
     def __str__(self) -> str:
         """Say where it is without any secret."""
-        bare = URL.create(
+        bare = sa.URL.create(
             self.url.drivername, host=self.url.host, port=self.url.port, database=self.url.database
         )
         return bare.render_as_string()
@@ -161,12 +132,12 @@ class Store:
         arguments = dict(connect_args or {})
         if database.path is None and "connect_timeout" not in database.url.query:
             arguments = {"connect_timeout": _CONNECT_WITHIN, **arguments}
-        self._engine = create_engine(
+        self._engine = sa.create_engine(
             database.url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
         )
         if database.path is not None:
-            event.listen(self._engine, "connect", _prepare_sqlite)
-            event.listen(self._engine, "begin", _begin_sqlite)
+            sa.event.listen(self._engine, "connect", _prepare_sqlite)
+            sa.event.listen(self._engine, "begin", _begin_sqlite)
 
     def close(self) -> None:
         """Close the connections."""
@@ -201,27 +172,27 @@ class Store:
 
     def select(
         self,
-        where: Sequence[ColumnElement[bool]],
+        where: Sequence[sa.ColumnElement[bool]],
         *,
         limit: int,
         after: tuple[datetime, str] | None,
         newest_first: bool,
     ) -> list[Row]:
         """Read rows in order of time."""
-        query = select(_rows.time, _rows.id, _rows.record, _rows.review, _rows.revision)
+        query = sa.select(_rows.time, _rows.id, _rows.record, _rows.review, _rows.revision)
         query = query.where(*where)
         if after is not None:
-            place = tuple_(_rows.time, _rows.id)
+            place = sa.tuple_(_rows.time, _rows.id)
             query = query.where(place < after if newest_first else place > after)
         order = [column.desc() if newest_first else column for column in (_rows.time, _rows.id)]
         with self._reading() as connection:
             found = connection.execute(query.order_by(*order).limit(limit)).all()
         return [Row(moment, name, _read_if_whole(*rest)) for moment, name, *rest in found]
 
-    def count(self, where: Sequence[ColumnElement[bool]]) -> int:
+    def count(self, where: Sequence[sa.ColumnElement[bool]]) -> int:
         """Count records."""
         with self._reading() as connection:
-            query = select(func.count()).select_from(records).where(*where)
+            query = sa.select(sa.func.count()).select_from(records).where(*where)
             return int(connection.execute(query).scalar_one())
 
     def decide(
@@ -229,7 +200,7 @@ class Store:
     ) -> tuple[AuditRecord | None, bool]:
         """Write a review, if nobody was first."""
         statement = (
-            update(records)
+            sa.update(records)
             .where(_rows.id == record_id, _rows.revision == revision)
             .where(_rows.review_status != "decided")
             .values(_review_columns(revision + 1, review))
@@ -238,10 +209,10 @@ class Store:
             written = connection.execute(statement).rowcount == 1
             return _one(connection, record_id), written
 
-    def delete(self, where: Sequence[ColumnElement[bool]]) -> int:
+    def delete(self, where: Sequence[sa.ColumnElement[bool]]) -> int:
         """Delete records for good, also from the file beside the database, unless it is in use."""
         with self._writing("be pruned") as connection:
-            number = connection.execute(delete(records).where(*where)).rowcount
+            number = connection.execute(sa.delete(records).where(*where)).rowcount
         if self.database.path is not None:
             with (
                 self._reported("be pruned"),
@@ -252,14 +223,14 @@ class Store:
         return number
 
     @contextmanager
-    def _writing(self, what: str = "be written to") -> Iterator[Connection]:
+    def _writing(self, what: str = "be written to") -> Iterator[sa.Connection]:
         with self._reported(what):
             self._make_ready()
             with self._engine.execution_options(audit_writes=True).begin() as connection:
                 yield connection
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def _reading(self) -> Iterator[sa.Connection]:
         with self._reported("be read"):
             self._make_ready()
             with self._engine.connect() as connection:
@@ -298,7 +269,7 @@ def conditions(
     text: str | None = None,
     settled: bool = False,
     **equal: str | None,
-) -> list[ColumnElement[bool]]:
+) -> list[sa.ColumnElement[bool]]:
     """Say which records are wanted."""
     if unknown := sorted(set(equal) - set(_EQUAL)):
         msg = f"unknown filter {', '.join(unknown)}"
@@ -309,7 +280,7 @@ def conditions(
     words = _storable(text or "").casefold().split()
     found += [_rows.searched.contains(word, autoescape=True) for word in words]
     if run_id is not None:
-        found.append(or_(_rows.run_id == str(run_id), _rows.root_run_id == str(run_id)))
+        found.append(sa.or_(_rows.run_id == str(run_id), _rows.root_run_id == str(run_id)))
     return [*found, _rows.review_status != "waiting"] if settled else found
 
 
@@ -331,14 +302,14 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def _begin_sqlite(connection: Connection) -> None:
+def _begin_sqlite(connection: sa.Connection) -> None:
     # A transaction that reads first and writes then could fail at once, without waiting.
     writes = connection.get_execution_options().get("audit_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _one(connection: Connection, record_id: str) -> AuditRecord | None:
-    query = select(_rows.record, _rows.review, _rows.revision).where(_rows.id == record_id)
+def _one(connection: sa.Connection, record_id: str) -> AuditRecord | None:
+    query = sa.select(_rows.record, _rows.review, _rows.revision).where(_rows.id == record_id)
     found = connection.execute(query).one_or_none()
     return None if found is None else _read(*found)
 
@@ -416,7 +387,7 @@ def _storable(text: str) -> str:
     return text.replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()
 
 
-def _make_tables(engine: Engine) -> None:
+def _make_tables(engine: sa.Engine) -> None:
     """Make the tables, or add what older versions do not have, in one transaction.
 
     Processes that do it at once do it one after another.
@@ -430,20 +401,20 @@ def _make_tables(engine: Engine) -> None:
         if _version(connection) == _VERSION:
             return
         records.metadata.create_all(connection)
-        columns = {column["name"] for column in inspect(connection).get_columns(records.name)}
+        columns = {column["name"] for column in sa.inspect(connection).get_columns(records.name)}
         if "searched" not in columns:
             _add_searched(connection)
-        for index in _INDEXES:
+        for index in records.indexes:
             index.create(connection, checkfirst=True)
-        connection.execute(delete(_versions))
-        connection.execute(insert(_versions).values(version=_VERSION))
+        connection.execute(sa.delete(_versions))
+        connection.execute(sa.insert(_versions).values(version=_VERSION))
 
 
-def _version(connection: Connection) -> int:
+def _version(connection: sa.Connection) -> int:
     """Read the version of the tables; 0 if there are none."""
-    if not inspect(connection).has_table(_versions.name):
+    if not sa.inspect(connection).has_table(_versions.name):
         return 0
-    found = connection.execute(select(_versions.c.version)).scalar()
+    found = connection.execute(sa.select(_versions.c.version)).scalar()
     if found is not None and found > _VERSION:
         msg = (
             f"the tables of the audit log are of version {found}, made by a newer version of "
@@ -453,13 +424,17 @@ def _version(connection: Connection) -> int:
     return int(found or 0)
 
 
-def _add_searched(connection: Connection) -> None:
+def _add_searched(connection: sa.Connection) -> None:
     """Add the column for the search of words to tables of version 1 or 2."""
     connection.exec_driver_sql(
         "ALTER TABLE groundedness_audit ADD COLUMN searched TEXT NOT NULL DEFAULT ''"
     )
-    some, last = select(_rows.id, _rows.record).order_by(_rows.id).limit(_BATCH), ""
-    change = update(records).where(_rows.id == bindparam("row")).values(searched=bindparam("text"))
+    some, last = sa.select(_rows.id, _rows.record).order_by(_rows.id).limit(_BATCH), ""
+    change = (
+        sa.update(records)
+        .where(_rows.id == sa.bindparam("row"))
+        .values(searched=sa.bindparam("text"))
+    )
     while found := connection.execute(some.where(_rows.id > last)).all():
         texts = [{"row": row.id, "text": _text_of(row.record)} for row in found]
         connection.execute(change, texts)
@@ -477,7 +452,7 @@ def database_of(url: str) -> Database:
     """Read the URL of a database."""
     accepted = "accepted: sqlite:///path/to/file.db and postgresql://user:password@host/database"
     try:
-        read = make_url(url)
+        read = sa.make_url(url)
     except (SQLAlchemyError, ValueError):
         msg = f"url is not the URL of a database; {accepted}"
         raise ConfigurationError(msg) from None  # the cause may quote the password

@@ -69,7 +69,8 @@ class WriteQueue:
         self._thread: threading.Thread | None = None
         self._waiting: deque[AuditRecord] = deque()
         self._batch: list[AuditEntry] = []
-        """The first of those that wait, as they are written."""
+        self._taken = 0
+        """How many records are being written; `_batch` has them once they are prepared."""
         self._handed = 0
         self._flushes_asked = 0
         self._flushes_answered = 0
@@ -84,7 +85,7 @@ class WriteQueue:
     @property
     def size(self) -> int:
         """How many records were handed over and are not durable."""
-        return len(self._waiting)
+        return len(self._waiting) + self._taken
 
     def offer(self, record: AuditRecord, *, beyond: bool = False) -> bool:
         """Take a record if there is room, or `beyond` the room."""
@@ -115,6 +116,8 @@ class WriteQueue:
 
     def start(self) -> None:
         """Have a thread that writes, unless there is one."""
+        if self._thread is not None and self._thread.is_alive():
+            return
         with self._starting:
             if self._thread is not None and self._thread.is_alive():
                 return
@@ -178,16 +181,15 @@ class WriteQueue:
 
     def _next_batch(self, number: int) -> list[AuditEntry]:
         if not self._batch:
-            with self._changed:  # by place: a garbage collection may append while this reads
-                taken = [self._waiting[n] for n in range(min(number, _BATCH))]
+            with self._changed:
+                taken = [self._waiting.popleft() for _ in range(min(number, _BATCH))]
+                self._taken = len(taken)
             self._batch = [self._prepare(record) for record in taken]
         return self._batch
 
     def _drop_batch(self) -> None:
         with self._changed:
-            for _ in self._batch:
-                self._waiting.popleft()
-            self._batch = []
+            self._batch, self._taken = [], 0
             self._changed.notify_all()
 
     def _spool_is_brought(self) -> bool:

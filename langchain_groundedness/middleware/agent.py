@@ -1,4 +1,4 @@
-"""The check inside agents: a middleware for `create_agent`, and a node for hand-written graphs.
+"""The check in agents: a middleware for `create_agent`, and a node for hand-written graphs.
 
 Needs the extra `agents` (langchain >= 1.4).
 """
@@ -83,31 +83,31 @@ class GroundednessTransformer(StreamTransformer):
 
 
 class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
-    """Checks the final answers of an agent against what its tools have returned.
+    """Checks the final answers of an agent against the results of its tools.
 
-    Evidence are the tool results since the last question of the user: the documents in their
-    artifacts where there are any, else their texts. Turns that call tools are not judged, and
-    neither is a tool's own result that the agent hands over as it is. The verdicts stand in the
-    state under `groundedness`, as plain data, and the supported parts of the answer get native
-    `Citation` annotations.
+    The evidence is the tool results since the user's last question: the documents in their
+    artifacts or, if there are none, their texts. Model turns that call tools are not checked, and
+    neither is a tool result that the agent returns unchanged. The verdicts are in the state under
+    `groundedness`, as plain data, and supported parts of the answer get native `Citation`
+    annotations.
 
-    What happens to an answer that is not grounded, or could not be checked:
+    `on_ungrounded` says what happens to an answer that is not grounded, or could not be checked:
 
-    - `annotate`: it stays, with its verdicts;
-    - `correct`: contradicted claims are corrected or taken out, unverifiable ones taken out
-      (unless the checker says otherwise), under the same message id;
+    - `annotate`: the answer stays, with its verdicts;
+    - `correct`: contradicted claims are corrected or removed, unverifiable ones removed (unless the
+      checker says otherwise), under the same message id;
     - `retry`: the model is told which claims failed, and answers again, at most `max_retries`
-      times; then `after_retries` says what happens. Refused answers do not stay in the state;
-    - `block`: `blocked_message` stands in its place;
-    - `policy`: the decision of the checker's policy is followed, also for answers that are
-      grounded: `block` and `review` as below, `pass` and `flag` as `annotate`;
+      times; then `after_retries` applies. Rejected answers are removed from the state;
+    - `block`: `blocked_message` replaces the answer;
+    - `policy`: the decision of the checker's policy applies, to grounded answers too: `block` and
+      `review` as here, `pass` and `flag` as `annotate`;
     - `review`: the run is interrupted, and resumed with `Command(resume={"type": ...})`:
       `approve`, `edit` (with `answer`), `reject` (with `message`, or the blocked message) or
       `respond` (`message` goes to the model, which answers again). Needs a checkpointer.
 
-    Whatever is chosen: an answer that the checker's policy blocks goes out only if a person lets
-    it, and one that it sends to review counts as not grounded. Policies read `query_class`,
-    `risk_tier` and `retrieval_score` from the state, and from the metadata of the run.
+    In every case, an answer that the checker's policy blocks is released only by a reviewer, and
+    one that the policy sends to review counts as not grounded. Policies read `query_class`,
+    `risk_tier` and `retrieval_score` from the state and from the metadata of the run.
 
     Example:
         >>> from langchain.agents import create_agent
@@ -215,7 +215,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             handler: Calls it.
 
         Returns:
-            Its response; the model has read its earlier answers without our annotations.
+            Its response. The model gets its earlier answers without annotations of the check.
         """
         request, call = self._prepared(request)
         return _with_result(request, handler(request), call)
@@ -232,7 +232,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             handler: Calls it.
 
         Returns:
-            Its response; the model has read its earlier answers without our annotations.
+            Its response. The model gets its earlier answers without annotations of the check.
         """
         request, call = self._prepared(request)
         return _with_result(request, await handler(request), call)
@@ -264,8 +264,8 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
     `add_messages`) or the keys of a chain (`answer`, `documents` or `context`, `question`); a
     changed answer goes back to where it came from. With `retry`, or after the decision `respond`
     of a review, an edge of yours must lead back to the model while
-    `state["groundedness"]["outcome"]` is `retrying` or `responded`. What the model should hear is
-    then the last message, and stands under `state["groundedness"]["feedback"]`.
+    `state["groundedness"]["outcome"]` is `retrying` or `responded`. The last
+    message then tells the model what to change; it is also in `state["groundedness"]["feedback"]`.
 
     Args:
         checker: As for `GroundednessMiddleware`.

@@ -54,7 +54,7 @@ class _Signed(_Decision):
 
 
 class Approve(_Signed):
-    """The answer goes out as it is."""
+    """The answer is released unchanged."""
 
     type: Literal["approve"]
 
@@ -69,7 +69,7 @@ class _EditedAction(_Decision):
 
 
 class EditAnswer(_Signed):
-    """The reviewer's text goes out, under the same message id, and is not checked again."""
+    """The reviewer's text is released, under the same message id, and is not checked again."""
 
     type: Literal["edit"]
     answer: Words | None = None
@@ -89,14 +89,14 @@ class EditAnswer(_Signed):
 
 
 class Reject(_Signed):
-    """The answer is withheld; `message` stands in for it, or the blocked message."""
+    """The answer is withheld; `message`, or the blocked message, replaces it."""
 
     type: Literal["reject"]
     message: Words | None = None
 
 
 class Respond(_Signed):
-    """The model hears `message` and answers again; the new answer is checked like the first."""
+    """The model gets `message` and answers again; the new answer is checked like the first."""
 
     type: Literal["respond"]
     message: Words
@@ -174,7 +174,7 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decide
 def first_decision(
     log: AuditLog | None, record_id: str | None, given: Decided
 ) -> tuple[Decided, AuditRecord | None]:
-    """Write a decision into the audit log, unless another one stands there: then that one holds.
+    """Save a decision in the audit log, unless another one is there: then that one counts.
 
     Blocks while the log is asked. A log that cannot be asked, or knows nothing of the answer,
     changes nothing.
@@ -235,7 +235,7 @@ def _decided_first(
 
 
 def resume_value(record: AuditRecord) -> dict[str, Any]:
-    """Give what a graph that waits for a review is resumed with: `Command(resume=...)`.
+    """Return the value that resumes a graph waiting for a review: `Command(resume=...)`.
 
     Args:
         record: A record that a reviewer has decided.
@@ -280,8 +280,8 @@ def resume_reviewed(
 ) -> dict[str, Any] | None:
     """Resume the graph that waits for the review of a record, if it still does.
 
-    It can be called again, or by several processes one after the other: a graph that has gone on
-    is left alone.
+    It can be called repeatedly, and by several processes one after the other: a graph that has
+    continued is left alone.
 
     Args:
         graph: The agent or graph, compiled with the checkpointer that it has waited on.
