@@ -38,8 +38,6 @@ own layer and from those before it; within a layer, folders do not import each o
 
 OPEN_CIRCLES = {
     ("_runtime.flow", "llm.timeouts"),
-    ("evals.progress", "evals.values"),
-    ("evals.values", "report.html"),
     ("pipeline.build", "runnable"),
     ("types", "display.notebook"),
 }
@@ -50,7 +48,6 @@ OPEN_SINGLES = {
     "audit.write_queue",
     "callbacks.run_tracker",
     "callbacks.run_trees",
-    "evals.parquet",
     "middleware.actions",
     "middleware.guarded_model",
     "monitoring.page",

@@ -94,33 +94,38 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
         msg = f"expected an EvaluationRow or a mapping with some of {names}, got {_type(value)}"
         raise InputFormatError(msg)
     parts = {str(key): _cell(inner) for key, inner in value.items()}
-    found: dict[str, Any] = {"id": parts.get("id")}
-    used = {"id", "metadata", *_AGENT_KEYS}
-    for field, names in COLUMNS.items():
-        name = next((name for name in names if parts.get(name) is not None), "")
-        found[field] = parts.get(name)
-        used.add(name)
+    columns = {field: _first_name(parts, known) for field, known in COLUMNS.items()}
+    found = {field: parts.get(name) for field, name in {**columns, "id": "id"}.items()}
     if found["answer"] is None and _AGENT_KEYS & set(parts):
         state = read_input(parts)
         found["answer"] = state.answer
         found["documents"] = found["documents"] or state.documents or None
         found["question"] = found["question"] or state.question
-    asked = found["question"]
-    if isinstance(asked, list | tuple) and asked and isinstance(asked[-1], BaseMessage):
-        found["question"] = asked[-1]
+    return _make_row(_unwrapped(found), _metadata(parts, set(columns.values())), row_id)
+
+
+def _unwrapped(found: dict[str, Any]) -> dict[str, Any]:
+    """Take what chains give structured: messages as a question, a retriever's whole output."""
+    question, documents = found["question"], found["documents"]
+    if isinstance(question, list | tuple) and question and isinstance(question[-1], BaseMessage):
+        question = question[-1]
+    if isinstance(documents, Mapping):
+        documents = documents.get(_first_name(documents, COLUMNS["documents"]), documents)
+    found |= {"question": question, "documents": documents}
     found["reference"] = _single_text(found["reference"])
-    for field in ("answer", "reference"):  # chains may give structured ones
+    for field in ("answer", "reference"):
         if not isinstance(found[field], str | BaseMessage | None):
             found[field] = read_input({"answer": found[field]}).answer
-    documents = found["documents"]
-    if isinstance(documents, Mapping):  # as a retriever's whole output
-        found["documents"] = _first(documents, COLUMNS["documents"]) or documents
-    metadata = parts.get("metadata") or {}
-    left = {
-        k: v for k, v in parts.items() if k not in used and (v is not None or k not in _KNOWN_NAMES)
-    }
-    metadata = metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
-    return _make_row(found, {**metadata, **left}, row_id)
+    return found
+
+
+def _metadata(parts: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+    """Give the parts that are no fields of a row; a field that was left open is none."""
+    used |= {"id", "metadata", *_AGENT_KEYS}
+    rest = {name: value for name, value in parts.items() if name not in used}
+    rest = {k: v for k, v in rest.items() if v is not None or k not in _KNOWN_NAMES}
+    given = parts.get("metadata") or {}
+    return {**(given if isinstance(given, Mapping) else {"metadata": given}), **rest}
 
 
 def read_columns(
@@ -275,8 +280,12 @@ def _named(value: object, field: str) -> dict[str, Any]:
     return {} if value is None else {field: value}
 
 
+def _first_name(parts: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((name for name in names if _cell(parts.get(name)) is not None), "")
+
+
 def _first(parts: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((parts[name] for name in names if _cell(parts.get(name)) is not None), None)
+    return parts.get(_first_name(parts, names))
 
 
 def _cell(value: Any) -> Any:

@@ -45,7 +45,7 @@ from langchain_groundedness.llm.timeouts import (
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.types import Usage
 
-__all__ = ["EvaluationResult", "Evaluator", "failed_rows_message"]
+__all__ = ["EvaluationResult", "Evaluator", "listed_ids"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -434,7 +434,9 @@ class Evaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
         result = EvaluationResult.of(self.key, scores)
         failed = [r.id for r, s in zip(rows, scores, strict=True) if s.status == "failed"]
         if self.raise_on_failure and failed:
-            msg = f"{self.key}: {failed_rows_message(failed, len(rows))}"
+            msg = (
+                f"{self.key}: {len(failed)} of {len(rows)} rows failed (rows {listed_ids(failed)})"
+            )
             raise EvaluationError(msg, row_ids=tuple(failed), result=result)
         if result.note:
             _LOGGER.warning("%s: %s", self.key, result.note)
@@ -490,10 +492,9 @@ class _LimitedCall(Runnable[Any, Any]):
             )
 
 
-def failed_rows_message(failed: Sequence[str], rows: int) -> str:
-    """Say how many rows failed, and name the first."""
-    listed = ", ".join(failed[:_MAX_LISTED]) + (" …" if len(failed) > _MAX_LISTED else "")
-    return f"{len(failed)} of {rows} rows failed (rows {listed})"
+def listed_ids(ids: Sequence[str]) -> str:
+    """Name rows in an error, the first ones."""
+    return ", ".join(ids[:_MAX_LISTED]) + (" …" if len(ids) > _MAX_LISTED else "")
 
 
 def _feedback(score: RowScore) -> dict[str, Any]:
