@@ -304,7 +304,7 @@ for name, figures in (("before", support.before), ("expected", support.expected)
 
 # %%
 # (its figures differ a little between processors)
-from langchain_groundedness.calibration.plots import calibration_plot  # may change
+from langchain_groundedness.calibration.thresholds import calibration_plot  # may change
 
 SVG(calibration_plot(calibration.reliability, support))
 

@@ -14,7 +14,7 @@ import nbformat
 import pytest
 
 from cookbook.build import cells_of
-from langchain_groundedness.calibration.choice import FEWEST
+from langchain_groundedness.calibration.thresholds import FEWEST
 
 VARIES = "differ a little between processors"
 NEEDS_RAY = "needs Ray"

@@ -17,7 +17,6 @@ from langchain_groundedness.evidence import (
     EvidencePacker,
     SentenceIndex,
     approximate_tokens,
-    best_evidence,
     locate_quote,
     shares_content_word,
 )
@@ -271,11 +270,11 @@ def test_the_sentence_with_the_rarest_shared_words_is_the_evidence() -> None:
         passage("The company sells shoes. The company was founded in 1987.", start=10),
         passage("The company is large.", document=1),
     ]
-    best = best_evidence("The company was founded in 1988.", passages)
+    best = SentenceIndex(passages).best("The company was founded in 1988.")
     assert best == passage("The company was founded in 1987.", start=35)
 
 
 def test_a_claim_that_shares_no_word_has_no_evidence() -> None:
     index = SentenceIndex([passage("Rome is in Italy.")])
     assert index.best("Cats sleep.") is None
-    assert best_evidence("Cats sleep.", []) is None
+    assert SentenceIndex([]).best("Cats sleep.") is None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Self, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
@@ -52,6 +52,9 @@ class CheckedOptions(BaseModel):
     are not repeated: they may be keys or documents.
     """
 
+    _can_be_saved: ClassVar[bool] = False
+    """Whether LangChain's `dumpd` writes it, and `load` reads it back."""
+
     def __init__(self, **options: Any) -> None:
         """Check the options."""
         try:
@@ -68,6 +71,11 @@ class CheckedOptions(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         cls.__signature__ = _PlainSignature()  # type: ignore[assignment]  # a descriptor of one
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Tell LangChain whether this can be saved with `dumpd`."""
+        return cls._can_be_saved
 
 
 class OptionsAlone(CheckedOptions):

@@ -229,7 +229,7 @@ class AuditRecord(_Part):
             data = json.loads(text)
             version = data["schema_version"]
         except (ValueError, TypeError, KeyError):
-            msg = "this is no audit record: a JSON object with schema_version is needed"
+            msg = "not an audit record: expected a JSON object with schema_version"
             raise AuditError(msg) from None  # the cause quotes the text
         if not isinstance(version, int) or version > RECORD_VERSION:
             msg = (

@@ -1,13 +1,19 @@
 """Files with claims or answers that somebody has labelled: one JSON object per line."""
 
-import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Annotated, NamedTuple, Self
 
 from langchain_core.documents import Document
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from langchain_groundedness._runtime.files import lines_up_to
 from langchain_groundedness.calibration.values import CalibrationSample, ScoredClaim, Unit, group_of
@@ -40,7 +46,7 @@ class LabelledRow(NamedTuple):
     is_right: bool
     question: str | None = None
     given: tuple[ScoredClaim, ...] = ()
-    """What a verifier has said already, if that stands in the file."""
+    """What a verifier said, if the file holds it."""
     retrieval_score: float | None = None
     group: str = ""
 
@@ -63,7 +69,7 @@ def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
 def samples_of(
     rows: Iterable[LabelledRow], checker: GroundednessRunnable
 ) -> Iterator[CalibrationSample]:
-    """Check what was labelled, unless a verifier's word stands beside it."""
+    """Check the labelled rows that hold no verdict of a verifier."""
     remaining = iter(rows)
     while some := list(islice(remaining, _AT_ONCE)):
         found: dict[int, tuple[ScoredClaim, ...]] = {}
@@ -109,70 +115,29 @@ def _answers(
 
 def _row(line: str, where: str) -> LabelledRow:
     try:
-        data = json.loads(line)
-    except ValueError as exc:
-        msg = f"{where}: no JSON ({getattr(exc, 'msg', type(exc).__name__)})"
-        raise ConfigurationError(msg) from None  # the cause quotes the text
-    if not isinstance(data, dict):
-        msg = f"{where}: a JSON object is needed, got {type(data).__name__}"
-        raise ConfigurationError(msg)
-    try:
-        return _read(data)
-    except ValueError as exc:
-        msg = f"{where}: {exc}"
-        raise ConfigurationError(msg) from None
-
-
-def _read(data: Mapping[str, Any]) -> LabelledRow:
-    units = [unit for unit in ("claim", "answer") if data.get(unit) is not None]
-    if len(units) != 1:
-        msg = "give either claim or answer"
-        raise ValueError(msg)
-    documents = _documents(data.get("documents"))
-    given = tuple(_given(data, units[0]))
-    if not documents and not given:
-        msg = "documents: needed, a list of texts, at least one of them not blank"
-        raise ValueError(msg)
-    group = data.get("group")
+        read = _Line.model_validate_json(line)
+    except ValidationError as exc:
+        # Neither input nor context is repeated: they quote the text.
+        faults = exc.errors(include_url=False, include_input=False, include_context=False)
+        told = (": ".join((*map(str, fault["loc"]), fault["msg"])) for fault in faults[:3])
+        msg = f"{where}: {'; '.join(told).replace('Value error, ', '')}"
+        raise ConfigurationError(msg.replace("label: label:", "label:")) from None
+    unit: Unit = "claim" if read.claim is not None else "answer"
+    given = read.claims if unit == "answer" and read.claims is not None else (read,)
     return LabelledRow(
-        unit=cast("Unit", units[0]),
-        text=_text(data, units[0]),
-        documents=documents,
-        is_right=read_label(data.get("label")),
-        question=None if data.get("question") is None else _text(data, "question"),
-        given=given,
-        retrieval_score=_number(data, "retrieval_score", -1.0),
-        group=(group_of(documents) if documents else "") if group is None else f"group {group}",
+        unit=unit,
+        text=read.claim or read.answer or "",
+        documents=read.documents,
+        is_right=read.label,
+        question=read.question,
+        given=tuple(scored for each in given if (scored := each.scored()) is not None),
+        retrieval_score=read.retrieval_score,
+        group=f"group {read.group}" if read.group is not None else _group(read.documents),
     )
 
 
-def _given(data: Mapping[str, Any], unit: str) -> Iterator[ScoredClaim]:
-    listed = data.get("claims") if unit == "answer" else None
-    if listed is not None and not (
-        isinstance(listed, list) and all(isinstance(each, dict) for each in listed)
-    ):
-        msg = "claims: a list of objects is needed"
-        raise ValueError(msg)
-    for each in [data] if listed is None else listed:
-        probability, verdict = _number(each, "support_probability", 0.0), each.get("verdict")
-        if verdict not in (None, *get_args(VerdictLabel)):
-            msg = f"verdict: not known; accepted: {', '.join(get_args(VerdictLabel))}"
-            raise ValueError(msg)
-        if verdict is None and probability is None:
-            if listed is None:
-                return
-            msg = "claims: each needs a verdict or a support_probability"
-            raise ValueError(msg)
-        likely: VerdictLabel = "supported" if (probability or 0.0) >= _LIKELY else "unverifiable"
-        yield ScoredClaim(verdict or likely, probability, str(each.get("verifier") or _GIVEN))
-
-
-def _text(data: Mapping[str, Any], key: str) -> str:
-    found = data[key]
-    if not isinstance(found, str) or not found.strip():
-        msg = f"{key}: a text is needed that is not blank"
-        raise ValueError(msg)
-    return found
+def _group(documents: tuple[str, ...]) -> str:
+    return group_of(documents) if documents else ""
 
 
 def read_label(label: object) -> bool:
@@ -189,29 +154,61 @@ def read_label(label: object) -> bool:
     raise ValueError(msg)
 
 
-def _documents(given: object) -> tuple[str, ...]:
-    listed = [given] if isinstance(given, str | dict) else given
-    if listed is None:
-        return ()
-    if not isinstance(listed, list):
-        msg = f"documents: a list of texts is needed, got {type(given).__name__}"
-        raise ValueError(msg)  # noqa: TRY004  (reported as the others)
+def _texts(given: object) -> object:
+    """Read one text or document where a list is accepted; blank ones alone are none."""
+    listed = [given] if isinstance(given, str | dict) else given or ()
+    if not isinstance(listed, list | tuple):
+        return listed
     texts = [each.get("page_content") if isinstance(each, dict) else each for each in listed]
-    if not all(isinstance(text, str) for text in texts):
-        msg = "documents: texts are needed, or objects with page_content"
-        raise ValueError(msg)
-    found = tuple(map(str, texts))
-    return found if any(text.strip() for text in found) else ()
+    return texts if any(not isinstance(text, str) or text.strip() for text in texts) else ()
 
 
-def _number(data: Mapping[str, Any], key: str, least: float) -> float | None:
-    found = data.get(key)
-    if found is None:
-        return None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-        msg = f"{key}: a number is needed, got {type(found).__name__}"
-        raise ValueError(msg)
-    if not least <= found <= 1:
-        msg = f"{key}: a number from {least:g} to 1 is needed, got {found:g}"
-        raise ValueError(msg)
-    return float(found)
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_Number = Annotated[float, Field(strict=True, ge=-1.0, le=1.0, allow_inf_nan=False)]
+
+
+class _Given(BaseModel):
+    """What a verifier has said of a claim."""
+
+    support_probability: Annotated[_Number, Field(ge=0.0)] | None = None
+    verdict: VerdictLabel | None = None
+    verifier: str | None = None
+
+    def scored(self) -> ScoredClaim | None:
+        if self.verdict is None and self.support_probability is None:
+            return None
+        is_likely = (self.support_probability or 0.0) >= _LIKELY
+        verdict = self.verdict or ("supported" if is_likely else "unverifiable")
+        return ScoredClaim(verdict, self.support_probability, self.verifier or _GIVEN)
+
+
+class _GivenOfAnswer(_Given):
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.scored() is None:
+            msg = "each needs a verdict or a support_probability"
+            raise ValueError(msg)
+        return self
+
+
+class _Line(_Given):
+    """One line of the file."""
+
+    claim: _Text | None = None
+    answer: _Text | None = None
+    documents: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
+    label: Annotated[bool, BeforeValidator(read_label)]
+    question: _Text | None = None
+    claims: tuple[_GivenOfAnswer, ...] | None = None
+    retrieval_score: _Number | None = None
+    group: str | int | float | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.claim is None) == (self.answer is None):
+            msg = "give either claim or answer"
+            raise ValueError(msg)
+        if not self.documents and self.scored() is None and not (self.answer and self.claims):
+            msg = "documents: needed, a list of texts, at least one of them not blank"
+            raise ValueError(msg)
+        return self

@@ -1,31 +1,65 @@
 """Thresholds chosen on labelled data, and the checker that works with them."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness.calibration.choice import Calibrating, reliability
-from langchain_groundedness.calibration.threshold_choice import target_of
+from langchain_groundedness.calibration.threshold_choice import (
+    Scored,
+    Target,
+    choose,
+    numbered,
+    parted,
+    resampled,
+    shares,
+    target_of,
+    wilson,
+)
 from langchain_groundedness.calibration.values import (
     CalibrationSample,
     CalibrationTarget,
     Reliability,
+    ReliabilityBin,
+    ScoredClaim,
     ThresholdChoice,
+    ThresholdFigures,
     ThresholdName,
+    Unit,
     main_verifier,
 )
 from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
 from langchain_groundedness.decision.policy_files import made_from_text, read_text
+from langchain_groundedness.display.svg import Plot, document
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.verification import EmbeddedVerifier
 
-__all__ = ["Calibration", "calibrate"]
+__all__ = [
+    "FEWEST",
+    "Calibration",
+    "calibrate",
+    "calibration_plot",
+    "reliability",
+    "reliability_plot",
+]
+
+FEWEST = 20
+"""Samples of each kind, right and wrong, below which no threshold is chosen."""
+_FEWEST_GROUPS = _FEWEST_PASSING = 10
+_AT_A_HUNDRED_PERCENT = 100
+_BINS = 10
+
+Flags = NDArray[np.bool_]
+
 
 _VERSION = 1
 _EMBEDDED = "embedded"
@@ -208,7 +242,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     folds: int = 5,
     seed: int = 0,
 ) -> Calibration:
-    """Choose thresholds on samples of which somebody knows whether they are right.
+    """Choose thresholds on samples that are known to be right or wrong.
 
     Args:
         samples: Claims and answers that were checked, 20 of each kind (right, wrong) at least, and
@@ -237,7 +271,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         msg = f"samples must be CalibrationSamples, got {type(wrong).__name__}"
         raise ConfigurationError(msg)
     verifier = main_verifier(listed)
-    chosen, refused = Calibrating(
+    chosen, refused = _Choosing(
         samples=listed,
         target=target,
         verifier=verifier,
@@ -258,3 +292,415 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         not_chosen=refused,
         reliability=reliability(listed, verifier),
     )
+
+
+class _Row(NamedTuple):
+    """One sample as one threshold sees it."""
+
+    place: int
+    """Index of the sample."""
+    score: float
+    is_good: bool
+    group: str
+    passed: bool
+    """Whether it passed with the thresholds in force when it was checked."""
+
+
+_View: TypeAlias = tuple[float, bool, bool] | None
+"""Score, whether it should pass, whether it passed; `None` if the sample says nothing about it."""
+
+_Cuts: TypeAlias = dict[ThresholdName, float]
+
+
+def _support(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _View:
+    if sample.score is None or any(_says_nothing(claim, verifier) for claim in sample.claims):
+        return None
+    return sample.score, sample.is_right, all(c.verdict == "supported" for c in sample.claims)
+
+
+def _trust(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> _View:
+    if not sample.claims or any(claim.verdict == "unchecked" for claim in sample.claims):
+        return None
+    verdicts = _verdicts(sample, verifier, cuts)
+    share = verdicts.count("supported") / len(verdicts)
+    score = _NEVER if "contradicted" in verdicts or not share else share
+    return score, sample.is_right, all(c.verdict == "supported" for c in sample.claims)
+
+
+def _review(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> _View:
+    trusted = _trust(sample, verifier, cuts)
+    if trusted is None:
+        return None
+    passes = trusted[0] >= cuts.get("trust", 1.0)
+    verdicts = zip(sample.claims, _verdicts(sample, verifier, cuts), strict=True)
+    lowest = [claim.probability for claim, verdict in verdicts if verdict == "supported"]
+    known = [p for p in lowest if p is not None]
+    if len(known) < len(lowest):
+        return None
+    return (min(known) if passes and known else _NEVER), sample.is_right, passes
+
+
+def _gate(sample: CalibrationSample, _: str | None, __: _Cuts) -> _View:
+    score = sample.retrieval_score
+    return None if score is None else (score, sample.is_right, True)
+
+
+def _settle_supported(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _View:
+    [claim] = sample.claims
+    if _says_nothing(claim, verifier) or claim.probability is None:
+        return None
+    score = claim.probability if claim.verdict == "supported" else _NEVER
+    return score, sample.is_right, score >= _SETTLE_SUPPORTED
+
+
+def _settle_unsupported(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _View:
+    [claim] = sample.claims
+    if _says_nothing(claim, verifier) or claim.probability is None:
+        return None
+    score = _NEVER if claim.verdict == "supported" else 1 - claim.probability
+    return score, not sample.is_right, score >= 1 - _SETTLE_UNSUPPORTED
+
+
+def _says_nothing(claim: ScoredClaim, verifier: str | None) -> bool:
+    return claim.verdict == "unchecked" or claim.verifier != verifier
+
+
+def _verdicts(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> list[str]:
+    """Give the verdicts as they would be with the chosen threshold of the verifier."""
+    threshold = cuts.get("support")
+    verdicts = []
+    for claim in sample.claims:
+        verdict = str(claim.verdict)
+        if threshold is not None and claim.verifier == verifier and claim.probability is not None:
+            if claim.probability >= threshold:
+                verdict = "supported"
+            elif verdict == "supported":
+                verdict = "unverifiable"
+        verdicts.append(verdict)
+    return verdicts
+
+
+_NEVER = float("-inf")
+
+_SETTLE_SUPPORTED, _SETTLE_UNSUPPORTED = 0.9, 0.1
+"""The defaults of `Stage`."""
+
+_DIGITS = 12
+
+
+class ThresholdSpec(NamedTuple):
+    """One threshold, and on what it is chosen."""
+
+    name: ThresholdName
+    units: tuple[Unit, ...]
+    """What it can be chosen on; the first with enough samples."""
+    needs: str
+    """What it needs, for a reader whose samples have none."""
+    view: Callable[[CalibrationSample, str | None, _Cuts], _View]
+    is_upper: bool = False
+    """Whether what lies below it passes."""
+
+    def threshold(self, cut: float) -> float:
+        """Turn a cut of the scores into the threshold, as options name it."""
+        return round(1 - cut, _DIGITS) if self.is_upper else cut
+
+
+_OF_ONE_VERIFIER = "with support probabilities of one verifier"
+
+_SPECS = (
+    ThresholdSpec(
+        "support", ("claim", "answer"), f"claims, or answers, {_OF_ONE_VERIFIER}", _support
+    ),
+    ThresholdSpec("trust", ("answer",), "answers with every claim checked", _trust),
+    ThresholdSpec(
+        "review", ("answer",), "answers whose supported claims have probabilities", _review
+    ),
+    ThresholdSpec("gate", ("answer", "claim"), "samples with a retrieval score", _gate),
+    ThresholdSpec(
+        "settle_supported", ("claim",), f"single claims {_OF_ONE_VERIFIER}", _settle_supported
+    ),
+    ThresholdSpec(
+        "settle_unsupported",
+        ("claim",),
+        f"single claims {_OF_ONE_VERIFIER}",
+        _settle_unsupported,
+        is_upper=True,
+    ),
+)
+"""In the order in which they are chosen: a later one counts on the earlier ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choosing:
+    """Samples, and what is wanted of thresholds on them."""
+
+    samples: Sequence[CalibrationSample]
+    target: Target
+    verifier: str | None
+    """Whose probabilities count."""
+    resamples: int
+    folds: int
+    seed: int
+
+    def outcome(self) -> tuple[dict[ThresholdName, ThresholdChoice], dict[ThresholdName, str]]:
+        """Choose all thresholds that the samples allow; say why the others were not."""
+        units, refused = self._units()
+        cuts = self._cuts(units, None)
+        passes = self._held_out(units)
+        choices: dict[ThresholdName, ThresholdChoice] = {}
+        for spec in _SPECS:
+            if spec.name not in units:
+                continue
+            if spec.name not in cuts:
+                refused[spec.name] = _unreached(self.target)
+                continue
+            rows = self._rows(spec, units[spec.name], cuts)
+            now = np.array([row.score >= cuts[spec.name] for row in rows])
+            before = np.array([row.passed for row in rows])
+            if spec.name == "review" and bool((now == before).all()):
+                refused[spec.name] = "not needed: the thresholds above reach the target"
+                continue
+            expected = passes[spec.name][[row.place for row in rows]]
+            choices[spec.name] = self._choice(
+                spec, units[spec.name], rows, cuts[spec.name], (before, now, expected)
+            )
+        return _in_order(choices), {s.name: refused[s.name] for s in _SPECS if s.name in refused}
+
+    def _units(self) -> tuple[dict[ThresholdName, Unit], dict[ThresholdName, str]]:
+        """Say on what each threshold is chosen, or why it cannot be."""
+        units: dict[ThresholdName, Unit] = {}
+        refused: dict[ThresholdName, str] = {}
+        for spec in _SPECS:
+            for unit in spec.units:
+                rows = self._rows(spec, unit, {})
+                lacking = _shortage(spec, unit, rows, self.target)
+                if lacking is None:
+                    units[spec.name] = unit
+                    refused.pop(spec.name, None)
+                    break
+                if rows or spec.name not in refused:
+                    refused[spec.name] = lacking
+        return units, refused
+
+    def _cuts(self, units: Mapping[ThresholdName, Unit], within: Flags | None) -> _Cuts:
+        """Choose one threshold after the other on some of the samples."""
+        cuts: _Cuts = {}
+        for spec in _SPECS:
+            if spec.name in units:
+                rows = self._rows(spec, units[spec.name], cuts, within)
+                cut = choose(_scored(rows), self.target)
+                passing = 0 if cut is None else sum(row.score >= cut for row in rows)
+                if cut is not None and passing >= _fewest_passing(self.target):
+                    cuts[spec.name] = cut
+        return cuts
+
+    def _held_out(self, units: Mapping[ThresholdName, Unit]) -> dict[ThresholdName, Flags]:
+        """Tell which samples pass the thresholds that were chosen without them."""
+        groups = numbered([sample.group for sample in self.samples])
+        parts = parted(groups, folds=self.folds, seed=self.seed)
+        passes = {name: np.zeros(len(self.samples), dtype=np.bool_) for name in units}
+        for part in range(self.folds):
+            cuts = self._cuts(units, parts != part)
+            for spec in _SPECS:
+                if spec.name in cuts:
+                    for row in self._rows(spec, units[spec.name], cuts, parts == part):
+                        passes[spec.name][row.place] = row.score >= cuts[spec.name]
+        return passes
+
+    def _rows(
+        self, spec: ThresholdSpec, unit: Unit, cuts: _Cuts, within: Flags | None = None
+    ) -> list[_Row]:
+        rows = []
+        for place, sample in enumerate(self.samples):
+            if sample.unit == unit and (within is None or within[place]):
+                seen = spec.view(sample, self.verifier, cuts)
+                if seen is not None:
+                    score, is_good, passed = seen
+                    rows.append(_Row(place, score, is_good, sample.group, passed))
+        return rows
+
+    def _choice(
+        self,
+        spec: ThresholdSpec,
+        unit: Unit,
+        rows: Sequence[_Row],
+        cut: float,
+        passing: tuple[Flags, Flags, Flags],
+    ) -> ThresholdChoice:
+        scored = _scored(rows)
+        drawing: Any = {"times": self.resamples, "seed": self.seed}
+        interval, missed = resampled(scored, self.target, **drawing)
+        if interval is not None:
+            low, high = sorted(map(spec.threshold, interval))
+            interval = (low, high)
+        before, fitted, expected = (_figures(passes, scored, **drawing) for passes in passing)
+        return ThresholdChoice(
+            threshold=spec.threshold(cut),
+            interval=interval,
+            missed=missed,
+            unit=unit,
+            samples=len(rows),
+            good=int(scored.good.sum()),
+            groups=len(set(scored.groups.tolist())),
+            before=before,
+            fitted=fitted,
+            expected=expected,
+        )
+
+
+def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> Reliability | None:
+    """Compare probabilities to how often they are right: of claims, or else of answers."""
+    listed = list(samples)
+    for unit in _SPECS[0].units:
+        seen = [_support(sample, verifier, {}) for sample in listed if sample.unit == unit]
+        pairs = [(view[0], view[1]) for view in seen if view is not None]
+        if pairs:
+            return _compared(unit, pairs)
+    return None
+
+
+def _in_order(
+    choices: dict[ThresholdName, ThresholdChoice],
+) -> dict[ThresholdName, ThresholdChoice]:
+    """Keep the band of a stage in order, where a verifier has more than one threshold."""
+    low, high = choices.get("settle_unsupported"), choices.get("settle_supported")
+    if low is None or high is None or low.threshold <= high.threshold:
+        return choices
+    lowered = low.model_copy(update={"threshold": high.threshold})
+    return {**choices, "settle_unsupported": lowered}
+
+
+def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
+    bins = []
+    for place in range(_BINS):
+        inside = [p for p in pairs if min(int(p[0] * _BINS), _BINS - 1) == place]
+        if inside:
+            right = sum(good for _, good in inside)
+            bins.append(
+                ReliabilityBin(
+                    low=place / _BINS,
+                    high=(place + 1) / _BINS,
+                    count=len(inside),
+                    mean=min(math.fsum(score for score, _ in inside) / len(inside), 1.0),
+                    right=right / len(inside),
+                    interval=wilson(right, len(inside)),
+                )
+            )
+    off = math.fsum(each.count * abs(each.mean - each.right) for each in bins)
+    square = math.fsum((score - good) ** 2 for score, good in pairs)
+    return Reliability(
+        unit=unit,
+        samples=len(pairs),
+        brier=square / len(pairs),
+        error=off / len(pairs),
+        bins=tuple(bins),
+    )
+
+
+def _shortage(spec: ThresholdSpec, unit: Unit, rows: Sequence[_Row], target: Target) -> str | None:
+    """Say how many more samples are needed, if any are."""
+    if not rows:
+        return f"no samples for it: it needs {spec.needs}"
+    good = sum(row.is_good for row in rows)
+    bad = len(rows) - good
+    needed = (max(FEWEST, _one_in(target.value)), FEWEST)
+    words = ("wrong", "right") if spec.name == "settle_unsupported" else ("right", "wrong")
+    missing = [
+        f"{need - have} more {unit}s that are {word}"
+        for need, have, word in zip(needed, (good, bad), words, strict=True)
+        if have < need
+    ]
+    groups = int(numbered([row.group for row in rows]).max(initial=-1)) + 1
+    if not missing and groups < _FEWEST_GROUPS:
+        missing = [f"{unit}s of {_FEWEST_GROUPS - groups} more documents or threads"]
+    if not missing:
+        return None
+    return (
+        f"too few samples: {good} {unit}s are {words[0]} and {bad} {words[1]}, and at least "
+        f"{needed[0]} and {needed[1]} are needed: label {' and '.join(missing)}"
+    )
+
+
+def _one_in(share: float) -> int:
+    """Say among how many the share of those that fail would be one."""
+    return _AT_A_HUNDRED_PERCENT if share == 1 else math.ceil(round(1 / (1 - share), 6))
+
+
+def _unreached(target: Target) -> str:
+    fewest = _fewest_passing(target)
+    enough = f" with {fewest} or more of them above it" if fewest > 1 else ""
+    return f"no threshold reaches a {target.kind} of {target.value:g} on these samples{enough}"
+
+
+def _fewest_passing(target: Target) -> int:
+    """Say how many have to pass before a precision among them means anything."""
+    return 1 if target.kind == "recall" else max(_FEWEST_PASSING, _one_in(target.value))
+
+
+def _scored(rows: Sequence[_Row]) -> Scored:
+    return Scored(
+        np.array([row.score for row in rows], dtype=np.float64),
+        np.array([row.is_good for row in rows], dtype=np.bool_),
+        numbered([row.group for row in rows]),
+    )
+
+
+def _figures(passes: Flags, scored: Scored, **drawing: int) -> ThresholdFigures:
+    precision, recall = shares(passes, scored.good, scored.groups, **drawing)
+    return ThresholdFigures(
+        samples=len(passes),
+        passed=int(passes.sum()),
+        precision=precision[0],
+        precision_interval=precision[1],
+        recall=recall[0],
+        recall_interval=recall[1],
+    )
+
+
+_TICKS = [(n / 5, f"{n / 5:g}") for n in range(6)]
+
+
+def calibration_plot(reliability: Reliability, support: ThresholdChoice | None) -> str:
+    """Draw how probabilities compare to shares."""
+    above = reliability_plot(reliability)
+    most = max((each.count for each in reliability.bins), default=1)
+    below = Plot(
+        title="Samples per bin",
+        highest=float(most),
+        x_label="support probability",
+        y_label="samples",
+        height=170,
+    )
+    below.ticks(_TICKS, [(0.0, "0"), (float(most), str(most))])
+    for each in reliability.bins:
+        below.bar(each.low + 0.005, 0.09, 0, each.count, "e", f"{each.count} samples")
+    if support is not None:
+        for plot in (above, below):
+            plot.mark(support.threshold, "d")
+    above.legend(_words(reliability, support))
+    return document([above, below])
+
+
+def reliability_plot(reliability: Reliability) -> Plot:
+    """Draw the share that is right per bin of probability, beside the diagonal."""
+    of = "claims" if reliability.unit == "claim" else "answers, by their least likely claim"
+    above = Plot(
+        title=f"Reliability on {reliability.samples} {of}",
+        x_label=f"support probability, {reliability.samples} {of}",
+        y_label="share that is right",
+        height=380,
+    )
+    above.ticks(_TICKS, _TICKS)
+    above.ideal()
+    for each in reliability.bins:
+        above.whisker(each.mean, *each.interval, "e")
+        told = f"{each.right:.0%} of {each.count} with {each.low:g} to {each.high:g} are right"
+        above.dot(each.mean, each.right, "e", told)
+    return above
+
+
+def _words(reliability: Reliability, support: ThresholdChoice | None) -> list[tuple[str, str]]:
+    words = [("e", f"calibration error {reliability.error:.3f}, Brier {reliability.brier:.3f}")]
+    if support is not None:
+        words.append(("d", f"threshold {support.threshold:.3g}"))
+    return words

@@ -1,4 +1,7 @@
-"""Checks the answers of watched runs, and hands out what is found."""
+"""Checks the answers of watched runs, and hands out what is found.
+
+Its own module because it is what both handlers do, without the names of LangChain's hooks.
+"""
 
 import asyncio
 import logging

@@ -21,7 +21,7 @@ from langchain_groundedness.calibration import (
     ThresholdFigures,
 )
 from langchain_groundedness.calibration.labelled_data import read_labelled, samples_of
-from langchain_groundedness.calibration.plots import calibration_plot
+from langchain_groundedness.calibration.thresholds import calibration_plot
 from langchain_groundedness.cli.errors import errors_in_one_line, write_file
 from langchain_groundedness.cli.options import (
     AsJson,

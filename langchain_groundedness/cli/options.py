@@ -252,7 +252,7 @@ def open_log(db: str) -> SQLAuditLog:
     """Open an audit log in a database that exists already."""
     log = SQLAuditLog(db, on_store_down="raise")
     place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-    path = place.place_of(db).path
+    path = place.database_of(db).path
     if path is not None and not path.is_file():
         msg = f"there is no audit log at {path}"
         raise ConfigurationError(msg)

@@ -70,7 +70,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     For a contradicted claim it replaces the least text that it can tell to be wrong: the value
     that differs, else the words that differ from the corrected statement, else the claim's whole
     span. Where claims share text and edits would overlap, the smaller edit is made. A model is
-    asked once, for all statements in which no such part can be told, and only for those.
+    asked once, for all statements in which no such part can be found, and only for those.
 
     Example:
         >>> from langchain_groundedness import Claim, ClaimVerdict
@@ -83,12 +83,13 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     marker: str | None = MARKER
     """How a correction is shown, with the place `{correction}`; `None` for clean text."""
     model: ChatModel | None = None
-    """Chat model that rewords statements in which no differing part can be told; without one,
-    the evidence itself stands in for them."""
+    """Chat model that rewords statements in which no differing part can be found; without one, the
+    evidence itself replaces them."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.CORRECTION_PROMPT`; it must have the same variables and ask for the
     same form of reply."""
@@ -102,11 +103,6 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             msg = f"marker must be None or hold {PLACE!r} once, got {marker!r}"
             raise ValueError(msg)
         return marker
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
@@ -151,7 +147,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         return CorrectedAnswer(text=apply_edits(task.answer, made), edits=made)
 
     def _rewritten(self, task: CorrectionTask, coarse: Sequence[_Placed]) -> Flow[dict[str, str]]:
-        """Ask the model for the statements in which no differing part could be told."""
+        """Ask the model for the statements in which no differing part was found."""
         quotes = dict.fromkeys(c.quote for verdict, _ in coarse for c in verdict.citations)
         statements = [fold_space(task.answer[slice(*span)]) for _, span in coarse]
         numbered = "\n".join(f"{n}: {text}" for n, text in enumerate(statements, 1))
@@ -295,7 +291,7 @@ def _change_of_claim(text: str, verdict: ClaimVerdict) -> Replacement | None:
 
 
 def _bare_value(text: str, correction: str) -> Replacement | None:
-    """The one value of `text` that a correction which is just a value can stand for."""
+    """The one value of `text` that a correction consisting of a value can replace."""
     given = find_quantities(correction)
     if len(given) != 1 or len(correction.split()) > _LONGEST_VALUE:
         return None

@@ -26,7 +26,7 @@ __all__ = [
 
 PLACE = "{correction}"
 MARKER = f"[CORRECTED: {PLACE}]"
-"""How a correction is shown if nobody asks for another way."""
+"""How a correction is shown by default."""
 
 _TOKEN = re.compile(r"[^\s.,;:!?\"'()\[\]]+(?:[.,:'][^\s.,;:!?\"'()\[\]]+)*")
 _LINE_FURNITURE = re.compile(

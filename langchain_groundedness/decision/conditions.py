@@ -111,11 +111,7 @@ class Part(CheckedOptions, Serializable):
     """A part of a policy: frozen, and written without what was not given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
+    _can_be_saved = True
 
     @override
     @classmethod

@@ -47,10 +47,10 @@ FindingName: TypeAlias = Literal[
 
 
 class DecisionRule(Part):
-    """What to do with answers of which some conditions hold.
+    """What to do with answers for which some conditions hold.
 
     A rule alone never hides anything: its action is added to those that the policy finds, and the
-    most severe one wins. Where it shall make an exception, it says so, by `excuses` or `final`.
+    most severe one wins. To make an exception, use `excuses` or `final`.
 
     Example:
         >>> rule = DecisionRule(
@@ -69,7 +69,7 @@ class DecisionRule(Part):
     of the answer."""
     excuses: Annotated[tuple[FindingName, ...], BeforeValidator(listed)] = ()
     """Findings, by the names of the policy's fields, that do not count where this rule holds.
-    Nothing else lets an answer pass that a finding speaks against."""
+    Nothing else overrides a finding."""
     final: Flag = False
     """Whether no later rule is read where this one holds. Findings count nevertheless."""
 
@@ -96,6 +96,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _can_be_saved = True
 
     contradicted: Action = "flag"
     """The documents contradict a claim."""
@@ -117,11 +118,6 @@ class DecisionPolicy(CheckedOptions, Serializable):
     at_most: Literal["flag", "review", "block"] = "block"
     """The most severe action that is taken. Of a finding or a rule that asks for more, the reasons
     say what it would have done."""
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @classmethod
     def strict(cls) -> Self:
@@ -148,9 +144,9 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
         Returns:
             A policy that blocks contradicted claims; that sends to review what could not be
-            checked, answers of which less than half is supported, and all answers to questions of
-            the class `sensitive` or the risk tier `high`; and that flags the rest that is not
-            supported.
+            checked, answers with less than half of their claims supported, and all answers to
+            questions of the class `sensitive` or the risk tier `high`; and that flags the rest that
+            is not supported.
         """
         return cls(
             contradicted="block",
@@ -275,7 +271,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
         Args:
             verdicts: One per claim.
-            answer: The answer as it came.
+            answer: The original answer.
             trust_score: Share of the checked claims that are supported, or `None`.
             trust_threshold: Least share that is enough, 0 to 1.
             query_class: Of which class the question is, if that is known.
@@ -348,17 +344,17 @@ class DecisionPolicy(CheckedOptions, Serializable):
         trust_score: float | None,
         trust_threshold: float = 1.0,
     ) -> bool:
-        """Tell whether the documents bear an answer out, whatever the rules make of it.
+        """Tell whether the documents support an answer, whatever the rules say.
 
         Args:
             verdicts: One per claim.
-            answer: The answer as it came.
+            answer: The original answer.
             trust_score: Share of the checked claims that are supported, or `None`.
             trust_threshold: Least share that is enough, 0 to 1.
 
         Returns:
             True if nothing is contradicted, nothing unchecked and the score reaches the
-            threshold. Without any claim the policy has the word: true if the finding made leads to
+            threshold. Without any claim the policy decides: true if the finding made leads to
             `pass`, which by default it does for refusals and courtesy only.
         """
         if not verdicts:

@@ -20,6 +20,7 @@ from pydantic import ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.evidence.windows import cut_sentence
 from langchain_groundedness.text.quotes import locate_quote
 from langchain_groundedness.text.sentences import split_sentences
 from langchain_groundedness.text.words import content_words
@@ -29,7 +30,6 @@ __all__ = [
     "EvidencePacker",
     "SentenceIndex",
     "approximate_tokens",
-    "best_evidence",
     "locate_quote",
     "passage_sentences",
     "shares_content_word",
@@ -69,6 +69,7 @@ class EvidencePacker(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _can_be_saved = True
 
     max_tokens: Annotated[int, Field(ge=1)]
     """Most tokens that the passages of one batch may have together. Only a single character that
@@ -78,11 +79,6 @@ class EvidencePacker(CheckedOptions, Serializable):
     overlap_sentences: Annotated[int, Field(ge=0)] = 1
     """How many sentences a window of an oversized document repeats from the one before, where
     the budget leaves room for them."""
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @override
     def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
@@ -127,7 +123,11 @@ class EvidencePacker(CheckedOptions, Serializable):
         if tokens <= self.max_tokens:
             yield start, end, tokens
             return
-        units = [unit for s in split_sentences(text) for unit in self._units(text, s.start, s.end)]
+        units = [
+            (piece.start, piece.end, self.count_tokens(piece.text))
+            for sentence in split_sentences(text)
+            for piece in cut_sentence(sentence, self.max_tokens, self.count_tokens)
+        ]
         first = 0
         while first < len(units):
             last = self._reach(units, first)
@@ -141,29 +141,6 @@ class EvidencePacker(CheckedOptions, Serializable):
 
     def _count(self, text: str, units: list[tuple[int, int, int]], first: int, last: int) -> int:
         return self.count_tokens(text[units[first][0] : units[last][1]])
-
-    def _units(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Cut a sentence into pieces that fit the budget: one, unless the sentence is too long."""
-        tokens = self.count_tokens(text[start:end])
-        size = max(1, int((end - start) * self.max_tokens / tokens)) if tokens else end - start
-        at = start
-        while at < end:
-            stop, tokens = self._piece(text, at, end, size)
-            yield at, stop, tokens
-            at = stop
-            while at < end and text[at].isspace():
-                at += 1
-
-    def _piece(self, text: str, start: int, end: int, size: int) -> tuple[int, int]:
-        while True:
-            stop = min(end, start + size)
-            if stop < end and not text[stop].isspace():
-                stop = _word_start(text, start, stop)
-            stop = start + len(text[start:stop].rstrip())
-            tokens = self.count_tokens(text[start:stop])
-            if tokens <= self.max_tokens or stop - start <= 1:
-                return stop, tokens
-            size = max(1, min(stop - start - 1, (stop - start) * self.max_tokens // tokens))
 
     def _reach(self, units: list[tuple[int, int, int]], first: int) -> int:
         """Give the last unit of the window that starts with one: as many as fit by their sum."""
@@ -187,14 +164,6 @@ class EvidencePacker(CheckedOptions, Serializable):
 
 
 _GAP = 1  # tokens for the white space between two sentences, at most, as tokenizers count
-
-
-def _word_start(text: str, start: int, stop: int) -> int:
-    """Move back to where the word at `stop` begins; stay if it is all there is."""
-    at = stop
-    while at > start and not text[at - 1].isspace():
-        at -= 1
-    return at if at > start else stop
 
 
 def _ranked(documents: Sequence[Document]) -> list[tuple[int, float | None]]:
@@ -225,7 +194,7 @@ def shares_content_word(claim: str, quote: str) -> bool:
         quote: The evidence that was named for it.
 
     Returns:
-        True if a word that carries meaning stands in both.
+        True if both contain the same word that carries meaning.
     """
     return not content_words(claim).isdisjoint(content_words(quote))
 
@@ -273,22 +242,6 @@ class SentenceIndex:
 
     def _known(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
         return ((word, self._frequency[word]) for word in sorted(words) if self._frequency[word])
-
-
-def best_evidence(claim: str, passages: Sequence[Passage]) -> Passage | None:
-    """Find the sentence of some passages that matches a claim best.
-
-    For several claims against the same passages, make one `SentenceIndex`.
-
-    Args:
-        claim: The claim.
-        passages: What a judge was shown.
-
-    Returns:
-        The sentence, as a passage with offsets in its document; `None` if none shares a content
-        word with the claim.
-    """
-    return SentenceIndex(passages).best(claim)
 
 
 def _excess(words: frozenset[str], wanted: frozenset[str]) -> float:

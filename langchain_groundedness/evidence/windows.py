@@ -8,7 +8,7 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.text.sentences import Sentence, split_sentences
 from langchain_groundedness.types import Passage
 
-__all__ = ["check_window_options", "estimate_tokens", "evidence_windows"]
+__all__ = ["check_window_options", "cut_sentence", "estimate_tokens", "evidence_windows"]
 
 _BYTES_PER_TOKEN = 3
 
@@ -48,7 +48,9 @@ def evidence_windows(
     windows: list[Passage] = []
     for place, document in enumerate(documents):
         text = document.page_content
-        units = [u for s in split_sentences(text) for u in _cut(s, max_tokens, count_tokens)]
+        units = [
+            u for s in split_sentences(text) for u in cut_sentence(s, max_tokens, count_tokens)
+        ]
         reached = 0
         for first, unit in enumerate(units):
             end = unit.end
@@ -64,11 +66,14 @@ def evidence_windows(
     return windows
 
 
-def _cut(
+def cut_sentence(
     sentence: Sentence, max_tokens: int, count_tokens: Callable[[str], int]
 ) -> Iterator[Sentence]:
     """Cut a sentence into pieces within the budget; most fit as they are."""
     text, offset, _ = sentence
+    if count_tokens(text) <= max_tokens:
+        yield sentence
+        return
     start = 0
     while start < len(text):
         end = _fitting(text, start, max_tokens, count_tokens)

@@ -198,7 +198,7 @@ def check_prompt(
         optional: Variables that it may have too.
 
     Raises:
-        ConfigurationError: A variable is missing, or one is there that nobody will fill.
+        ConfigurationError: A variable is missing, or there is one that is never filled.
     """
     # `optional_variables` are message placeholders, which may stay unfilled.
     have = set(prompt.input_variables)

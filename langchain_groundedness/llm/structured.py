@@ -12,7 +12,7 @@ and `ainvoke` only carry the calls out.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
@@ -87,7 +87,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     """Whether to ask in plain form from the start, without a schema; needs `from_text`."""
 
     _built: dict[int, Runnable[Any, Any] | None] = PrivateAttr(default_factory=dict)
-    """By place on the ladder: what asks the model there, which takes longer to make than to use."""
+    """By step of the ladder: what asks the model there, which takes longer to make than to use."""
 
     @override
     def _flow(
@@ -103,7 +103,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             reply, why = self._read(raw)
             then = "nor does its second attempt"
             if reply is not None:
-                self._remember(_SUBJECT, len(_RUNGS) - 1)
+                self._remember(_SUBJECT, _PLAIN)
         if reply is None:
             msg = f"the model's reply to {self.name!r} does not fit, {then}: {why}"
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
@@ -115,8 +115,8 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         A small model repeats a bad reply that it is shown, but asked the same in the same way it
         would give the same reply.
         """
-        form = _RUNGS[-1].instruct(self.reply_schema, self.from_text is not None)
-        if self._proven != len(_RUNGS) - 1:
+        form = self._instructions(_PLAIN)
+        if self._proven != _PLAIN:
             return form
         complaint = "That is not the form that was asked for. Give the reply in that form."
         return [AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
@@ -129,41 +129,44 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         A form that failed once, for what may have been a bad minute of the server, is tried again.
         """
         proven = self._proven
-        place, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
+        step, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
         while True:
-            rung = _RUNGS[place]
-            if place not in self._built:
-                self._built[place] = rung.build(self.model, self.reply_schema)
-            runnable = self._built[place]
+            if step not in self._built:
+                self._built[step] = _built(self.model, self.reply_schema, step)
+            runnable = self._built[step]
             if runnable is None:
-                place += 1
+                step += 1
                 continue
-            asked = [*messages, *rung.instruct(self.reply_schema, self.from_text is not None)]
             try:
-                raw = yield ModelCall(runnable, asked, self.timeout)
+                raw = yield ModelCall(
+                    runnable, [*messages, *self._instructions(step)], self.timeout
+                )
             except Exception as exc:
                 if declined(exc):
                     raise self._refusal(None) from exc
                 raw = salvaged(exc)
                 if raw is None:
-                    if proven is not None or rung is _RUNGS[-1] or not unsupported(exc):
+                    if proven is not None or step == _PLAIN or not unsupported(exc):
                         raise
                     if budget is not None and not budget.take():
                         raise
-                    place, sure = place + 1, sure and (failed or not _may_pass(exc))
+                    step, sure = step + 1, sure and (failed or not _may_pass(exc))
                     continue
-            self._remember(_SUBJECT if sure else _FAILED, place)
+            self._remember(_SUBJECT if sure else _FAILED, step)
             return raw
 
     @property
     def _proven(self) -> int | None:
         """The step of the ladder that is known to work; when asked for it plainly, the last."""
-        return len(_RUNGS) - 1 if self.plain else recall(self.model, _SUBJECT)
+        return _PLAIN if self.plain else recall(self.model, _SUBJECT)
 
-    def _remember(self, subject: str, place: int) -> None:
+    def _instructions(self, step: int) -> list[BaseMessage]:
+        return _instructions(self.reply_schema, step, has_lines=self.from_text is not None)
+
+    def _remember(self, subject: str, step: int) -> None:
         """Remember what worked, unless nothing else was tried."""
         if not self.plain:
-            remember(self.model, subject, place)
+            remember(self.model, subject, step)
 
     def _refusal(self, raw: Any) -> ModelRefusedError:
         msg = f"the model refused to answer {self.name!r}"
@@ -187,7 +190,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
 
 
 def unsupported(exc: Exception) -> bool:
-    """Tell whether an error may mean that the model or its server does not know an option."""
+    """Tell whether an error may mean that the model or its server does not support an option."""
     if any("ContextOverflow" in cls.__name__ for cls in type(exc).__mro__):
         return False
     if (status := _status(exc)) is not None:
@@ -207,22 +210,24 @@ def _status(exc: Exception) -> Any:
     )
 
 
-class _Rung(NamedTuple):
-    """One way of asking for a schema."""
+_METHODS = (None, "function_calling", "json_mode")
+"""How structured output is asked for, best first: by the model's own choice, then by these."""
 
-    build: Callable[[Runnable[Any, Any], type[BaseModel]], Runnable[Any, Any] | None]
-    instruct: Callable[[type[BaseModel], bool], list[BaseMessage]]
+_PLAIN = len(_METHODS)
+"""The last step of the ladder: no structured output."""
 
 
-def _native(method: str | None) -> Callable[..., Runnable[Any, Any] | None]:
-    def build(model: Runnable[Any, Any], schema: type[BaseModel]) -> Runnable[Any, Any] | None:
-        options = {} if method is None else {"method": method}
-        try:
-            return _structured(model, schema, options)
-        except (AttributeError, ImportError, NotImplementedError, TypeError, ValueError):
-            return None
-
-    return build
+def _built(
+    model: Runnable[Any, Any], schema: type[BaseModel], step: int
+) -> Runnable[Any, Any] | None:
+    """Make what asks the model at a step of the ladder; `None` if the model cannot."""
+    if step == _PLAIN:
+        return model
+    options = {} if (method := _METHODS[step]) is None else {"method": method}
+    try:
+        return _structured(model, schema, options)
+    except (AttributeError, ImportError, NotImplementedError, TypeError, ValueError):
+        return None
 
 
 def _structured(
@@ -245,15 +250,10 @@ def _structured(
     return model.model_copy(update={"bound": _structured(inner, schema, options), "kwargs": {}})
 
 
-def _plain(model: Runnable[Any, Any], _: type[BaseModel]) -> Runnable[Any, Any]:
-    return model
-
-
-def _nothing(_: type[BaseModel], __: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
-    return []
-
-
-def _as_json(schema: type[BaseModel], _: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
+def _instructions(schema: type[BaseModel], step: int, *, has_lines: bool) -> list[BaseMessage]:
+    """Ask for JSON in words, where neither the model nor the prompt knows the form."""
+    if step < _PLAIN - 1 or (step == _PLAIN and has_lines):
+        return []
     fields = ", ".join(
         f'"{name}": {_json_type(field.annotation)}' for name, field in schema.model_fields.items()
     )
@@ -264,15 +264,3 @@ def _json_type(annotation: Any) -> str:
     if annotation == list[str]:
         return '["…", "…"]'
     return {str: '"…"', int: "0", float: "0.0", bool: "true"}.get(annotation, "…")
-
-
-def _as_text(schema: type[BaseModel], has_lines: bool) -> list[BaseMessage]:  # noqa: FBT001  (as the others)
-    return [] if has_lines else _as_json(schema, has_lines)
-
-
-_RUNGS = (
-    _Rung(_native(None), _nothing),
-    _Rung(_native("function_calling"), _nothing),
-    _Rung(_native("json_mode"), _as_json),
-    _Rung(_plain, _as_text),
-)

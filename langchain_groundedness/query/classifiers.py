@@ -163,7 +163,7 @@ Samples: TypeAlias = Iterable[QuerySample | tuple[str, str] | Mapping[str, str]]
 
 
 def read_query(value: object) -> str:
-    """Read the query out of what stands at the head of a chain."""
+    """Read the query from the input of a chain."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, BaseMessage):
@@ -355,8 +355,8 @@ class ClosedSetClassifier(CheckedOptions, FlowRunnable[Any, QueryClass]):
     def _classify(self, query: str) -> Flow[QueryClass]:
         """Sort one query that is not empty.
 
-        What is raised before the first call comes through to the caller; what is raised by a call
-        or after it is a failure.
+        What is raised before the first call reaches the caller; what is raised by a call or after
+        it is a failure of the classifier.
         """
 
     def evaluate(self, samples: Samples, config: RunnableConfig | None = None) -> QueryReport:
@@ -407,12 +407,13 @@ class LLMQueryClassifier(ClosedSetClassifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The chat model, plain or bound."""
     classes: Mapping[str, str] = Field(default_factory=lambda: dict(QUERY_CLASSES))
-    """Descriptions by name; both stand in the prompt as they are, so they must be yours. The
-    shipped ones cannot say what your assistant is there for: name your subject in them."""
+    """Descriptions by name; both are put into the prompt unchanged, so never take them from
+    outside. The shipped ones do not know what your assistant is for: name your subject in them."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.QUERY_PROMPT`; it must have the same variables and ask for a name."""
     timeout: Seconds = DEFAULT_TIMEOUT
@@ -423,11 +424,6 @@ class LLMQueryClassifier(ClosedSetClassifier):
         _check_names(tuple(self.classes))
         check_prompt(self.prompt or QUERY_PROMPT, required={"classes", "question"})
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def _classify(self, query: str) -> Flow[QueryClass]:
@@ -451,9 +447,9 @@ class LLMQueryClassifier(ClosedSetClassifier):
 class RunnableQueryClassifier(ClosedSetClassifier):
     """Makes a classifier of any runnable or function from a query to the name of its class.
 
-    A runnable that gives names can stand in a chain without this; with it, a failure, and a name
-    that is not on the list, end as `unknown` with `failed=True`, so that they are routed to the
-    strictest check.
+    A runnable that returns names works in a chain without this; with it, a failure, or a name that
+    is not on the list, becomes `unknown` with `failed=True`, so it is routed to the strictest
+    check.
 
     Example:
         >>> def by_word(query: str) -> str:
@@ -466,6 +462,7 @@ class RunnableQueryClassifier(ClosedSetClassifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     classifier: AnyRunnable
     """Gets the query as a text; gives a name, a member of an `Enum` of names, a `QueryClass`, or
@@ -477,11 +474,6 @@ class RunnableQueryClassifier(ClosedSetClassifier):
     def _usable(self) -> Self:
         _check_names(self.classes)
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def _classify(self, query: str) -> Flow[QueryClass]:

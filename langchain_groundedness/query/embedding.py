@@ -45,7 +45,7 @@ __all__ = ["EmbeddingQueryClassifier", "HashedNgramEmbeddings", "QueryWeights"]
 
 
 class HashedNgramEmbeddings(CheckedOptions, Embeddings):
-    """Embeds a text by the runs of letters in its words, with no model and no download.
+    """Embeds a text by the character n-grams of its words, with no model and no download.
 
     Each run of `shortest` to `longest` characters of a word, and each whole word, which counts
     three times, is hashed to a place in the vector and to a sign (feature hashing, Weinberger et
@@ -137,7 +137,7 @@ class EmbeddingsDescription(_Value):
 
 
 class QueryWeights(_Value):
-    """What an `EmbeddingQueryClassifier` has learnt."""
+    """What an `EmbeddingQueryClassifier` has learned."""
 
     labels: tuple[str, ...] = Field(min_length=2)
     weights: tuple[tuple[FiniteFloat, ...], ...] = Field(repr=False)
@@ -151,7 +151,7 @@ class QueryWeights(_Value):
     def _fits(self) -> Self:
         count = len(self.labels)
         if len(set(self.labels)) < count:
-            msg = "a label stands twice"
+            msg = "a label is given twice"
             raise ValueError(msg)
         if len(self.weights) != count or len(self.intercepts) != count:
             msg = f"{count} labels need as many rows of weights and intercepts"
@@ -229,10 +229,10 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
     batch_size: int = Field(default=1024, ge=1)
     """Most texts in one call of the embeddings."""
     fitted: QueryWeights | None = Field(default=None, repr=False)
-    """What was learnt; `fit` and `load` set it."""
+    """What was learned; `fit` and `load` set it."""
 
     def fit(self, samples: Samples) -> Self:
-        """Learn from labelled queries; what was learnt before is kept until this has succeeded.
+        """Learn from labelled queries; what was learned before is kept until this succeeds.
 
         Args:
             samples: `QuerySample`s, pairs `(query, label)`, or mappings with `query` and `label`;
@@ -262,13 +262,13 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write what was learnt, and the options, as JSON.
+        """Write what was learned, and the options, as JSON.
 
         Args:
             path: Where to; a file that is there is replaced as a whole.
 
         Raises:
-            ConfigurationError: Nothing was learnt yet.
+            ConfigurationError: Nothing was learned yet.
             OSError: The file cannot be written.
         """
         saved = _SavedClassifier(
@@ -285,7 +285,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
 
         Args:
             path: A file that `save` wrote. It holds numbers and names; nothing in it is executed.
-            **options: Options of the class, in the place of the saved ones; `embeddings` must be
+            **options: Options of the class, which replace the saved ones; `embeddings` must be
                 given if other than the default ones were fitted with.
 
         Returns:
@@ -428,7 +428,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
     def _learnt(self) -> QueryWeights:
         if self.fitted is None:
             msg = (
-                f"{type(self).__name__} has not learnt anything yet: call fit(samples), or make "
+                f"{type(self).__name__} has not learned anything yet: call fit(samples), or make "
                 "it with load(path)"
             )
             raise ConfigurationError(msg)
@@ -496,7 +496,7 @@ def _fitted_weights(
 
 
 class _SavedClassifier(_Value):
-    """What stands in a saved file."""
+    """The content of a saved file."""
 
     format: Literal["langchain-groundedness query classifier"] = _FORMAT
     version: Literal[1] = 1

@@ -44,7 +44,7 @@ class RetrievalStrength(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     is_weak: bool
-    """Whether no document comes close enough, or that could not be found out."""
+    """Whether no document is close enough, or the similarity could not be measured."""
     best_similarity: Annotated[float, Field(ge=-1.0, le=1.0)] | None
     """Highest cosine similarity of a document to the question; `None` if none was measured."""
     best_document: Annotated[int, Field(ge=0)] | None
@@ -63,13 +63,13 @@ class RetrievalStrength(BaseModel):
 
 
 class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
-    """Tells before any model is paid whether what was retrieved is close to the question.
+    """Tells, before a model is called, whether the retrieved documents are close to the question.
 
     Put it between a retriever and the model. It reads the question and the documents as
     `GroundednessRunnable` does, and passes its input on with a `RetrievalStrength` added under
     `key`, by which a `RunnableBranch` can decide. Retrieval is weak if the highest cosine
     similarity of a document to the question is below `threshold`, if there are no documents, and
-    if the embeddings fail: never strong because it was not measured.
+    if the embeddings fail: a retrieval that was not measured is never called strong.
 
     Similarities mean different things for different embeddings. The default threshold, 0.5, is
     usual for models that were trained to embed sentences; `calibrate` finds one for yours. A
@@ -93,7 +93,7 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
     threshold: float = Field(default=0.5, ge=-1.0, le=1.0)
     """Least cosine similarity that is close enough."""
     key: str = Field(default="retrieval_score", min_length=1)
-    """Where the strength stands in the output; by default where decisions look for it."""
+    """Key of the strength in the output; by default the one that policies read."""
     raise_on_failure: bool = False
     """Raise `VerificationError` when the embeddings fail, in place of calling it weak."""
 

@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from langchain_groundedness.calibration import CalibrationSample, Reliability, ScoredClaim
-from langchain_groundedness.calibration.choice import reliability
 from langchain_groundedness.calibration.labelled_data import read_label
+from langchain_groundedness.calibration.thresholds import reliability
 from langchain_groundedness.calibration.values import main_verifier
 from langchain_groundedness.display.escaping import printable
 from langchain_groundedness.evals.display import format_count, format_number, run_title

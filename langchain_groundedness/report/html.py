@@ -17,7 +17,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from langchain_groundedness.audit.record import plain_mapping
-from langchain_groundedness.calibration.plots import reliability_plot
+from langchain_groundedness.calibration.thresholds import reliability_plot
 from langchain_groundedness.display.escaping import printable
 from langchain_groundedness.display.marked_text import SIGNS, is_located
 from langchain_groundedness.display.svg import Plot

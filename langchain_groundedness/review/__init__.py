@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_groundedness.audit import AuditRecord, SQLAuditLog
 from langchain_groundedness.exceptions import require
-from langchain_groundedness.review.requests import Guard
+from langchain_groundedness.review.server import Guard
 
 __all__ = ["create_review_app"]
 

@@ -44,8 +44,8 @@ _COMPUTING = {
     "EmbeddedVerifier": "embedded.verifier",
     "EmbeddingVerifier": "embedding",
 }
-"""What computes here, by its module: half of all that there is to import, and a chat model as the
-judge needs none of it."""
+"""Modules that compute, by class: they take half of the import time, and a chat model as the judge
+needs none of them."""
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
 
 if not TYPE_CHECKING:  # a star import brings what can be had
@@ -54,7 +54,7 @@ if not TYPE_CHECKING:  # a star import brings what can be had
 
 
 def __getattr__(name: str) -> Any:
-    """Load what computes, some of it with langchain-core 1.8 only, when it is asked for."""
+    """Load the modules that compute on first use; some need langchain-core 1.8."""
     if name not in _COMPUTING:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
@@ -63,5 +63,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Name what is loaded when it is asked for, too."""
+    """List the names that are loaded on first use, too."""
     return sorted({*globals(), *_COMPUTING})

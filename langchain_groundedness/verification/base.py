@@ -115,10 +115,7 @@ class PooledVerifier(
         """Answer such a request without blocking the event loop."""
         return self._ask(request, configs)
 
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
+    _can_be_saved = True
 
     # Casts to Any: LangChain passes the config by name, which its types do not say.
 

@@ -151,7 +151,7 @@ Label: TypeAlias = Literal["supported", "contradicted", "unverifiable"]
 
 
 class VerdictLine(NamedTuple):
-    """One line of a reply, read but not yet believed."""
+    """One line of a reply, before it is checked against the evidence."""
 
     claim: int
     """Number of the claim, as it was shown."""
@@ -183,7 +183,7 @@ class NumberedEvidence(NamedTuple):
     def verdict(
         self, claim: Claim, line: VerdictLine, documents: Sequence[Document], verifier: str
     ) -> ClaimVerdict:
-        """Turn a line of the judge's reply into a verdict, as far as the evidence bears it."""
+        """Turn a line of the judge's reply into a verdict, as far as the evidence backs it."""
         if line.label == "unverifiable":
             return ClaimVerdict(
                 claim=claim, verdict=line.label, explanation=line.reason, verifier=verifier

@@ -10,7 +10,7 @@ from functools import partial
 from hashlib import blake2b
 from hmac import compare_digest
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from time import monotonic
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -85,6 +85,7 @@ class CachedVerifier(PooledVerifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = False
 
     verifier: AnyRunnable
     """What is asked: a verifier of this package, or any runnable from a task to verdicts."""
@@ -111,12 +112,6 @@ class CachedVerifier(PooledVerifier):
         require_store(self.store, "store")
         self._description()
 
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this cannot be saved: no store can."""
-        return False
-
     def warm_up(self) -> None:
         """Load what the verifier needs now instead of on first use."""
         warm_up = getattr(self.verifier, "warm_up", None)
@@ -128,8 +123,8 @@ class CachedVerifier(PooledVerifier):
         lookups = self._lookups(tasks)
         keys = list(dict.fromkeys(lookup.key for lookup in lookups))
         entries: dict[str, Any] = {}
-        for first in range(0, len(keys), _AT_ONCE):
-            entries |= yield _Read(keys[first : first + _AT_ONCE])
+        for first in range(0, len(keys), self._at_once):
+            entries |= yield _Read(keys[first : first + self._at_once])
         missing = yield from _give_known(lookups, entries)
         while missing:
             asked: dict[str, _Lookup] = {}
@@ -139,7 +134,7 @@ class CachedVerifier(PooledVerifier):
 
     def _ask_verifier(self, asked: Sequence["_Lookup"]) -> Any:
         """Ask for verdicts, give them out and keep them; return the entries."""
-        groups = [list(group) for _, group in groupby(asked, key=_place)]
+        groups = [list(group) for _, group in groupby(asked, key=attrgetter("place"))]
         tasks = [group[0].task.only(lookup.claim for lookup in group) for group in groups]
         replies = yield AskVerifier(self.verifier, [group[0].place for group in groups], tasks)
         entries: dict[str, Any] = {}
@@ -149,9 +144,14 @@ class CachedVerifier(PooledVerifier):
             pairs = zip(group, verdicts, strict=True)
             entries |= {lookup.key: lookup.written(verdict) for lookup, verdict in pairs}
         kept = [(key, entry) for key, entry in entries.items() if isinstance(entry, str)]
-        for first in range(0, len(kept), _AT_ONCE):
-            yield _Write(kept[first : first + _AT_ONCE])
+        for first in range(0, len(kept), self._at_once):
+            yield _Write(kept[first : first + self._at_once])
         return entries
+
+    @property
+    def _at_once(self) -> int:
+        """Entries in one request, which has to end in time: a cache takes them one by one."""
+        return 64 if isinstance(self.store, BaseStore) else 8
 
     def _lookups(self, tasks: Sequence[VerificationTask]) -> list["_Lookup"]:
         reads = _read_by(self.verifier) if self.reads is None else self.reads
@@ -176,12 +176,13 @@ class CachedVerifier(PooledVerifier):
         described = _described(self.verifier, "verifier", unknown)
         if unknown and self.key is None:
             msg = (
-                f"nothing tells when the verdicts of {', '.join(unknown)} change: name it, with "
-                "CachedVerifier(verifier=..., store=..., key='my-judge-1') or the like as "
-                "verifier=, and change the key whenever it changes"
+                f"nothing tells when the verdicts of {', '.join(unknown)} change: give a key, as "
+                "in CachedVerifier(..., key='my-judge-1'), and change it when they change"
             )
             raise ConfigurationError(msg)
-        return json.dumps([_FORMAT, PACKAGE_VERSION, self.key, described], default=repr)
+        return json.dumps(
+            [_FORMAT, PACKAGE_VERSION, self.key, described], default=repr, sort_keys=True
+        )
 
     @override
     def _ask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
@@ -217,10 +218,6 @@ class _Write(NamedTuple):
     entries: Sequence[tuple[str, str]]
 
 
-_AT_ONCE = 64
-"""Entries in one request to the store, which has to end within the timeout."""
-
-
 def _give_known(lookups: Sequence["_Lookup"], entries: Mapping[str, Any]) -> Any:
     """Give out the verdicts that entries hold; return the lookups without one."""
     found = [(lookup, lookup.read(entries.get(lookup.key, ""))) for lookup in lookups]
@@ -236,22 +233,14 @@ def _in_order(
     documents: Sequence[Document], reads: AbstractSet[str], secret: bytes
 ) -> tuple[str, tuple[int, ...]]:
     """Digest documents as far as they are read; give the order of their indexes in the digest."""
-    digests = [
-        _digest(
-            secret,
-            document.page_content,
-            *([document.id, _as_json(document.metadata)] if "metadata" in reads else ()),
-        )
-        for document in documents
-    ]
+    digests = []
+    for document in documents:
+        about = (document.id, document.metadata) if "metadata" in reads else None
+        plain = to_jsonable_python(about, fallback=repr, bytes_mode="base64")
+        digests.append(_digest(secret, document.page_content, json.dumps(plain, sort_keys=True)))
     places = range(len(digests))
     order = places if "order" in reads else sorted(places, key=digests.__getitem__)
     return _digest(secret, *(digests[place] for place in order)), tuple(order)
-
-
-def _as_json(value: Mapping[str, Any]) -> str:
-    plain = to_jsonable_python(value, fallback=repr, bytes_mode="base64")
-    return json.dumps(plain, sort_keys=True)
 
 
 def _digest(secret: bytes, *parts: str | None) -> str:
@@ -319,10 +308,6 @@ class _Lookup(NamedTuple):
         return _digest(self.secret, "entry", self.key, body)
 
 
-def _place(lookup: _Lookup) -> int:
-    return lookup.place
-
-
 _FORMAT = 2
 """To be raised when entries change, or what their keys are made of."""
 
@@ -385,12 +370,8 @@ def _model_options(model: BaseChatModel) -> Any:
     if silent and not model.is_lc_serializable():
         return None
     # LangChain remembers the first, so that alone would not tell of a later change.
-    params = json.dumps(dict(model._identifying_params), sort_keys=True, default=_type_name)  # noqa: SLF001
+    params = to_jsonable_python(dict(model._identifying_params), fallback=lambda v: str(type(v)))  # noqa: SLF001
     return [model._get_llm_string(), params]  # noqa: SLF001
-
-
-def _type_name(value: object) -> str:
-    return type(value).__qualname__
 
 
 def _is_ours(value: object) -> bool:
@@ -500,8 +481,8 @@ def _text_of(found: Any) -> str:
         found = found[0].text
     if isinstance(found, bytes | bytearray) and len(found) <= _LARGEST:
         found = found.decode("ascii", errors="replace")
-    usable = isinstance(found, str) and len(found) <= _LARGEST and found.isascii()
-    return found if usable else ""
+    is_text = isinstance(found, str) and len(found) <= _LARGEST and found.isascii()
+    return found if is_text else ""
 
 
 _LOGGER = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""A verifier made of verifiers: cheap ones first, each asked only what is still open."""
+"""A verifier made of verifiers, each asked only about claims that are still undecided."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -24,12 +24,12 @@ __all__ = ["CascadeVerifier", "Stage"]
 
 
 class Stage(CheckedOptions, Serializable):
-    """A verifier in a cascade, and when its word is final.
+    """A verifier in a cascade, and when its verdict is final.
 
     Without `settles`, a verdict is final if it lies outside the uncertain band of
     `support_probability`: `supported` at or above `settle_supported`, `contradicted` and
     `unverifiable` at or below `settle_unsupported`. A verdict without a probability is final as it
-    stands: the verifier said what it had to say. Never final, before the last stage, are
+    stands. Never final, before the last stage, are
     `unchecked` and a verdict that came without the evidence it needs.
 
     Example:
@@ -39,6 +39,7 @@ class Stage(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     verifier: Runnable[VerificationTask, list[ClaimVerdict]]
     """A verifier, or any function or chain from a task to verdicts."""
@@ -49,8 +50,8 @@ class Stage(CheckedOptions, Serializable):
     settles: Callable[[ClaimVerdict], bool] | None = None
     """Decides instead of the band whether a verdict is final. Never asked about `unchecked`."""
     required: bool = False
-    """Whether its word is needed: a claim that it could not check, or that it judged without the
-    evidence for it, is `unchecked` then, and no later stage is asked about it."""
+    """Whether this stage must succeed: a claim that it could not check, or judged without evidence,
+    is then `unchecked`, and no later stage is asked about it."""
     name: str | None = None
     """Name of the stage's runs in traces; by default that of the verifier."""
 
@@ -65,11 +66,6 @@ class Stage(CheckedOptions, Serializable):
     @classmethod
     def _runnable(cls, verifier: Any) -> Any:
         return coerce_to_runnable(verifier)
-
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @property
     def title(self) -> str:
@@ -97,11 +93,11 @@ class Stage(CheckedOptions, Serializable):
 
 
 class CascadeVerifier(PooledVerifier):
-    """Asks one verifier after the other, each only about the claims that are still open.
+    """Asks one verifier after the other, each only about the claims that are still undecided.
 
-    The last stage has the last word: its verdicts stand, whatever its band. If it could not check
+    The last stage decides: its verdicts are final, whatever its band. If it could not check
     a claim, the claim is `unchecked`, even where an earlier, unsure stage leaned to a verdict: the
-    explanation tells that, but a failure never turns a doubt into a result. A stage that raises
+    explanation says so, but a failure never turns a doubt into a result. A stage that raises
     leaves its claims to the next one, unless it is `required`: one whose `supported` the next only
     confirms must be. In a batch, all tasks pass a stage together.
 

@@ -44,7 +44,7 @@ class CrossEncoderVerifier(PooledVerifier):
     if the best window that shares a content word with it reaches the threshold; that window is
     the quote. Else it is `unverifiable`: one number per pair cannot tell a contradiction from
     silence. A model that can, gives a row of numbers per pair: name them with `classes`, and
-    `contradicted` is told as well; support in one window then outweighs contradiction in another,
+    it tells contradictions as well; support in one window then outweighs contradiction in another,
     and both mark the verdict `conflicting`. If a score is missing and no other window supports the
     claim, it is `unchecked`.
 
@@ -75,7 +75,7 @@ class CrossEncoderVerifier(PooledVerifier):
     """Score from which a claim is supported, or contradicted; 0.5 for probabilities and logits,
     after they were made probabilities. Must be given for `relevance`."""
     classes: tuple[ScoreClass, ...] = ()
-    """For a model that gives a row of numbers per pair: what they stand for, in its order."""
+    """For a model that gives a row of numbers per pair: the class of each number, in order."""
     evidence_first: bool | None = None
     """Order in a pair: NLI models read (evidence, claim), rerankers (claim, evidence). By default
     evidence first exactly when `classes` are given."""
@@ -194,11 +194,7 @@ class CrossEncoderVerifier(PooledVerifier):
         if failure is not None and support is None:
             return ClaimVerdict.unchecked(claim, failure, verifier=name)
         best = max(r.supported for r, _ in read if r.supported is not None)
-        stated: list[tuple[ScoreClass, Passage]] = []
-        if support is not None:
-            stated.append(("supported", support))
-        if against is not None:
-            stated.append(("contradicted", against))
+        stated: dict[ScoreClass, Passage | None] = {"supported": support, "contradicted": against}
         verdicts = [
             ClaimVerdict(
                 claim=claim,
@@ -208,12 +204,13 @@ class CrossEncoderVerifier(PooledVerifier):
                 citations=(Citation.from_document(task.documents, w.document, w.start, w.end),),
                 verifier=name,
             )
-            for label, w in stated
+            for label, w in stated.items()
+            if w is not None
         ]
         return merge_verdicts(verdicts) if verdicts else self._open(claim, best)
 
     def _best(self, claim: Claim, scored: Sequence[tuple[float | None, Passage]]) -> Passage | None:
-        """Give the window with the highest score, if it is enough and speaks of the same."""
+        """Give the best window that reaches the threshold and shares a content word."""
         threshold = _THRESHOLD if self.threshold is None else self.threshold
         enough = [(score, w) for score, w in scored if score is not None and score >= threshold]
         words = content_words(claim.text)

@@ -39,7 +39,7 @@ class EmbeddingVerifier(PooledVerifier):
     Between, or where numbers, names or negations differ, similarity settles nothing and the claim
     is `unchecked`, with that as the reason: put the verifier first in a `CascadeVerifier`, which
     hands such claims to the next stage. A cosine is no probability, so `support_probability` is
-    `None` and the explanation tells the similarity.
+    `None`; the explanation gives the similarity.
 
     What else may turn a sentence into its opposite (rose and fell, before and after) lies close
     together for most embeddings: as the only verifier this is a weak one. The defaults, 0.75 and
@@ -235,9 +235,9 @@ _UNSPACED_NEGATIONS = re.compile("[不没沒無无非未]|ない|ません|な�
 def overlooked(claim: str, passage: str) -> tuple[str, ...]:
     """Tell in what a passage differs from a claim, beyond wording.
 
-    Errs on the side of a difference: a claim is not to be taken for what a passage says because
-    both read alike. A name is a word with a capital; in scripts without capitals, and in text
-    written without any, every content word may be one.
+    Reports a difference in case of doubt: texts that read alike may say different things. A name
+    is a word with a capital; in scripts without capitals, and in text written without any, every
+    content word may be one.
     """
     kinds = []
     if _numbers_differ(claim, passage):

@@ -75,6 +75,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The judge: a chat model, plain or bound."""
@@ -92,11 +93,11 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     """Most claims in one call of `batched`."""
     support_threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
     """Least probability of support for `supported`, in `per_claim` with log-probabilities. Small
-    models are shy: one of 1.5 billion parameters told claims apart best at 0.2 to 0.3."""
+    models are cautious: one of 1.5 billion parameters separated claims best at 0.2 to 0.3."""
     max_concurrency: int = Field(default=16, ge=1)
     """Most calls at a time, if the config of the run does not say."""
     timeout: Seconds = DEFAULT_TIMEOUT
-    """Seconds to wait for one reply of the model; a claim that waits in vain is `unchecked`.
+    """Seconds to wait for one reply of the model; a claim whose call times out is `unchecked`.
     `None` leaves it to the model's client."""
     retry_budget: int | None = Field(default=None, ge=0)
     """Most calls beyond those that a check takes if every reply is right: to find the form that
@@ -108,11 +109,6 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         claims = "claims" if self.strategy == "batched" else "claim"
         check_prompt(self._prompt, required={"evidence", claims}, optional={"question"})
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     # Casts to Any: LangChain passes the config by name, which its types do not say.
 
@@ -439,7 +435,7 @@ def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
 def _forced(raw: Any, threshold: float) -> _Answer:
     """Read which label a model that wrote a sentence would have begun with, by its probabilities.
 
-    What it wrote has the last word: a sentence that denies anything is no verdict.
+    Its text overrides the probabilities: a sentence with a negation is no verdict.
     """
     if says_no(reply_text(raw)):
         return _Answer(None, None)

@@ -1,8 +1,8 @@
 """Arithmetic over verdicts: one per claim, merged over evidence batches, summed up for the answer.
 
 Pure functions. Every verifier ends in `reconcile`, so that the rules of the package hold for all
-of them: exactly one verdict per claim, and no `supported` or `contradicted` without a quote that
-stands in the documents.
+of them: exactly one verdict per claim, and no `supported` or `contradicted` without a quote from
+the documents.
 """
 
 from collections.abc import Iterable, Sequence

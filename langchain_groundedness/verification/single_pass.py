@@ -47,18 +47,18 @@ __all__ = ["SinglePassJudge"]
 
 
 class Judged(NamedTuple):
-    """What a reply says about one sentence, read but not yet believed."""
+    """What a reply says about one sentence, before it is checked against the evidence."""
 
     whole: VerdictLine | None = None
-    """Its verdict, if it was judged as it stands."""
+    """Its verdict, if it was judged as a whole."""
     parts: tuple[tuple[str, VerdictLine | None], ...] = ()
-    """The statements that were made of it, each with its verdict; `None` for one that was not
+    """The statements it was split into, each with its verdict; `None` for one that was not
     decided: it got two different ones, or one that cannot be read."""
     undecided: bool = False
     """Whether the sentence, as it stands, got two different verdicts."""
 
     def about(self, sentence: str) -> "Judged":
-        """Take a statement that is the sentence itself for the sentence."""
+        """Treat a statement that repeats the sentence as the sentence."""
         parts = dict(self.parts)
         if sentence not in parts:
             return self
@@ -74,8 +74,8 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     The model sees the evidence and the answer, both in numbered sentences, and writes one line per
     sentence of the answer: what decides it and how, or one line for each statement in it. Every
-    sentence that states something ends with a verdict: one that got no line, or of which the
-    statements leave something out, is asked about again, and is `unchecked` if that fails too.
+    sentence that states something gets a verdict: one without a line, or whose statements leave
+    something out, is asked about again, and is `unchecked` if that fails too.
 
     The input is a task with `answer`, `documents` and `question`; its claims are not looked at. The
     claims that are found are called `c1`, `c2`, … in the order of the answer.
@@ -97,6 +97,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The chat model, plain or bound."""
@@ -121,11 +122,6 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
         prompt = self.prompt or SINGLE_PASS_PROMPT
         check_prompt(prompt, required={"evidence", "answer"}, optional={"question"})
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @property
     def verifier(self) -> LLMVerifier:
@@ -181,7 +177,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     def _settle(
         self, layout: "_Layout", evidence: NumberedEvidence, judged: Mapping[int, Judged]
     ) -> Flow[list[ClaimVerdict]]:
-        """Believe what the evidence bears out, and ask again about what is missing."""
+        """Keep what the evidence backs, and ask again about what is missing."""
         found = list(layout.found(judged))
         claims = _numbered(claim for claim, _ in found)
         task, name = layout.task.only(claims), self.get_name()

@@ -299,13 +299,13 @@ def test_an_answer_that_the_handler_could_not_check_is_recorded_as_unchecked(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_store_that_is_down_breaks_no_answer_if_records_are_spilled(
+def test_a_store_that_is_down_breaks_no_answer_if_records_are_spooled(
     way: str, tmp_path: Path
 ) -> None:
-    down = MemoryLog(tmp_path / "spill", down=True)
+    down = MemoryLog(tmp_path / "spool", down=True)
     assert WAYS[way](checker(down), None)
     assert down.flush()
-    assert down.spilled == 1
+    assert down.spooled == 1
     down.close()
 
 

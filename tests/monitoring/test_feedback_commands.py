@@ -186,17 +186,29 @@ def test_labelled_claims_are_judged_by_the_embedded_verifier(run: Run, tmp_path:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "line 2: no JSON"),
-        ("[1]", "line 2: a JSON object is needed, got list"),
+        ("{", "line 2: Invalid JSON"),
+        ("[1]", "line 2: Input should be an object"),
         ('{"claim": "x", "documents": ["y"], "label": "perhaps"}', "line 2: label: not known"),
-        ('{"claim": "x", "documents": ["y"]}', "line 2: label: needed"),
+        ('{"claim": "x", "documents": ["y"]}', "line 2: label: Field required"),
         ('{"claim": "x", "answer": "x", "documents": ["y"], "label": 1}', "claim or answer"),
         ('{"claim": "x", "documents": [" "], "label": 1}', "line 2: documents: needed"),
-        ('{"claim": "x", "documents": [1], "label": 1}', "line 2: documents: texts are needed"),
-        ('{"claim": " ", "documents": ["y"], "label": 1}', "line 2: claim: a text is needed"),
-        ('{"claim": "x", "support_probability": 2, "label": 1}', "from 0 to 1 is needed, got 2"),
-        ('{"claim": "x", "verdict": "so", "label": 1}', "line 2: verdict: not known"),
-        ('{"answer": "x", "claims": [{}], "label": 1}', "line 2: claims: each needs a verdict"),
+        (
+            '{"claim": "x", "documents": [1], "label": 1}',
+            "line 2: documents: 0: Input should be a valid string",
+        ),
+        (
+            '{"claim": " ", "documents": ["y"], "label": 1}',
+            "line 2: claim: String should have at least 1 character",
+        ),
+        (
+            '{"claim": "x", "support_probability": 2, "label": 1}',
+            "line 2: support_probability: Input should be less than or equal to 1",
+        ),
+        (
+            '{"claim": "x", "verdict": "so", "label": 1}',
+            "line 2: verdict: Input should be 'supported'",
+        ),
+        ('{"answer": "x", "claims": [{}], "label": 1}', "line 2: claims: 0: each needs a verdict"),
     ],
 )
 def test_line_that_cannot_be_read_is_named_and_not_shown(

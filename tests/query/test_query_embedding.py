@@ -337,7 +337,7 @@ def test_fitting_without_scikit_learn_keeps_what_was_learnt(
         (lambda text: text.replace('"intercepts":[', '"intercepts":[1.0,'), "damaged"),
         (lambda text: text.replace('"weights":[[', '"weights":[[1.0,'), "damaged"),
         (lambda text: text.replace('"weights":[[', '"weights":[["x",'), "damaged"),
-        (lambda text: text.replace('"product"', '"generic"'), "stands twice"),
+        (lambda text: text.replace('"product"', '"generic"'), "given twice"),
         (lambda text: text.replace('"fitted"', '"fitting"'), "damaged"),
         (lambda text: text.replace("min_probability", "max_probability", 1), "damaged"),
         (lambda _: "[" * 100_000, "Invalid JSON"),

@@ -1,4 +1,4 @@
-"""What the embedded verifier says of claims, in numbers: one chance for each verdict."""
+"""How likely the embedded verifier finds each verdict on a claim."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class ClassProbabilities(NamedTuple):
 
 
 class ProbabilisticVerdict(ClaimVerdict):
-    """A verdict, and the chances that it was made of."""
+    """A verdict, and how likely each of the three verdicts is."""
 
     class_probabilities: ClassProbabilities | None
     """`None` where the claim was not checked, or says nothing that could be."""
@@ -71,7 +71,7 @@ def _class_probabilities(
     if isinstance(evidence, ClaimVerdict):  # decided before anything was weighed
         return None if support is None else ClassProbabilities(support, 0.0, 1 - support)
     if support is None:
-        # A bare "no" that nothing bears out: all there is to weigh is what speaks for the "yes".
+        # A bare "no" without evidence: all there is to measure is the evidence for the "yes".
         affirmed = 0.0 if evidence.signals is None else model.probability(evidence.signals, reading)
         return ClassProbabilities(0.0, affirmed, 1 - affirmed)
     share = _contradicted_share(evidence, reading)
@@ -79,7 +79,7 @@ def _class_probabilities(
 
 
 def _contradicted_share(evidence: ClaimEvidence, reading: Reading | None) -> float:
-    """Give how much of what does not speak for a claim speaks against it."""
+    """Give the share of contradiction in what is not support."""
     if evidence.statement.denies or evidence.finding is not None:
         return 1.0
     return 0.0 if reading is None else (1 + math.tanh(reading.opposition / 2)) / 2  # the sigmoid

@@ -79,21 +79,15 @@ class EmbeddedCrossEncoder(CheckedOptions, BaseCrossEncoder):
 
 def _checked(text_pairs: object) -> list[tuple[str, str]]:
     if isinstance(text_pairs, str) or not isinstance(text_pairs, Sequence):
-        raise InputFormatError(_problem(f"text_pairs is of type {type(text_pairs).__name__}"))
-    pairs = []
+        msg = f"text_pairs is of type {type(text_pairs).__name__}; {_ACCEPTED}"
+        raise InputFormatError(msg)
     for place, pair in enumerate(text_pairs):
-        match pair:
-            case [str(claim), str(passage)]:  # no text matches: a str is no sequence here
-                pairs.append((str(claim), str(passage)))
-            case [*parts]:
-                kinds = ", ".join(type(part).__name__ for part in parts[:3]) or "nothing"
-                more = ", ..." if len(parts) > 3 else ""  # noqa: PLR2004  (as many as are shown)
-                raise InputFormatError(_problem(f"pair {place} holds {kinds}{more}"))
-            case _:
-                msg = _problem(f"pair {place} is of type {type(pair).__name__}")
-                raise InputFormatError(msg)
-    return pairs
+        parts = pair if isinstance(pair, list | tuple) else [pair]
+        if len(parts) != 2 or not all(isinstance(part, str) for part in parts):  # noqa: PLR2004  (a pair)
+            kinds = ", ".join(type(part).__name__ for part in parts[:3]) or "nothing"
+            msg = f"pair {place} holds {kinds}; {_ACCEPTED}"
+            raise InputFormatError(msg)
+    return [(str(claim), str(passage)) for claim, passage in text_pairs]
 
 
-def _problem(came: str) -> str:
-    return f"{came}; accepted is a list of pairs (claim, passage) of two texts each"
+_ACCEPTED = "accepted is a list of pairs (claim, passage) of two texts each"
