@@ -29,9 +29,7 @@ __all__ = [
     "compare_runs",
     "compare_scores",
     "estimate_mean",
-    "find_score",
     "label_agreement",
-    "require_run",
     "run_agreement",
     "slice_scores",
 ]
