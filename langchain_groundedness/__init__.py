@@ -117,7 +117,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 """Where each name is imported from on first use, so that importing the package costs little."""
 
 if not TYPE_CHECKING:  # a star import brings what is installed
-    from langchain_groundedness._runtime.lazy_imports import absent
+    from langchain_groundedness._runtime.installed import absent
 
     _NEEDS = dict.fromkeys(_HOMES["middleware"].split(), "langchain.agents.middleware")
     __all__ = [name for name in __all__ if name not in absent(_NEEDS)]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, Outline, open_dataset
 from langchain_groundedness.evals.evaluator import Evaluator, listed_ids

@@ -20,6 +20,7 @@ from langchain_groundedness._runtime.flow import (
     ModelCall,
     exceptions_at_most,
 )
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import OptionsAlone
 from langchain_groundedness._runtime.timeouts import (
     DEFAULT_TIMEOUT,
@@ -27,7 +28,6 @@ from langchain_groundedness._runtime.timeouts import (
     acall_with_timeout,
     call_with_timeout,
 )
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
 from langchain_groundedness.evals.columns import Example, read_columns, read_row
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.progress import ProgressBar

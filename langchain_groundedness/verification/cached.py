@@ -26,9 +26,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, SkipValidation
 from pydantic_core import to_jsonable_python
 from typing_extensions import override
 
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness._runtime.timeouts import TimedCalls
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
 from langchain_groundedness.exceptions import ConfigurationError, cause
 from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import (

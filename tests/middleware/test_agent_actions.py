@@ -12,6 +12,7 @@ from langchain_groundedness import (
     ClaimVerdict,
     ConfigurationError,
     Corrector,
+    DecisionPolicy,
     GroundednessMiddleware,
     GroundednessRunnable,
 )
@@ -353,7 +354,7 @@ def test_a_grounded_answer_passes_whatever_is_asked(how: How) -> None:
 
 def test_the_policy_may_ask_for_more_than_trust(how: How) -> None:
     middleware = GroundednessMiddleware(
-        GroundednessRunnable(policy={"no_claims": "block"}),
+        GroundednessRunnable(policy=DecisionPolicy(no_claims="block")),
         on_ungrounded="block",
         blocked_message="No.",
     )

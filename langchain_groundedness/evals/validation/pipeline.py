@@ -19,7 +19,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ValidationError
 
 from langchain_groundedness._runtime.files import replace_file, try_lock, write_all
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.values import group_of
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, open_dataset
