@@ -37,16 +37,9 @@ LAYERS = (
 own layer and from those before it."""
 
 OPEN_SINGLES = {
-    "audit.process_exit",
-    "audit.write_queue",
     "callbacks.answer_checks",
     "callbacks.run_inputs",
     "evals.parquet",
-    "middleware.actions",
-    "middleware.guarded_model",
-    "review.item",
-    "review.pages",
-    "review.server",
 }
 """Modules with one importer that do not say yet why they are modules; this becomes empty."""
 
