@@ -32,7 +32,7 @@ MARKERS = {
     "slow": (
         "faults/test_fault_matrix.py::test_at_no_entry_point_does_anything_end_wrong",
         "test_cli_silent_model.py",
-        "test_contributing.py::test_the_worked_changes_apply_to_the_tree_and_their_tests_pass",
+        "test_extending.py::test_the_worked_changes_apply_to_the_tree_and_their_tests_pass",
         "test_guide_testing.py::test_the_classes_of_the_page_keep_their_contracts",
         "verification/test_embedded_runs.py::test_ten_thousand_claims_in_a_batch_take_little_more_memory_than_a_few",
         "verification/test_encoder.py::test_the_memory_it_takes_is_bounded_however_long_the_pairs",

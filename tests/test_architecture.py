@@ -36,13 +36,6 @@ LAYERS = (
 """Values, logic, stages, assembly, what is attached to it, and programs. A module imports from its
 own layer and from those before it."""
 
-OPEN_SINGLES = {
-    "callbacks.answer_checks",
-    "callbacks.run_inputs",
-    "evals.parquet",
-}
-"""Modules with one importer that do not say yet why they are modules; this becomes empty."""
-
 OPTIONAL = {
     "fsspec": (),
     "jinja2": ("review.pages",),
@@ -113,8 +106,7 @@ def test_an_inner_module_with_one_importer_says_why_it_is_a_module() -> None:
     unexplained = {
         name: by
         for name, by in single_importers(ROOT).items()
-        if name not in OPEN_SINGLES
-        and "own module because" not in MODULES[name].read_text(encoding="utf-8")[:2000]
+        if "own module because" not in MODULES[name].read_text(encoding="utf-8")[:2000]
     }
     assert not unexplained, 'join them, or write "Its own module because …" at their top'
 

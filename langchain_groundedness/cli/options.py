@@ -16,10 +16,10 @@ from langchain_core.language_models import BaseChatModel
 from rich import box
 from rich.table import Table
 
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_calls
 from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.cli.errors import CommandError, one_line
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, timed_out_calls
 
 __all__ = [
     "DEFAULT_TIMEOUT",

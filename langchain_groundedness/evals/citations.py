@@ -60,7 +60,7 @@ class CitingClaim(NamedTuple):
 
 
 class CitationEvaluator(ClaimEvaluator):
-    """Whether citations are right, and whether every claim has one that bears it out.
+    """Whether the citations of an answer are right, and whether they support every claim.
 
     Completeness is the share of claims that the documents cited by their sentence, taken together,
     support: a claim without a citation lowers it. Correctness is the share of citations that
@@ -209,9 +209,9 @@ class _Found:
         right = sum(bool(self._is_right(target)) for target in self._targets)
         supported = sum(self.verdict(each).verdict == "supported" for each in self._claims)
         told = f"{right} of {len(self._targets)} citations are right; "
-        told += f"{supported} of {len(self._claims)} claims are borne out by what they cite"
+        told += f"{supported} of {len(self._claims)} claims are supported by what they cite"
         missing = ", ".join(map(str, self._missing))
-        return f"{told}; not there: {missing}" if missing else told
+        return f"{told}; missing documents: {missing}" if missing else told
 
     def details(self) -> dict[str, Any]:
         return {

@@ -149,8 +149,8 @@ def read_columns(
             raise InputFormatError(msg)
     lengths = {name: len(column) for name, column in given.items()}
     if len(set(lengths.values())) != 1:
-        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        msg = f"columns must all have the same length; {told or 'no column was given'}"
+        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        msg = f"columns must all have the same length; {found or 'no column was given'}"
         raise InputFormatError(msg)
     rows = []
     for number, values in enumerate(zip(*given.values(), strict=True), 1):
@@ -171,7 +171,7 @@ def read_cells(
     separator: str | None = None,
     is_table: bool = False,
 ) -> EvaluationRow:
-    """Read a row from the cells of a record, of which `columns` says what they hold."""
+    """Read a row from the cells of a record; `columns` maps parts of a row to columns."""
     found = {field: _cell(cells.get(column)) for field, column in columns.items()}
     found["reference"] = _single_text(found.get("reference"))
     documents = found.get("documents")
@@ -200,25 +200,23 @@ def read_cells(
 def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """Tell which column holds which part of a row.
 
-    Names are compared without regard to case, spaces and hyphens. Of a nested column, such as
-    `inputs.question`, the last name counts; what stands under `reference` or `reference_outputs`
-    belongs to the reference.
+    Case, spaces and hyphens in names do not matter. Of a nested column, such as
+    `inputs.question`, the last name counts; columns under `reference` or `reference_outputs`
+    belong to the reference.
     """
     found = _by_field(given or {})
     for field, column in found.items():
         if column not in names:
-            msg = (
-                f"there is no column {column!r} for {field}; the columns are {listed(tuple(names))}"
-            )
+            msg = f"there is no column {column!r} for {field}; the columns are {listed(names)}"
             raise InputFormatError(msg, keys=tuple(names))
     free = [name for name in names if name not in found.values()]
     for field in _DATASET_COLUMNS:
         fitting = [name for name in free if field not in found and _field_of(name) == field]
         if len(fitting) > 1:
             msg = (
-                f"more than one column may hold the {field}: {listed(tuple(fitting))}; say which "
+                f"more than one column may hold the {field}: {listed(fitting)}; say which "
                 f"with columns={{{field!r}: {fitting[0]!r}}}, or --column {field}={fitting[0]}. "
-                f"The columns are {listed(tuple(names))}"
+                f"The columns are {listed(names)}"
             )
             raise InputFormatError(msg, keys=tuple(names))
         if fitting:
@@ -336,7 +334,7 @@ def _single_text(value: Any) -> Any:
 
 
 def _unpacked_list(text: str) -> Any:
-    """Read a list that stands in one text, as JSON or Python write it; other texts stay."""
+    """Read a list that is written as text, in JSON or Python; return other texts as they are."""
     if not text.lstrip().startswith("["):
         return text
     try:

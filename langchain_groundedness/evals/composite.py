@@ -31,7 +31,7 @@ class CompositeScore(CheckedOptions):
     Score: the sum of weight x score over the dimensions, divided by the sum of the weights if
     that is not 1; the comment says so then. If a dimension that counts has no score, there is no
     score, but a reason. A dimension below its minimum leaves the score as it is: it is named in
-    the details, and `meets_minimums` is false there, for whoever decides what passes.
+        the details, and `meets_minimums` is false there, so that you can decide what passes.
 
     Example:
         >>> composite = CompositeScore(minimums={"correctness": 0.5})

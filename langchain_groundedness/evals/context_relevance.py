@@ -130,7 +130,7 @@ class ContextRelevanceEvaluator(Evaluator):
     """Without a model: score question and sentence."""
     threshold: float | None = Field(default=None, ge=-1.0, le=1.0)
     """Without a model: least cosine or score of what is relevant; by default 0.2 for the embedded
-    verifier and 0.5 for others. They differ: look at the scores of yours first."""
+    verifier and 0.5 for others. Scores differ between models: look at yours first."""
     max_tokens: int = Field(default=_MOST_TOKENS, ge=1)
     """Most tokens of contexts in one call of the model; more take more calls, side by side."""
 
@@ -338,7 +338,7 @@ def _is_quote(text: str, sentence: str) -> bool:
 
 
 class _NotMeasuredError(GroundednessError):
-    """It cannot be told how close a text is."""
+    """The similarity of a text could not be measured."""
 
 
 def similarities(

@@ -58,7 +58,7 @@ class _Comparison(NamedTuple):
         """Join both directions; `None` if neither text makes a claim.
 
         An answer without claims repeats nothing of the reference, and claims where the reference
-        has none are not borne out by it: the missing half counts as 0.
+        has none are not supported by it: the missing half counts as 0.
         """
         if self.precision is None and self.recall is None:
             return None
@@ -111,7 +111,7 @@ class _ComparingEvaluator(ClaimEvaluator):
 
 
 class FactualCorrectnessEvaluator(_ComparingEvaluator):
-    """How much of an answer the reference bears out, and how much of the reference it says.
+    """How much of an answer the reference supports, and how much of the reference it covers.
 
     Precision is the share of the claims of the answer that the reference supports; recall is the
     share of the claims of the reference that the answer supports; `f1` joins them. Both sides are

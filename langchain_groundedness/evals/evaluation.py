@@ -156,7 +156,7 @@ class Evaluation:
         return (self._ended or perf_counter()) - self._begun
 
     def result(self, *, complete: bool) -> EvaluationRun:
-        """Give all that is there; raise if it is complete, rows failed, and that must be heard."""
+        """Return the run so far; raise if it is complete and `raise_on_failure` rows failed."""
         run = EvaluationRun(
             header=self.header or self._make_header(),
             rows=tuple(self._rows[place] for place in sorted(self._rows)),
@@ -199,7 +199,7 @@ class Evaluation:
                 yield Job(place, located, known, before)
 
     def _resume(self, journal: Journal) -> None:
-        """Take what stands in the journal as done; write down what is bad, if it is not yet."""
+        """Count rows of the journal as done; add bad rows that it does not have."""
         bad: set[BadRow] = set()
         for line in journal.lines():
             value = line.value

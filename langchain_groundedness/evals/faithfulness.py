@@ -1,8 +1,6 @@
 """Faithfulness: how much of what an answer says the documents support."""
 
-from typing import Self
-
-from pydantic import Field, model_validator
+from pydantic import Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow
@@ -51,16 +49,6 @@ class FaithfulnessEvaluator(ClaimEvaluator):
     single_pass: bool | SinglePassJudge = False
     """Find and judge the claims in one call of the model, as `GroundednessRunnable` does;
     without `examples`, `extractor` and `verifier`."""
-
-    @model_validator(mode="after")
-    def _options_go_together(self) -> Self:
-        if self.examples is not None and (self.model is None or self.extractor is not None):
-            msg = (
-                "examples are for the model: give model=, and no extractor= (an extractor and a "
-                "verifier of your own take their examples themselves)"
-            )
-            raise ValueError(msg)
-        return self
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:

@@ -39,7 +39,7 @@ _IGNORED_NAMES = re.compile(
 """Names of options that hold keys, or that change no score."""
 
 _LONGEST_TEXT = 80
-"""Characters of a text that is told as it is; of a longer one, only a digest."""
+"""Characters of a text that is kept as it is; a longer one becomes a digest."""
 
 
 def describe(value: Any) -> Any:
@@ -102,7 +102,7 @@ def _parts(value: Any) -> list[Any]:
 def _options(value: Any) -> Mapping[str, Any]:
     """Give the options of a model that change its replies; of other parts, those that were set."""
     if isinstance(value, BaseLanguageModel):
-        with suppress(Exception):  # of whoever wrote the model
+        with suppress(Exception):  # a model may raise anything
             return dict(value._identifying_params)  # noqa: SLF001  (what caches of langchain-core go by)
         return {}
     if isinstance(value, BaseModel):

@@ -47,8 +47,8 @@ def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
     if isinstance(run, EvaluationRun):
         header, found = run.header, (*run.rows, *run.bad_rows)
     else:
-        contents = read_run(run, lambda line: line.begin)
-        header, found = contents.header, chain(_rows_at(run, contents.rows), contents.bad_rows)
+        header, begins, bad_rows, _ = read_run(run, lambda line: line.begin)
+        found = chain(_rows_at(run, begins), bad_rows)
     keys = list(header.evaluators)
     schema = _schema(arrow, keys)
     files, path = open_filesystem(str(url))

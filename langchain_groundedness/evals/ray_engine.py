@@ -186,7 +186,7 @@ class RowWorker:
     """Evaluates rows in a process of its own; an actor of Ray."""
 
     def __init__(self, evaluators: Sequence["SerializedEvaluator"], config: RunnableConfig) -> None:
-        """Make the evaluators; an error is told with the first row: Ray would try forever."""
+        """Make the evaluators; an error is returned with the first row: Ray would retry forever."""
         self._fault: str | None = None
         try:
             self._evaluation = Evaluation(

@@ -1,4 +1,4 @@
-"""Reads records from files, tables and objects, before anybody knows what their columns mean."""
+"""Reads records from files, tables and objects, before their columns are mapped."""
 
 import csv
 import gzip
@@ -6,7 +6,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -118,7 +118,7 @@ def file_error(path: object, error: Exception) -> InputFormatError:
     return InputFormatError(f"{path}: {why or first or type(error).__name__}")
 
 
-def listed(columns: tuple[str, ...]) -> str:
+def listed(columns: Sequence[str]) -> str:
     """Name columns in an error."""
     shown = ", ".join(repr(column[:_LONGEST_NAME]) for column in columns[:_MAX_LISTED])
     more = len(columns) - _MAX_LISTED
@@ -322,7 +322,7 @@ def _csv_columns(path: Path, rows: Iterator[list[str]]) -> tuple[str, ...]:
 
 
 class _CsvLines:
-    """The lines of a CSV file, of which no row may take too many: an open quote takes all."""
+    """The lines of a CSV file, with a limit per row: an open quote would take all of them."""
 
     def __init__(self, path: Path, text: IO[str]) -> None:
         self._path = path

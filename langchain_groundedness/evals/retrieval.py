@@ -79,7 +79,7 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
     reference, of the answer. Where nothing was retrieved, or nothing relevant, the score is 0. The
     claims are found once; the documents are judged in parallel, each for itself, so that a chat
     model is called about once per document. `details` has `relevant` (1 or 0 per document, `None`
-    where it could not be told), `supported` (for each the claims that it supports) and
+    where that could not be checked), `supported` (for each the claims that it supports) and
     `judged_by`; `result` has for each claim what all documents together say.
 
     Example:

@@ -52,7 +52,7 @@ class ReviewExport:
         """Turn records into rows.
 
         Args:
-            records: The records; those that nobody has decided give no row and are not counted.
+            records: The records; undecided ones give no row and are not counted.
 
         Yields:
             Mappings that JSON can hold.

@@ -11,8 +11,9 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -59,7 +60,7 @@ class RunLine(NamedTuple):
 
     value: RunHeader | EvaluatedRow | BadRow | RunEnd
     place: int | None = None
-    """Where the row stands in the data set, counted from 0, if the line says so."""
+    """Position of the row in the data set, counted from 0, if the line has it."""
     begin: int = 0
     """Position in the file, in bytes."""
 
@@ -72,16 +73,6 @@ class RunLine(NamedTuple):
 
 
 KeptT = TypeVar("KeptT")
-
-
-class RunContents(NamedTuple, Generic[KeptT]):
-    """What a run file holds; of each row, what was kept of its line."""
-
-    header: RunHeader
-    rows: tuple[KeptT, ...]
-    """In the order of the data set."""
-    bad_rows: tuple[BadRow, ...]
-    end: RunEnd
 
 
 def load_run(path: str | Path) -> EvaluationRun:
@@ -98,16 +89,13 @@ def load_run(path: str | Path) -> EvaluationRun:
             names the line.
     """
     header, rows, bad_rows, end = read_run(path, lambda line: line.value)
-    return EvaluationRun(
-        header=header,
-        rows=cast("tuple[EvaluatedRow, ...]", rows),
-        bad_rows=bad_rows,
-        **dict(end),
-    )
+    return EvaluationRun(header=header, rows=rows, bad_rows=bad_rows, **dict(end))
 
 
-def read_run(path: str | Path, keep: Callable[[RunLine], KeptT]) -> RunContents[KeptT]:
-    """Read a run file, with what `keep` gives for the line of a row."""
+def read_run(
+    path: str | Path, keep: Callable[[RunLine], KeptT]
+) -> tuple[RunHeader, list[KeptT], list[BadRow], RunEnd]:
+    """Read a run file, with what `keep` returns for each row, in the order of the data set."""
     header: RunHeader | None = None
     rows: dict[str, tuple[float, KeptT]] = {}
     bad_rows: dict[BadRow, None] = {}
@@ -124,8 +112,8 @@ def read_run(path: str | Path, keep: Callable[[RunLine], KeptT]) -> RunContents[
     if header is None:
         msg = f"{path}: not a run file: it is empty"
         raise ConfigurationError(msg)
-    ordered = sorted(rows.values(), key=lambda each: each[0])
-    return RunContents(header, tuple(kept for _, kept in ordered), tuple(bad_rows), end)
+    ordered = sorted(rows.values(), key=itemgetter(0))
+    return header, [kept for _, kept in ordered], list(bad_rows), end
 
 
 def save_run(run: EvaluationRun, path: str | Path) -> None:
@@ -250,7 +238,7 @@ def _plain(value: Any) -> Any:
     return item() if callable(item) else str(value)
 
 
-_READ_WRITE_ALL = 0o666  # as the umask leaves it: whoever evaluates may want to share the file
+_READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
 
 _RUN_BEGIN = b'{"type": "run"'
 """What a header that was cut off begins with."""
@@ -259,7 +247,7 @@ _LONGEST_VALUE = 60
 
 
 class Journal:
-    """Appends to a run file, one line per finished row, and reads what stands in it already.
+    """Appends to a run file, one line per finished row, and reads what it already holds.
 
     A process may be killed at any moment: a line that was cut off is cut away by the next one.
     Only one process at a time can have a journal open.
@@ -271,7 +259,7 @@ class Journal:
         self._path = Path(path)
         self._fsync = fsync
         self.header: RunHeader | None = None
-        """What the run in it is of; `None` if there is none yet."""
+        """The header of the run; `None` if the file is new."""
         try:
             self._file = os.open(
                 self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, _READ_WRITE_ALL
@@ -293,19 +281,19 @@ class Journal:
         self.close()
 
     def start(self, header: RunHeader) -> None:
-        """Say what the run is of."""
+        """Write the header, or check that the run in the file is the same."""
         if self.header is None:
             self._append([as_line(header)])
             self.header = header
         elif differing := "; ".join(_differences(self.header, header)):
             msg = (
                 f"{self._path} holds another evaluation, which cannot be resumed with this one: "
-                f"{differing}. Name another file, or begin anew with fresh=True (--fresh)"
+                f"{differing}. Name another file, or start again with fresh=True (--fresh)"
             )
             raise ConfigurationError(msg)
 
     def lines(self) -> Iterator[RunLine]:
-        """Read what stands in it."""
+        """Read the lines after the header."""
         return (line for line in read_lines(self._path) if not isinstance(line.value, RunHeader))
 
     def add(self, rows: Iterable[tuple[int, EvaluatedRow]]) -> None:
@@ -383,8 +371,8 @@ def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:
         was, is_now = dict(_flat(old, "")), dict(_flat(new, ""))
         for option in sorted({*was, *is_now}):
             if was.get(option) != is_now.get(option):
-                told = f"{_shown(was.get(option))}, now {_shown(is_now.get(option))}"
-                yield f"{key}: {option} was {told}"
+                change = f"{_shown(was.get(option))}, now {_shown(is_now.get(option))}"
+                yield f"{key}: {option} was {change}"
 
 
 def _flat(options: Mapping[str, Any], above: str) -> Iterator[tuple[str, Any]]:

@@ -86,7 +86,7 @@ class EvaluatedRow(_Value):
     scores: tuple[RowScore, ...]
     """One per evaluator, in their order."""
     line: int | None = None
-    """Where the row stands in its file, counted from 1."""
+    """Line of the row in its file, counted from 1."""
     seconds: float | None = None
     """How long all of it took."""
 

@@ -101,11 +101,11 @@ class EvidencePacker(CheckedOptions, Serializable):
         used = 0
         for passage, tokens in self._passages(documents):
             if batch and used + tokens > self.max_tokens:
-                batches.append(_laid_out(batch, used))
+                batches.append(_best_at_both_ends(batch, used))
                 batch, used = [], 0
             batch.append(passage)
             used += tokens
-        return [*batches, _laid_out(batch, used)] if batch else batches
+        return [*batches, _best_at_both_ends(batch, used)] if batch else batches
 
     def _passages(self, documents: Sequence[Document]) -> Iterator[tuple[Passage, int]]:
         for index, score in _ranked(documents):
@@ -182,7 +182,7 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def _laid_out(ranked: list[Passage], tokens: int) -> EvidenceBatch:
+def _best_at_both_ends(ranked: list[Passage], tokens: int) -> EvidenceBatch:
     return EvidenceBatch(passages=(*ranked[::2], *ranked[1::2][::-1]), tokens=tokens)
 
 

@@ -223,9 +223,8 @@ class _StreamObserver:
         """Begin to check."""
         call.result, call.written = None, None
         source, checker = call.source, call.checker
-        given: dict[str, Any] = {"question": source.question, **source.labels}
-        given["documents"] = list(source.documents)
-        self.live = checker.live(removes=call.hold, **given)
+        given: dict[str, Any] = {"documents": list(source.documents), "question": source.question}
+        self.live = checker.live(removes=call.hold, **given, **source.labels)
         self.config, self._counter = counted(call.config)
         rules = _OnlyVerified(
             on_unchecked="hold_back", unchecked_marker="", check=checker.check, blocked_message=""

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.decision.conditions import Situation
+from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.inputs.formats import LABELS, CheckInput, read_input
 from langchain_groundedness.types import Claim, ClaimVerdict, GroundednessResult
 
@@ -192,7 +192,7 @@ def unchecked_result(source: CheckInput, reason: str, policy: DecisionPolicy) ->
     answer = source.answer
     whole = Claim(id="c1", text=answer.strip(), start=0, end=len(answer))
     verdicts = (ClaimVerdict.unchecked(whole, reason),) if whole.text else ()
-    given = Situation.after_failure(reason, verdicts, answer, **source.labels)
+    given = DecisionContext.after_failure(reason, verdicts, answer, **source.labels)
     return GroundednessResult(
         question=None,
         answer=answer,

@@ -20,12 +20,12 @@ from langchain_groundedness._runtime.telemetry import aside, caught, step
 from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.correction.edits import (
     apply_edits,
+    check_edits,
     edited_claim,
-    refuse_unfit,
     rewordings,
 )
 from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.decision.conditions import Situation
+from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
     NO_DOCUMENTS,
@@ -528,7 +528,7 @@ class Check:
             msg = f"the corrector gave {type(reply).__name__} where a CorrectedAnswer is needed"
             raise UnexpectedReplyError(msg)
         edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
-        refuse_unfit(edits, state.source.answer, {v.claim.id for v in state.verdicts})
+        check_edits(edits, state.source.answer, {v.claim.id for v in state.verdicts})
         return state.with_edits(edits)
 
     def recheck(self, state: CheckState) -> VerificationTask | None:
@@ -622,9 +622,9 @@ class Check:
         *,
         complete: bool = True,
         labelled: bool = True,
-    ) -> Situation:
+    ) -> DecisionContext:
         """Describe an answer to the policy."""
-        return Situation(
+        return DecisionContext(
             verdicts=verdicts,
             answer=source.answer,
             trust_score=trust_score(verdicts),

@@ -168,7 +168,7 @@ def _shortened(value: str) -> str:
 
 
 def reliability_of(run: EvaluationRun) -> Reliability | None:
-    """Compare the probabilities of the verdicts to what people have said."""
+    """Compare the probabilities of the verdicts with the labels of people."""
     samples = [sample for row in run.rows if (sample := _sample(row)) is not None]
     return reliability(samples, main_verifier(samples))
 

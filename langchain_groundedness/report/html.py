@@ -26,11 +26,7 @@ from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.report import figures
-from langchain_groundedness.types import (
-    Citation,
-    ClaimVerdict,
-    GroundednessResult,
-)
+from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
 
 __all__ = ["to_html"]
 

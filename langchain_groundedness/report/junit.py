@@ -93,6 +93,6 @@ def _line(text: str) -> str:
 
 
 def _fit(text: str) -> str:
-    """Replace what XML cannot hold, and shorten what nobody reads to the end."""
+    """Replace what XML cannot hold, and shorten very long texts."""
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return _NOT_XML.sub("\ufffd", text)

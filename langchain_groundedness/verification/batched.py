@@ -10,11 +10,11 @@ from langchain_core.documents import Document
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.evidence.packing import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError, details
 from langchain_groundedness.llm.prompts import VerdictLines, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.types import (
     Citation,
     Claim,

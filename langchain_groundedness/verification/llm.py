@@ -16,6 +16,7 @@ from langchain_groundedness._runtime.executors import computed, size_of
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
@@ -30,7 +31,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import refused, reply_text
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.llm.weak_cache import memoized, recall, remember
 from langchain_groundedness.types import (
     Citation,
@@ -390,7 +390,7 @@ def _ask(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> F
         raw = yield from _call(ask, again, budget)
         answer = _read(raw, ask.threshold)
         if answer.label is None and not answer.refused:
-            answer = _forced(raw, ask.threshold)
+            answer = _implied_answer(raw, ask.threshold)
     return answer
 
 
@@ -419,10 +419,10 @@ def _read(raw: Any, threshold: float) -> _Answer:
         return _Answer(None, None, refused=True)
     label = _label(reply_text(raw))
     probabilities = label_probabilities(raw) if label else {}
-    return _weighed(probabilities, threshold) if probabilities else _Answer(label, None)
+    return _from_probabilities(probabilities, threshold) if probabilities else _Answer(label, None)
 
 
-def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
+def _from_probabilities(probabilities: dict[Label, float], threshold: float) -> _Answer:
     if not probabilities:
         return _Answer(None, None)
     support = probabilities.pop("supported", 0.0)
@@ -432,14 +432,14 @@ def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
     return _Answer("contradicted" if against else "unverifiable", support)
 
 
-def _forced(raw: Any, threshold: float) -> _Answer:
+def _implied_answer(raw: Any, threshold: float) -> _Answer:
     """Read which label a model that wrote a sentence would have begun with, by its probabilities.
 
     Its text overrides the probabilities: a sentence with a negation is no verdict.
     """
     if says_no(reply_text(raw)):
         return _Answer(None, None)
-    return _weighed(label_probabilities(raw, forced=True), threshold)
+    return _from_probabilities(label_probabilities(raw, forced=True), threshold)
 
 
 def _label(text: str) -> Label | None:

@@ -401,7 +401,7 @@ def _plain(value: Any) -> Any:
 
 def _opened(path: Path) -> int:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # a link, or a pipe that nobody reads
+    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # refuse links and pipes without a reader
         flags |= getattr(os, name, 0)
     descriptor = os.open(path, flags, _READ_WRITE_ALL)
     problem = ""
