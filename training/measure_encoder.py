@@ -1,8 +1,8 @@
 """Measure encoders alone: no signals, no rules, no calibration.
 
 On `benchmark/`, which nothing is trained on; on what `make_pairs.py` held back; and on
-`benchmarks/minimal_pairs.jsonl`. A claim is taken as supported at even odds. Of claims that differ by
-little, a supported one and another, it is said how often both are right and how often the first is
+`benchmarks/minimal_pairs.jsonl`. A claim is taken as supported at even odds. Of a supported claim
+and another that differ by little, it is said how often both are right and how often the first is
 above.
 """
 
@@ -34,10 +34,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    sets = {
-        name: _rows(read_set(options.data, name, folder="benchmark"), options.words)
-        for name in _SETS
-    }
+    sets = {name: _read(options.data, options.work, name, options.words) for name in _SETS}
     sets["minimal_pairs"] = list(_minimal())
     for name in (*_MADE, *options.held):
         sets[f"{name}, held"] = [
@@ -48,6 +45,16 @@ def main() -> None:
         for name, rows in sets.items():
             odds = odds_of(model, encode_rows(rows))
             print(f"{weights.stem:12} {name:16} {figures(rows, odds)}", flush=True)
+
+
+def _read(data: Path, work: Path, name: str, words: int) -> list[dict[str, Any]]:
+    """Give what is read for the claims of a set; it is kept, since reading takes its time."""
+    path = work / f"{name}_{words}.json"
+    if not path.exists():
+        rows = _rows(read_set(data, name, folder="benchmark"), words)
+        path.write_text(json.dumps(rows), encoding="utf-8")
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return list(rows)
 
 
 def _rows(examples: Sequence[Example], words: int) -> list[dict[str, Any]]:

@@ -39,26 +39,26 @@ class Stage(NamedTuple):
     """Of learning, at its highest."""
 
 
-_NLI = {"snli": 0.4, "nli_contrast": 0.6, "fever_symmetric": 1, "fool_me_twice": 0.6}
-_MADE = {"rules": 0.4, "frames": 0.6, "facts": 0.45, "records": 0.2}
-_FACTS = {"factscore": 0.4, "factcheckgpt": 1, "halueval_qa": 0.5}
+_NLI = {"snli": 0.3, "nli_contrast": 0.4, "fever_symmetric": 1, "fool_me_twice": 0.4}
+_MADE = {"rules": 0.4, "frames": 0.5, "facts": 0.6, "records": 0.3}
+_FACTS = {"factscore": 0.3, "factcheckgpt": 1, "halueval_qa": 0.5}
 _TEXTS = {"begin": 1, "ragtruth_qa": 1, "wice": 1}
 _CONTRASTS = {
-    "bump": 3,
+    "bump": 4,
     "cg2c": 1,
     "defacto": 2,
     "dialogue": 2,
     "frank": 0.8,
     "summedits": 1,
-    "tables": 0.45,
+    "tables": 0.6,
 }
 STAGES = {
     "short": Stage(
         {"snli": 1, "nli_contrast": 1, "fever_symmetric": 2, "fool_me_twice": 1}, None, 1.2e-4
     ),
-    "without_texts": Stage(_NLI | _MADE | _FACTS | _CONTRASTS, "short", 8e-5),
-    "without_facts": Stage(_NLI | _MADE | _TEXTS | _CONTRASTS, "short", 8e-5),
-    "all": Stage(_NLI | _MADE | _FACTS | _TEXTS | _CONTRASTS, "short", 8e-5),
+    "without_texts": Stage(_NLI | _MADE | _FACTS | _CONTRASTS, "short", 1.6e-4),
+    "without_facts": Stage(_NLI | _MADE | _TEXTS | _CONTRASTS, "short", 1.6e-4),
+    "all": Stage(_NLI | _MADE | _FACTS | _TEXTS | _CONTRASTS, "short", 1.6e-4),
 }
 """In the order they are run."""
 
@@ -76,7 +76,7 @@ _PRINT_STEPS = 50
 _AVERAGED_EVERY = 4
 _AVERAGE_KEEPS = 0.992
 """Of the running mean of the weights, which is what a stage gives."""
-_MOST_HELD = 300
+_MOST_HELD = 150
 """Rows of each held part that are scored on the way."""
 _ROUNDED = 16
 """Lengths are padded to multiples of this: kernels are prepared once for each shape."""
@@ -88,33 +88,44 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, required=True, help="folder with pairs/; weights go here"
     )
-    parser.add_argument("--start", type=Path, help="what `short` starts from: .onnx, .safetensors")
+    parser.add_argument("--start", type=Path, help="what the first stage starts from")
     parser.add_argument("--stage", action="append", choices=STAGES, help="by default all, in order")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--measure-every", type=int, default=1000, help="steps")
+    parser.add_argument("--minutes", type=float, default=1e9, help="end a stage after so many")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    start = options.start
     for name in options.stage or STAGES:
         weights = options.work / f"{name}.safetensors"
         if not weights.exists():
             earlier = STAGES[name].start
-            start = options.work / f"{earlier}.safetensors" if earlier else options.start
-            training = _Training(STAGES[name], options.work, weights, start or pretrained())
+            if start is None:
+                start = options.work / f"{earlier}.safetensors" if earlier else pretrained()
+            training = _Training(STAGES[name], options.work, weights, start, options.minutes)
             training.run(options.measure_every)
+        start = None
 
 
 class _Training:
     """One stage: weights in bfloat16 to compute with, in float32 to learn with, and their mean."""
 
-    def __init__(self, stage: Stage, work: Path, weights: Path, start_at: Path) -> None:
+    def __init__(
+        self, stage: Stage, work: Path, weights: Path, start_at: Path, minutes: float
+    ) -> None:
         torch.manual_seed(0)
-        rows = [row for name in stage.sets for row in read_pairs(work / "pairs", name)]
+        rows = [
+            row
+            for name, times in stage.sets.items()
+            for row in read_pairs(work / "pairs", name)
+            if row.get("held") or _chosen(row["group"], times)
+        ]
         self.held = [row for row in rows if row.get("held")]
         learned = [row for row in rows if not row.get("held")]
         self.encoded = encode_rows(learned)
         self.batches = _batches(self.encoded, stage.sets, random.Random(0))
         print(f"{weights.stem}: {len(learned)} pairs, {len(self.batches)} steps", flush=True)
-        self.weights = weights
+        self.weights, self.minutes, self.begun = weights, minutes, time.time()
         start = load_start(start_at)
         self.named = {n: p for n, p in start.named_parameters() if p.requires_grad}
         self.mean = {n: p.detach().clone() for n, p in self.named.items()}
@@ -124,7 +135,7 @@ class _Training:
         self.computing = [learning[n] for n in self.named]
         self.optimizer = torch.optim.AdamW(_groups(self.named), lr=stage.rate, fused=True)
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda s: _slope(s, len(self.batches))
+            self.optimizer, lambda s: min(_slope(s / len(self.batches)), _slope(self._spent()))
         )
         self.checkpoint = weights.with_suffix(".checkpoint")
         self.done = 0
@@ -151,10 +162,17 @@ class _Training:
             if time.time() - saved > _SAVE_SECONDS:
                 saved = time.time()
                 self._save()
-            if self.done % measure_every == 0 or self.done == len(self.batches):
+            over = self._spent() >= 1 or self.done == len(self.batches)
+            if self.done % measure_every == 0 or over:
                 _measure(self._averaged(), self.held)
+            if over:
+                break
         save_file(self._averaged().state_dict(), self.weights)
         self.checkpoint.unlink(missing_ok=True)
+
+    def _spent(self) -> float:
+        """Say what share of its time has passed, counted from where learning is at its fastest."""
+        return _WARM_UP + (1 - _WARM_UP) * (time.time() - self.begun) / (60 * self.minutes)
 
     def _step(self, rows: list[dict[str, Any]]) -> tuple[float, float]:
         plain, ranked = _loss(self.model, rows)
@@ -250,7 +268,7 @@ def _batches(
         groups[row["group"]].append(number)
     buckets: defaultdict[int, list[list[int]]] = defaultdict(list)
     for (name, _), members in groups.items():
-        for _ in range(int(times[name] + shuffled.random())):
+        for _ in range(int(max(times[name], 1) + shuffled.random())):
             shuffled.shuffle(members)
             for first in range(0, len(members), _LARGEST_GROUP):
                 some = members[first : first + _LARGEST_GROUP]
@@ -374,9 +392,13 @@ def _groups(named: Mapping[str, torch.nn.Parameter]) -> list[dict[str, Any]]:
     return [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
 
 
-def _slope(step: int, steps: int) -> float:
-    warm = max(1, int(_WARM_UP * steps))
-    return min((step + 1) / warm, max(_LOWEST, (steps - step) / max(steps - warm, 1)))
+def _slope(done: float) -> float:
+    """Say what part of the highest rate to learn at, by the share that is done."""
+    return min((done + 1e-4) / _WARM_UP, max(_LOWEST, (1 - done) / (1 - _WARM_UP)))
+
+
+def _chosen(group: str, times: float) -> bool:
+    return times >= 1 or random.Random(group).random() < times
 
 
 if __name__ == "__main__":
