@@ -32,7 +32,7 @@ class Example(NamedTuple):
     part: str
     """Of the set: who wrote the claim, or where it is from."""
     group: str
-    """The answer it is a sentence of, or its own id."""
+    """The answer it is a sentence of, what it differs from by little, or its own id."""
     unsupported_characters: int = 0
     """How much of the claim lies in spans that were marked as unsupported."""
     fine: str = ""
@@ -75,7 +75,7 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
             row["label"] == "supported",
             row.get("question"),
             row.get("model") or row["id"].partition("/")[0],
-            row["id"],
+            row.get("pair", row["id"]),
             fine=row.get("fine", ""),
         )
         for row in claims

@@ -61,7 +61,7 @@ def export(work: Path, stage: str, out: Path) -> None:
     feeds = _feeds(pairs, tokenizer)
     with TemporaryDirectory() as folder:
         plain, clean = Path(folder) / "plain.onnx", Path(folder) / "clean.onnx"
-        _export(work / f"{stage}.pt", plain)
+        _export(work / f"{stage}.safetensors", plain)
         quant_pre_process(str(plain), str(clean), skip_symbolic_shape=True)
         quantize_dynamic(clean, target, weight_type=QuantType.QInt8, per_channel=True)
         rounded = onnx.load(target)

@@ -1,44 +1,57 @@
 """Make the pairs that the encoder learns from: what it would read for a claim, and the claim.
 
-One file per source, written to `--out`: the claim sets and extra sets of `claim_sets.py`, `snli`,
-and `rules` (claims made by rule from `wikipedia_articles`). The evidence is chosen by the code that
-chooses it at inference, at several lengths, so that the encoder learns to read either.
+One file per source, written to `--out`. Rows that differ by little have one `group`; one document
+in twenty is `held`: none of its claims is learned from.
 """
 
 import argparse
 import gzip
 import json
 import random
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
-from claim_sets import CLAIM_SETS, EXTRA_SETS, read_set
-from langchain_core.documents import Document
+from articles import read_articles
+from claim_sets import CLAIM_SETS, Example, read_set
+from evidence import Evidence, written_out
+from facts import FACTS, Fact, say
+from frames import framed_pairs
+from records import kinds, recorded
 from rule_claims import made_claims
 
-from langchain_groundedness.verification.embedded.index import EvidenceIndex
-from langchain_groundedness.verification.embedded.statement import read_statement
-from langchain_groundedness.verification.embedded.windows import (
-    chosen_units,
-    joined,
-    match_statement,
-)
+Row = dict[str, Any]
 
 _FINE = {
     "refute": "contradicted",
     "irrelevant": "unverifiable",
     "entailment": "supported",
     "neutral": "unverifiable",
+    "contradiction": "contradicted",
 }
-_NLI = _FINE | {"contradiction": "contradicted"}
-_SNLI_ROWS = 12_000
-_LENGTHS = (60, 110)
-"""Words of evidence, short and as at inference. The largest set is read at one of them only."""
-_RULE_LENGTHS = (50, 80, 120)
-_LEFT_OUT = 0.5
-"""Of RAGTruth's supported sentences: there are ten of them for each other one."""
+_CONTRASTS = ("bump", "cg2c", "defacto", "dialogue", "frank", "summedits", "tables")
+_LENGTHS = (60, 110, 110, 160)
+"""Words of evidence: as at inference, fewer, and as for a second reading."""
+_LONG_CLAIM = 40
+_ARTICLES = "wikipedia_articles.jsonl.gz"
+_AROUND = 4
+_TITLES = (
+    "Manual", "Leaflet", "Contract", "Minutes", "Release notes", "House rules", "Recipe",
+    "Terms of use", "Newsletter", "Travel guide", "Safety instructions",
+    "Frequently asked questions", "Diary", "Report",
+)  # fmt: skip
+_HEADINGS = (
+    "General", "Before you start", "What to know", "Conditions", "Details", "Exceptions", "Summary",
+    "Notes", "Costs", "Schedule", "Background", "Results", "Who does what", "Changes", "Reminders",
+    "Open points",
+)  # fmt: skip
+_HELD = 20
+"""One document in so many."""
+_KEPT = {"ragtruth_qa": 0.5}
+"""Of the supported claims, where there are ten of them for each other one."""
 
 
 def main() -> None:
@@ -46,92 +59,178 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds train/")
     parser.add_argument("--out", type=Path, required=True, help="folder for the pairs")
-    parser.add_argument("--rules", type=int, default=40_000, help="claims to make by rule")
+    parser.add_argument("--rules", type=int, default=5_000, help="texts to make of each kind")
     parser.add_argument("--only", action="append", default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    sources = {
-        "snli": lambda: _snli(options.data),
-        **{name: lambda name=name: _examples(options.data, name) for name in EXTRA_SETS},
-        **{name: lambda name=name: _examples(options.data, name) for name in CLAIM_SETS},
-        "rules": lambda: _rules(options.data, options.rules),
+    data = options.data
+    sources: dict[str, Callable[[], Iterator[Row]]] = {
+        "snli": lambda: _nli(data, "snli", "premise"),
+        "nli_contrast": lambda: _nli(data, "nli_contrast", "premise"),
+        "fever_symmetric": lambda: _nli(data, "fever_symmetric", "hypothesis"),
+        "fool_me_twice": lambda: _nli(data, "fool_me_twice", "hypothesis"),
+        **{name: lambda name=name: _judged(data, name) for name in (*CLAIM_SETS, *_CONTRASTS)},
+        "halueval_qa": lambda: _judged(data, "halueval_qa"),
+        "rules": lambda: _rules(data, options.rules),
+        "frames": lambda: _frames(data, options.rules),
+        "facts": lambda: _facts(data, options.rules),
+        "records": lambda: _records(options.rules),
     }
     for name, source in sources.items():
         path = options.out / f"{name}.jsonl.gz"
         if path.exists() or (options.only and name not in options.only):
             continue
-        rows = _balanced(list(source()))
+        rows = list(source())
         with gzip.open(path.with_suffix(".part"), "wt", encoding="utf-8") as lines:
             lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         path.with_suffix(".part").replace(path)
         print(name, len(rows), dict(Counter(row["label"] for row in rows)), flush=True)
 
 
-def _balanced(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Let supported and other pairs of a source count alike, within bounds."""
-    supported = sum(row["label"] == "supported" for row in rows)
-    for row in rows:
-        mine = supported if row["label"] == "supported" else len(rows) - supported
-        row["weight"] = round(min(max(0.5 * len(rows) / max(mine, 1), 0.5), 4.0), 3)
-    return rows
-
-
-def _snli(data: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(data / "train" / "snli.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    for row in random.Random(0).sample(rows, k=min(_SNLI_ROWS, len(rows))):
-        if row["label"] in _NLI:
-            yield {
-                "evidence": row["premise"].replace(" .", "."),
-                "claim": row["hypothesis"].replace(" .", "."),
-                "label": _NLI[row["label"]],
-            }
-
-
-def _examples(data: Path, name: str) -> Iterator[dict[str, Any]]:
+def _nli(data: Path, name: str, key: str) -> Iterator[Row]:
+    """Give the pairs of an NLI set, those with the same premise or hypothesis as a group."""
     chosen = random.Random(name)
-    both = name in CLAIM_SETS and name != "factscore"
+    with gzip.open(data / "train" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        label = row["label"] if name == "nli_contrast" else _FINE.get(row["label"])
+        if label:
+            pieces = [_plain(row["premise"])]
+            for other in row.get("other_evidence", ()):
+                size = sum(len(piece.split()) for piece in [*pieces, other])
+                if size < _LENGTHS[1] and chosen.random() < 0.5:
+                    pieces.insert(chosen.randint(0, len(pieces)), other)
+            yield _row(
+                " \u2026 ".join(pieces),
+                _plain(row["hypothesis"]),
+                label,
+                group=_plain(row[key]),
+                document=_plain(row[key]),
+            ) | {"part": row.get("source", "")}
+
+
+def _judged(data: Path, name: str) -> Iterator[Row]:
+    chosen = random.Random(name)
     known: tuple[str, ...] | None = None
-    for example in read_set(data, name):
+    for number, example in enumerate(read_set(data, name)):
         if example.documents != known:
             known = example.documents
-            index = EvidenceIndex([Document(page_content=text) for text in known])
-        label = "supported" if example.supported else _FINE.get(example.fine, "unsupported")
-        if name in {"fool_me_twice", "fever_symmetric"}:
-            label = _NLI[example.fine]
-        lengths = _LENGTHS if both else (chosen.choice(_LENGTHS),)
-        pairs = _pairs(example.claim, example.question, index, label, lengths)
-        if name == "ragtruth_qa" and example.supported and chosen.random() < _LEFT_OUT:
+            evidence = Evidence([_plain(d) if name == "tables" else d for d in known])
+        if example.supported and chosen.random() > _KEPT.get(name, 1):
             continue
-        yield from pairs
+        # what it is compared with is read at the same length
+        words = random.Random(example.documents[0]).choice(_LENGTHS)
+        words = _LENGTHS[-1] if len(example.claim.split()) > _LONG_CLAIM else words
+        claim = _plain(example.claim)
+        read = evidence.read(claim, example.question, words=words)
+        if read:
+            yield _row(
+                read,
+                claim,
+                _label(example),
+                group=_group(example, name, number),
+                document=known[0][:200],
+            ) | {"part": example.fine if name == "summedits" else ""}
 
 
-def _rules(data: Path, most: int) -> Iterator[dict[str, Any]]:
+def _group(example: Example, name: str, number: int) -> str:
+    if name == "frank":
+        return example.documents[0][:200]
+    return example.group if name in {*_CONTRASTS, "halueval_qa"} else str(number)
+
+
+def _label(example: Example) -> str:
+    return "supported" if example.supported else _FINE.get(example.fine, "unsupported")
+
+
+def _rules(data: Path, most: int) -> Iterator[Row]:
     chosen = random.Random(1)
-    for made in made_claims(data / "train" / "wikipedia_articles.jsonl.gz", most=most):
-        index = EvidenceIndex([Document(page_content=text) for text in made.documents])
-        lengths = (chosen.choice(_RULE_LENGTHS),)
-        for row in _pairs(made.claim, None, index, made.label, lengths):
-            yield row | {"rule": made.rule}
+    known: tuple[str, ...] | None = None
+    for made in made_claims(data / "train" / _ARTICLES, most=most):
+        if made.documents != known:
+            known = made.documents
+            evidence, words = Evidence(known), chosen.choice(_LENGTHS)
+        read = evidence.read(made.claim, words=words)
+        if read:
+            group, document = str(made.group), str(made.group % 1000)
+            yield _row(read, made.claim, made.label, group=group, document=document)
 
 
-def _pairs(
-    claim: str, question: str | None, index: EvidenceIndex, label: str, lengths: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    statement = read_statement(claim, question)
-    match = match_statement(statement, index) if statement.items else None
-    if match is None or statement.denies:
-        return
-    seen = set()
-    for words in lengths:
-        evidence = joined(chosen_units(match, index, words=words), match, index)
-        if evidence not in seen:
-            seen.add(evidence)
-            yield {
-                "evidence": evidence,
-                "claim": " ".join(statement.text.split()),
-                "label": label,
-            }
+def _frames(data: Path, most: int) -> Iterator[Row]:
+    """Sentences of articles and short ones, quoted in ways that assert them or not."""
+    chosen = random.Random(2)
+    articles = [a for a in read_articles(data / "train" / _ARTICLES) if len(a.sentences) > _AROUND]
+    short = [e.claim for name in ("factscore", "bump") for e in read_set(data, name) if e.supported]
+    for number in range(most):
+        held = chosen.random() < 1 / _HELD
+        if chosen.random() < 0.5:
+            sentences = chosen.sample(articles[number % len(articles)].sentences, k=_AROUND)
+        elif chosen.random() < 0.6:
+            sentences = chosen.sample(short, k=_AROUND)
+        else:
+            sentences = [say(f, chosen)[0] for f in chosen.sample(_known(held=held), k=_AROUND)]
+        around = sentences[2 : 2 + chosen.choice([0, 0, 1, 2])]
+        for framed in framed_pairs(*sentences[:2], around, chosen, held=held):
+            row = _row(written_out(framed.evidence), framed.claim, framed.label, group=str(number))
+            yield row | {"part": framed.kind} | ({"held": True} if held else {})
+
+
+def _facts(data: Path, most: int) -> Iterator[Row]:
+    """Facts in other words, alone, among others, and under headings or in an article."""
+    chosen = random.Random(3)
+    articles = [a for a in read_articles(data / "train" / _ARTICLES) if len(a.sentences) > _AROUND]
+    for number in range(most * 2):
+        held = chosen.random() < 1 / _HELD
+        fact, *others = chosen.sample(_known(held=held), k=4)
+        sentence, said = say(fact, chosen)
+        around = [say(other, chosen)[0] for other in others]
+        if chosen.random() < 0.5:
+            around = chosen.sample(articles[number % len(articles)].sentences, k=3)
+        sentences = [*around[: chosen.choice([0, 1, 2, 3])], sentence]
+        chosen.shuffle(sentences)
+        text = " ".join(sentences)
+        if chosen.random() < 0.3:
+            text = "\n".join(f"- {each}" for each in sentences)
+            text = f"# {chosen.choice(_TITLES)}\n## {chosen.choice(_HEADINGS)}\n{text}"
+        for claim, label in said:
+            row = _row(written_out(text).replace("\n", " "), claim, label, group=str(number))
+            yield row | ({"held": True} if held else {})
+
+
+def _records(most: int) -> Iterator[Row]:
+    chosen = random.Random(4)
+    for number in range(most):
+        held = chosen.random() < 1 / _HELD
+        known = None
+        for one in recorded(chosen.choice(kinds(held=held)), chosen):
+            if one.document != known:
+                known = one.document
+                evidence = Evidence([known])
+            read = evidence.read(one.claim, words=_LENGTHS[-1])
+            row = _row(
+                read or written_out(known), one.claim, one.label, group=f"{number} {one.group}"
+            )
+            yield row | ({"held": True} if held else {})
+
+
+def _known(*, held: bool) -> list[Fact]:
+    return [fact for fact in FACTS if fact.held == held]
+
+
+def _row(evidence: str, claim: str, label: str, *, group: str, document: str = "") -> Row:
+    row: Row = {"evidence": evidence, "claim": claim, "label": label, "group": group}
+    if document and crc32(document.encode()) % _HELD == 0:
+        row["held"] = True
+    return row
+
+
+def _plain(text: str) -> str:
+    """Undo what tokenizers of old do to a text."""
+    for before, after in (("-LRB-", "("), ("-RRB-", ")"), ("``", '"'), ("''", '"'), ("\\'", "'")):
+        text = text.replace(before, after)
+    text = re.sub(r" +([.,;:!?%)](?:\s|$))", r"\1", text)
+    text = re.sub(r"\( +", "(", text)
+    return re.sub(r" +(['\u2019](?:s|re|ll|ve|d)|n't)\b", r"\1", text).strip()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Claims made by rule from encyclopedia articles: true ones in other words, and false ones.
 
-Every claim starts as a sentence of an article and is first rewritten by edits that keep it true
-(so that being a copy tells nothing); half of them are then made false as language models err: by
-another value, name, date, role, quantifier, polarity or order, by a detail from elsewhere, by
-joining two true facts, or by taking its sentence out of the evidence. Each edit names its label.
+Every claim starts as a sentence of an article. Some are copied and some rewritten by edits that
+keep them true (so that being a copy tells nothing); others are made false as language models err:
+by another value, name, date, role, quantifier, polarity or order, by a detail from elsewhere, by
+joining two true facts, or by taking the sentence out of the evidence. Each edit names its label.
 """
 
 import random
@@ -19,6 +19,13 @@ from langchain_groundedness.text.sentences import split_sentences
 
 __all__ = ["Made", "made_claims"]
 
+_COPIED = 0.3
+_EDITED = 0.6
+_MOST_EDITS = 3
+_FALSE_EACH = 2
+_LEFT_OUT = 0.3
+_FEWEST_WORDS = 5
+
 
 class Made(NamedTuple):
     """A claim made by rule."""
@@ -26,7 +33,8 @@ class Made(NamedTuple):
     claim: str
     documents: tuple[str, ...]
     label: str
-    rule: str
+    group: int
+    """Of the sentence that it was made from."""
 
 
 def made_claims(path: Path, *, most: int, seed: int = 0) -> Iterator[Made]:
@@ -34,51 +42,50 @@ def made_claims(path: Path, *, most: int, seed: int = 0) -> Iterator[Made]:
 
     Args:
         path: Gzip JSON lines with `title` and `text`.
-        most: How many to make at most.
+        most: How many sentences to make claims from.
         seed: Of the random choices.
 
     Yields:
-        The claims, articles in order, a few rounds over all of them.
+        For each sentence a true claim and false ones.
     """
     articles = [article for article in read_articles(path) if len(article.sentences) >= 4]
     chosen = random.Random(seed)
-    made = 0
-    while made < most:
-        before = made
-        for place, article in enumerate(articles):
-            other = articles[(place + chosen.randrange(1, len(articles))) % len(articles)]
-            one = _make(article, other, chosen)
-            if one is not None:
-                yield one
-                made += 1
-                if made == most:
-                    return
-        if made == before:
-            return
+    for group in range(most):
+        place = group % len(articles)
+        other = articles[(place + chosen.randrange(1, len(articles))) % len(articles)]
+        yield from _make(articles[place], other, group, chosen)
 
 
-def _make(article: Article, other: Article, chosen: random.Random) -> Made | None:
+def _make(article: Article, other: Article, group: int, chosen: random.Random) -> Iterator[Made]:
     source = chosen.choice(article.sentences)
-    claim = source
-    rules = []
-    for name, edit in chosen.sample(list(TRUE_EDITS.items()), k=len(TRUE_EDITS)):
-        if len(rules) < 3 and chosen.random() < 0.6:
-            edited = edit(claim, article, chosen)
-            if edited and edited != claim and len(edited.split()) >= 5:
-                claim = edited
-                rules.append(name)
     documents = _evidence(article, other, chosen)
-    kind = chosen.random()
-    if kind < 0.46:
-        return Made(claim, documents, "supported", "+".join(rules) or "copy")
-    if kind < 0.66:
-        return Made(claim, _without(documents, source), "unverifiable", "left out")
+    said = " ".join(article.paragraphs)
+    yield Made(_reworded(source, article, chosen), documents, "supported", group)
+    made = 0
     for name in chosen.sample(list(FALSE_EDITS), k=len(FALSE_EDITS)):
         edit, label = FALSE_EDITS[name]
+        # copied as often as reworded, so that neither tells
+        claim = source if chosen.random() < _COPIED else _reworded(source, article, chosen)
         edited = edit(claim, article, chosen)
-        if edited and edited != claim and edited.rstrip(".") not in " ".join(article.paragraphs):
-            return Made(edited, documents, label, name)
-    return None
+        if edited and edited != claim and edited.rstrip(".") not in said:
+            yield Made(edited, documents, label, group)
+            made += 1
+            if made == _FALSE_EACH:
+                break
+    if chosen.random() < _LEFT_OUT:
+        claim = _reworded(source, article, chosen)
+        yield Made(claim, _without(documents, source), "unverifiable", group)
+
+
+def _reworded(text: str, article: Article, chosen: random.Random) -> str:
+    turns = 0
+    for edit in chosen.sample(list(TRUE_EDITS.values()), k=len(TRUE_EDITS)):
+        if turns < _MOST_EDITS and chosen.random() < _EDITED:
+            edited = edit(text, article, chosen)
+            if edited and edited != text and len(edited.split()) >= _FEWEST_WORDS:
+                text = edited
+                turns += 1
+    return text
 
 
 def _evidence(article: Article, other: Article, chosen: random.Random) -> tuple[str, ...]:

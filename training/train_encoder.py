@@ -1,59 +1,83 @@
 """Train the encoder in stages, on pairs of evidence and claim; goes on after a cut.
 
-`first` learns from NLI pairs and claims made by rule; the later stages start from it. Two of them
-leave out some of the claim sets, for scores on data not seen; `all` is what is shipped.
-Pairs are those of `make_pairs.py` (gzip JSON lines: `evidence`, `claim`, `label`, `weight`). Labels
-are `supported`, `contradicted`, `unverifiable`, and `unsupported` where people only said that much:
-the loss is then that of the sum of the other two classes.
+Pairs are those of `make_pairs.py` (gzip JSON lines: `evidence`, `claim`, `label`, `group`,
+`held`?, `part`?). Labels are `supported`, `contradicted`, `unverifiable`, and `unsupported` where
+people only said that much: the loss is then that of the sum of the other two classes. Pairs of one
+group differ by little; they are in one batch, and the supported ones must stand above the others.
+Rows that are `held` are never learned from: how well they are told apart is printed on the way.
 """
 
 import argparse
+import copy
 import gzip
 import json
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from encoder_network import EvidenceEncoder, load_start, pretrained
+from safetensors.torch import save_file
+from sklearn.metrics import roc_auc_score
 from tokenizers import Tokenizer
 
-__all__ = ["STAGES", "Stage"]
+__all__ = ["STAGES", "Stage", "encode_rows", "figures", "odds_of", "read_pairs"]
 
 
 class Stage(NamedTuple):
     """What a stage learns from, and how."""
 
-    sets: tuple[str, ...]
+    sets: Mapping[str, float]
+    """How often each is read; a fraction reads that share of its groups."""
     start: str | None
-    """The stage it starts from; `None` for the pretrained network."""
-    epochs: int
+    """The stage it starts from; `None` for what `--start` says."""
     rate: float
     """Of learning, at its highest."""
 
 
-_OF_FACTS = ("factscore", "factcheckgpt")
-_OF_TEXTS = ("begin", "ragtruth_qa", "wice")
+_NLI = {"snli": 0.3, "nli_contrast": 0.4, "fever_symmetric": 1, "fool_me_twice": 0.4}
+_MADE = {"rules": 0.4, "frames": 0.5, "facts": 0.6, "records": 0.3}
+_FACTS = {"factscore": 0.3, "factcheckgpt": 1, "halueval_qa": 0.5}
+_TEXTS = {"begin": 1, "ragtruth_qa": 1, "wice": 1}
+_CONTRASTS = {
+    "bump": 4,
+    "cg2c": 1,
+    "defacto": 2,
+    "dialogue": 2,
+    "frank": 0.8,
+    "summedits": 1,
+    "tables": 0.6,
+}
 STAGES = {
-    "first": Stage(
-        ("snli", "fool_me_twice", "fever_symmetric", "halueval_qa", "rules"), None, 1, 1e-4
+    "short": Stage(
+        {"snli": 1, "nli_contrast": 1, "fever_symmetric": 2, "fool_me_twice": 1}, None, 1.2e-4
     ),
-    "without_texts": Stage(_OF_FACTS, "first", 1, 6e-5),
-    "without_facts": Stage(_OF_TEXTS, "first", 1, 6e-5),
-    "all": Stage(_OF_FACTS + _OF_TEXTS, "first", 1, 6e-5),
+    "without_texts": Stage(_NLI | _MADE | _FACTS | _CONTRASTS, "short", 1.6e-4),
+    "without_facts": Stage(_NLI | _MADE | _TEXTS | _CONTRASTS, "short", 1.6e-4),
+    "all": Stage(_NLI | _MADE | _FACTS | _TEXTS | _CONTRASTS, "short", 1.6e-4),
 }
 """In the order they are run."""
 
 _LABELS = {"supported": 0, "contradicted": 1, "unverifiable": 2, "unsupported": 3}
-_TOKENS_PER_BATCH = 4096
-_LONGEST_PAIR = 288
+_TOKENS_PER_BATCH = 2048
+_LONGEST_PAIR = 384
 _LONGEST_CLAIM = 120
-_WARM_UP = 0.06
-_SAVE_SECONDS = 240
-_PRINT_STEPS = 20
+_LARGEST_GROUP = 6
+_WARM_UP = 0.05
+_LOWEST = 0.03
+_MARGIN = 1.0
+_MARGIN_WEIGHT = 0.5
+_SAVE_SECONDS = 180
+_PRINT_STEPS = 50
+_AVERAGED_EVERY = 4
+_AVERAGE_KEEPS = 0.992
+"""Of the running mean of the weights, which is what a stage gives."""
+_MOST_HELD = 150
+"""Rows of each held part that are scored on the way."""
 _ROUNDED = 16
 """Lengths are padded to multiples of this: kernels are prepared once for each shape."""
 
@@ -64,94 +88,202 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, required=True, help="folder with pairs/; weights go here"
     )
+    parser.add_argument("--start", type=Path, help="what the first stage starts from")
     parser.add_argument("--stage", action="append", choices=STAGES, help="by default all, in order")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--measure-every", type=int, default=1000, help="steps")
+    parser.add_argument("--minutes", type=float, default=1e9, help="end a stage after so many")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    start = options.start
     for name in options.stage or STAGES:
-        weights = options.work / f"{name}.pt"
+        weights = options.work / f"{name}.safetensors"
         if not weights.exists():
-            train(STAGES[name], options.work, weights)
+            earlier = STAGES[name].start
+            if start is None:
+                start = options.work / f"{earlier}.safetensors" if earlier else pretrained()
+            training = _Training(STAGES[name], options.work, weights, start, options.minutes)
+            training.run(options.measure_every)
+        start = None
 
 
-def train(stage: Stage, work: Path, weights: Path) -> None:
-    """Run a stage, from its checkpoint on if there is one."""
-    torch.manual_seed(0)
-    rows = [row for name in stage.sets for row in _read(work / "pairs" / f"{name}.jsonl.gz")]
-    encoded = _encode(rows)
-    print(f"{weights.stem}: {len(rows)} pairs", flush=True)
-    model = load_start(work / f"{stage.start}.pt" if stage.start else pretrained())
-    batches = [
-        batch for epoch in range(stage.epochs) for batch in _batches(encoded, random.Random(epoch))
-    ]
-    optimizer = torch.optim.AdamW(_groups(model), lr=stage.rate, fused=True)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: _slope(s, len(batches)))
-    checkpoint = weights.with_suffix(".checkpoint")
-    done = 0
-    if checkpoint.exists():
-        kept = torch.load(checkpoint, weights_only=True)
-        model.load_state_dict(kept["model"])
-        optimizer.load_state_dict(kept["optimizer"])
-        scheduler.load_state_dict(kept["scheduler"])
-        done = kept["done"]
-    begun = saved = time.time()
-    model.train()
-    losses: list[float] = []
-    pairs = 0
-    for number in range(done, len(batches)):
-        rows = [encoded[i] for i in batches[number]]
-        loss = _loss(model, rows)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        scheduler.step()
-        optimizer.zero_grad()
-        losses.append(float(loss.detach()))
-        pairs += len(rows)
-        if (number + 1) % _PRINT_STEPS == 0:
-            mean = sum(losses[-_PRINT_STEPS:]) / _PRINT_STEPS
-            rate = pairs / (time.time() - begun)
-            print(f"{number + 1}/{len(batches)} loss {mean:.3f} {rate:.1f} pairs/s", flush=True)
-        if time.time() - saved > _SAVE_SECONDS:
-            saved = time.time()
-            state = {
-                "model": model.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "scheduler": scheduler.state_dict(),
-                "done": number + 1,
-            }
-            torch.save(state, checkpoint.with_suffix(".part"))
-            checkpoint.with_suffix(".part").replace(checkpoint)
-    torch.save(model.state_dict(), weights)
-    checkpoint.unlink(missing_ok=True)
+class _Training:
+    """One stage: weights in bfloat16 to compute with, in float32 to learn with, and their mean."""
+
+    def __init__(
+        self, stage: Stage, work: Path, weights: Path, start_at: Path, minutes: float
+    ) -> None:
+        torch.manual_seed(0)
+        rows = [
+            row
+            for name, times in stage.sets.items()
+            for row in read_pairs(work / "pairs", name)
+            if row.get("held") or _chosen(row["group"], times)
+        ]
+        self.held = [row for row in rows if row.get("held")]
+        learned = [row for row in rows if not row.get("held")]
+        self.encoded = encode_rows(learned)
+        self.batches = _batches(self.encoded, stage.sets, random.Random(0))
+        print(f"{weights.stem}: {len(learned)} pairs, {len(self.batches)} steps", flush=True)
+        self.weights, self.minutes, self.begun = weights, minutes, time.time()
+        start = load_start(start_at)
+        self.named = {n: p for n, p in start.named_parameters() if p.requires_grad}
+        self.mean = {n: p.detach().clone() for n, p in self.named.items()}
+        self.start = start
+        self.model = copy.deepcopy(start).to(torch.bfloat16).train()
+        learning = dict(self.model.named_parameters())
+        self.computing = [learning[n] for n in self.named]
+        self.optimizer = torch.optim.AdamW(_groups(self.named), lr=stage.rate, fused=True)
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda s: min(_slope(s / len(self.batches)), _slope(self._spent()))
+        )
+        self.checkpoint = weights.with_suffix(".checkpoint")
+        self.done = 0
+        if self.checkpoint.exists():
+            self._load()
+
+    def run(self, measure_every: int) -> None:
+        begun = saved = time.time()
+        losses: list[tuple[float, float]] = []
+        tokens = 0
+        for number in range(self.done, len(self.batches)):
+            rows = [self.encoded[i] for i in self.batches[number]]
+            losses.append(self._step(rows))
+            tokens += sum(len(row["ids"]) for row in rows)
+            self.done = number + 1
+            if self.done % _PRINT_STEPS == 0:
+                plain, ranked = np.mean(losses[-_PRINT_STEPS:], axis=0)
+                rate = tokens / (time.time() - begun)
+                print(
+                    f"{self.done}/{len(self.batches)} loss {plain:.3f} ranking {ranked:.3f} "
+                    f"{rate:.0f} tokens/s",
+                    flush=True,
+                )
+            if time.time() - saved > _SAVE_SECONDS:
+                saved = time.time()
+                self._save()
+            over = self._spent() >= 1 or self.done == len(self.batches)
+            if self.done % measure_every == 0 or over:
+                _measure(self._averaged(), self.held)
+            if over:
+                break
+        save_file(self._averaged().state_dict(), self.weights)
+        self.checkpoint.unlink(missing_ok=True)
+
+    def _spent(self) -> float:
+        """Say what share of its time has passed, counted from where learning is at its fastest."""
+        return _WARM_UP + (1 - _WARM_UP) * (time.time() - self.begun) / (60 * self.minutes)
+
+    def _step(self, rows: list[dict[str, Any]]) -> tuple[float, float]:
+        plain, ranked = _loss(self.model, rows)
+        (plain + _MARGIN_WEIGHT * ranked).backward()
+        master = list(self.named.values())
+        for mine, computing in zip(master, self.computing, strict=True):
+            mine.grad = computing.grad.float()
+            computing.grad = None
+        torch.nn.utils.clip_grad_norm_(master, 1.0)
+        self.optimizer.step()
+        self.scheduler.step()
+        with torch.no_grad():
+            torch._foreach_copy_(self.computing, master)
+            if self.done % _AVERAGED_EVERY == 0:
+                torch._foreach_lerp_(
+                    list(self.mean.values()), master, 1 - min(_AVERAGE_KEEPS, self.done / 1000)
+                )
+        return float(plain.detach()), float(ranked.detach())
+
+    def _averaged(self) -> EvidenceEncoder:
+        model = copy.deepcopy(self.start)
+        model.load_state_dict(self.mean, strict=False)
+        return model
+
+    def _save(self) -> None:
+        state = {
+            "model": self.named,
+            "mean": self.mean,
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "done": self.done,
+        }
+        part = self.checkpoint.with_suffix(".part")
+        torch.save(state, part)
+        part.replace(self.checkpoint)
+
+    def _load(self) -> None:
+        kept = torch.load(self.checkpoint, weights_only=True)
+        with torch.no_grad():
+            for name, mine in self.named.items():
+                mine.copy_(kept["model"][name])
+            torch._foreach_copy_(self.computing, list(self.named.values()))
+        self.mean = kept["mean"]
+        self.optimizer.load_state_dict(kept["optimizer"])
+        self.scheduler.load_state_dict(kept["scheduler"])
+        self.done = kept["done"]
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
+def read_pairs(folder: Path, name: str) -> list[dict[str, Any]]:
+    """Read the pairs of a set.
+
+    Args:
+        folder: Where `make_pairs.py` wrote them.
+        name: The set.
+
+    Returns:
+        Its rows.
+    """
+    with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) | {"set": name} for line in lines]
 
 
-def _encode(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def encode_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Turn pairs into token ids.
+
+    Args:
+        rows: The pairs.
+
+    Returns:
+        For each its ids, how many of them are the claim's, label and group.
+    """
     reader = Tokenizer.from_file(str(pretrained() / "tokenizer.json"))
     reader.no_padding()
     reader.enable_truncation(_LONGEST_PAIR, strategy="longest_first")
     pairs = [(row["evidence"], " ".join(row["claim"].split()[:_LONGEST_CLAIM])) for row in rows]
     return [
-        {"ids": e.ids, "types": e.type_ids, "label": _LABELS[row["label"]], "weight": row["weight"]}
+        {
+            "ids": np.array(e.ids, dtype=np.int32),
+            "claim": e.type_ids.count(1),
+            "label": _LABELS[row["label"]],
+            "group": (row["set"], row["group"]),
+        }
         for row, e in zip(rows, reader.encode_batch(pairs), strict=True)
     ]
 
 
-def _batches(encoded: list[dict[str, Any]], shuffled: random.Random) -> list[list[int]]:
-    """Batches in random order; pairs of about the same length together, in few shapes."""
-    buckets: defaultdict[int, list[int]] = defaultdict(list)
+def _batches(
+    encoded: list[dict[str, Any]], times: Mapping[str, float], shuffled: random.Random
+) -> list[list[int]]:
+    """Give batches in random order: whole groups, of about the same length, in few shapes."""
+    groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for number, row in enumerate(encoded):
-        buckets[_rounded(len(row["ids"]))].append(number)
+        groups[row["group"]].append(number)
+    buckets: defaultdict[int, list[list[int]]] = defaultdict(list)
+    for (name, _), members in groups.items():
+        for _ in range(int(max(times[name], 1) + shuffled.random())):
+            shuffled.shuffle(members)
+            for first in range(0, len(members), _LARGEST_GROUP):
+                some = members[first : first + _LARGEST_GROUP]
+                buckets[_rounded(max(len(encoded[i]["ids"]) for i in some))].append(some)
     batches: list[list[int]] = []
-    for length, members in buckets.items():
-        shuffled.shuffle(members)
-        size = max(_TOKENS_PER_BATCH // length, 1)
-        batches += [members[first : first + size] for first in range(0, len(members), size)]
+    for length, parts in buckets.items():
+        shuffled.shuffle(parts)
+        size = max(_TOKENS_PER_BATCH // length, _LARGEST_GROUP)
+        batch: list[int] = []
+        for some in parts:
+            if len(batch) + len(some) > size:
+                batches.append(batch)
+                batch = []
+            batch = batch + some
+        batches.append(batch)
     shuffled.shuffle(batches)
     return batches
 
@@ -160,34 +292,113 @@ def _rounded(length: int) -> int:
     return -(-length // _ROUNDED) * _ROUNDED
 
 
-def _loss(model: EvidenceEncoder, rows: list[dict[str, Any]]) -> torch.Tensor:
+def _loss(model: EvidenceEncoder, rows: list[dict[str, Any]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cross-entropy, and how far pairs of a group are from standing apart by a margin."""
+    chances = torch.log_softmax(_logits(model, rows), dim=1)
+    other = torch.logsumexp(chances[:, 1:], dim=1, keepdim=True)
+    labels = torch.tensor([row["label"] for row in rows])
+    plain = -torch.cat([chances, other], dim=1).gather(1, labels[:, None]).mean()
+    odds = chances[:, 0] - other[:, 0]
+    groups = defaultdict(lambda: ([], []))
+    for place, row in enumerate(rows):
+        groups[row["group"]][row["label"] != 0].append(place)
+    above = [a for good, bad in groups.values() for a in good for _ in bad]
+    below = [b for good, bad in groups.values() for _ in good for b in bad]
+    if not above:
+        return plain, plain.new_zeros(())
+    return plain, torch.nn.functional.softplus(_MARGIN - odds[above] + odds[below]).mean()
+
+
+def _logits(model: EvidenceEncoder, rows: Sequence[Mapping[str, Any]]) -> torch.Tensor:
     longest = _rounded(max(len(row["ids"]) for row in rows))
     ids = torch.zeros(len(rows), longest, dtype=torch.long)
     types, mask = torch.zeros_like(ids), torch.zeros_like(ids)
     for place, row in enumerate(rows):
         size = len(row["ids"])
-        ids[place, :size] = torch.tensor(row["ids"])
-        types[place, :size] = torch.tensor(row["types"])
+        ids[place, :size] = torch.from_numpy(row["ids"])
+        types[place, size - row["claim"] : size] = 1
         mask[place, :size] = 1
-    labels = torch.tensor([row["label"] for row in rows])
-    weights = torch.tensor([row["weight"] for row in rows])
-    with torch.autocast("cpu", torch.bfloat16):
-        logits = model(ids, mask, types)
-    chances = torch.log_softmax(logits.float(), dim=1)
-    other = torch.logsumexp(chances[:, 1:], dim=1, keepdim=True)
-    losses = -torch.cat([chances, other], dim=1).gather(1, labels[:, None])[:, 0]
-    return (losses * weights).sum() / weights.sum()
+    return model(ids, mask, types).float()
 
 
-def _groups(model: EvidenceEncoder) -> list[dict[str, Any]]:
-    plain = [p for n, p in model.named_parameters() if p.ndim == 1]
-    decayed = [p for n, p in model.named_parameters() if p.ndim > 1]
+def odds_of(model: EvidenceEncoder, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Score encoded pairs.
+
+    Args:
+        model: The network.
+        rows: Of `encode_rows`.
+
+    Returns:
+        For each the log odds that it is supported.
+    """
+    model = copy.deepcopy(model).to(torch.bfloat16).eval()
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i]["ids"]))
+    odds = np.zeros(len(rows), dtype=np.float32)
+    with torch.inference_mode():
+        for first in range(0, len(order), 32):
+            some = order[first : first + 32]
+            logits = _logits(model, [rows[i] for i in some])
+            odds[some] = (logits[:, 0] - torch.logsumexp(logits[:, 1:], dim=1)).numpy()
+    return odds
+
+
+def _measure(model: EvidenceEncoder, held: list[dict[str, Any]]) -> None:
+    """Print how well each held part is told apart."""
+    parts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in held:
+        parts[f"{row['set']}/{row.get('part', '')}".rstrip("/")].append(row)
+    rows = [row for some in parts.values() for row in some[:_MOST_HELD]]
+    odds = odds_of(model, encode_rows(rows))
+    first = 0
+    for name, some in parts.items():
+        mine = odds[first : first + len(some[:_MOST_HELD])]
+        print(f"  {name}: {figures(some[:_MOST_HELD], mine)}", flush=True)
+        first += len(mine)
+
+
+def figures(rows: Sequence[Mapping[str, Any]], odds: np.ndarray) -> str:
+    """Say how well pairs are told apart.
+
+    Args:
+        rows: The pairs.
+        odds: Of their being supported.
+
+    Returns:
+        AUC, shares of supported and other ones on the right side of even odds, and of the pairs
+        in a group, how many are both on the right side.
+    """
+    true = np.array([row["label"] == "supported" for row in rows])
+    text = f"{len(rows)} rows"
+    if true.any():
+        text += f", supported taken {np.mean(odds[true] > 0):.2f}"
+    if not true.all():
+        text += f", others caught {np.mean(odds[~true] <= 0):.2f}"
+    if true.any() and not true.all():
+        balanced = (np.mean(odds[true] > 0) + np.mean(odds[~true] <= 0)) / 2
+        text += f", balanced {balanced:.3f}, AUC {roc_auc_score(true, odds):.3f}"
+    groups: defaultdict[Any, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for row, value in zip(rows, odds, strict=True):
+        groups[row["group"]][row["label"] != "supported"].append(value)
+    both = [a > 0 >= b for good, bad in groups.values() for a in good for b in bad]
+    ranked = [a > b for good, bad in groups.values() for a in good for b in bad]
+    if both:
+        text += f", both right {np.mean(both):.2f}, ranked {np.mean(ranked):.2f} of {len(both)}"
+    return text
+
+
+def _groups(named: Mapping[str, torch.nn.Parameter]) -> list[dict[str, Any]]:
+    plain = [p for p in named.values() if p.ndim == 1]
+    decayed = [p for p in named.values() if p.ndim > 1]
     return [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
 
 
-def _slope(step: int, steps: int) -> float:
-    warm = max(1, int(_WARM_UP * steps))
-    return min((step + 1) / warm, max(0.02, (steps - step) / max(steps - warm, 1)))
+def _slope(done: float) -> float:
+    """Say what part of the highest rate to learn at, by the share that is done."""
+    return min((done + 1e-4) / _WARM_UP, max(_LOWEST, (1 - done) / (1 - _WARM_UP)))
+
+
+def _chosen(group: str, times: float) -> bool:
+    return times >= 1 or random.Random(group).random() < times
 
 
 if __name__ == "__main__":
