@@ -56,8 +56,8 @@ def stores(folder: Path, *, postgres: bool) -> Iterator[dict[str, AuditLog]]:
         if postgres:
             cluster = Cluster()
             stack.callback(cluster.remove)
-            spill = folder / "spill"
-            found["PostgreSQL"] = lambda: SQLAuditLog(cluster.url, spill_folder=spill)
+            spool = folder / "spool"
+            found["PostgreSQL"] = lambda: SQLAuditLog(cluster.url, spool_path=spool)
         yield {name: stack.enter_context(make()) for name, make in found.items()}
 
 

@@ -137,7 +137,7 @@ async def measure(scenario: Scenario, scale: float) -> dict[str, Any]:
         handler.close()
     gc.collect()
     left = _alive() - before
-    held = handler._watch.size if handler is not None else 0  # noqa: SLF001  (nobody else's)
+    held = handler.open_runs if handler is not None else 0
     return {
         "checks": count,
         "wall": wall,

@@ -40,7 +40,6 @@ from langchain_groundedness.evals import (
 )
 from langchain_groundedness.evals.evaluation import Evaluation
 from langchain_groundedness.evals.ray_engine import RayEngine
-from langchain_groundedness.evals.runner import prepare
 
 TOWNS = ("Rome", "Oslo", "Lima", "Bonn", "Kyiv", "Cork", "Pisa", "Graz")
 DOCUMENT = (
@@ -49,6 +48,7 @@ DOCUMENT = (
 )
 ANSWER = "{town} has {number} inhabitants. The old bridge of {town} was built in {other}."
 MEGABYTE = 1 << 20
+NOTED_SECONDS = 0.2
 
 
 class CheapEvaluator(Evaluator):
@@ -91,7 +91,7 @@ def write_rows(file: Path, count: int) -> None:
 
 
 class Speed(NamedTuple):
-    """What was measured between the first chunks that came back and the last one."""
+    """What was measured between the first tenth of the rows and the last one."""
 
     rows: int
     seconds: float
@@ -109,35 +109,24 @@ def evaluate_rows(
 ) -> tuple[Evaluation, Speed]:
     """Evaluate on Ray, writing a run file."""
     engine = RayEngine(workers=workers, max_concurrency=at_once)
-    evaluation = prepare(
-        str(file),
-        evaluator,
-        columns=None,
-        journal=file.with_suffix(f".{workers}.run"),
-        fresh=True,
-        retry_failed=False,
-        fsync=False,
-        max_concurrency=engine.rows_on_their_way,
-        cache=None,
-        progress=False,
-        price=None,
-        name=None,
-        config=None,
-        keep_rows=False,
-    )
-    record, times = evaluation.record, list[tuple[float, int, dict[str, float]]]()
+    journal = file.with_suffix(f".{workers}.run")
+    evaluation = Evaluation(str(file), evaluator, journal=journal, fresh=True, keep_rows=False)
+    advance, times = evaluation.advance, list[tuple[float, int, dict[str, float]]]()
 
-    def noting(done: list) -> None:  # type: ignore[type-arg]
-        record(done)
-        times.append((time.perf_counter(), len(done), processor_now()))
+    def noting(outcomes: Any, count: int) -> Any:
+        jobs = advance(outcomes, count)
+        if not times or time.perf_counter() - times[-1][0] > NOTED_SECONDS or not jobs:
+            times.append((time.perf_counter(), evaluation.new_rows, processor_now()))
+        return jobs
 
-    evaluation.record = noting  # type: ignore[method-assign,assignment]
-    engine.drive_to_the_end(evaluation)
-    # Chunks that come first were begun when the workers were: those count from the second on.
-    first = max(1, min(2 * workers, len(times) - 1))
-    (begun, _, before), (ended, _, after) = times[first - 1], times[-1]
+    evaluation.advance = noting  # type: ignore[method-assign]
+    with evaluation:
+        engine.run(evaluation)
+    # The first rows come while workers still start: a tenth of all does not count.
+    counted = [each for each in times if each[1] >= evaluation.new_rows / 10]
+    (begun, first, before), (ended, last, after) = counted[0], counted[-1]
     spent = {kind: seconds - before.get(kind, 0.0) for kind, seconds in after.items()}
-    return evaluation, Speed(sum(each[1] for each in times[first:]), ended - begun, spent)
+    return evaluation, Speed(last - first, ended - begun, spent)
 
 
 def equal(one: Path, other: Path) -> bool:
@@ -195,7 +184,7 @@ def processor_now() -> dict[str, float]:
             used, line = process.cpu_times(), " ".join(process.cmdline())
         except psutil.Error:  # it has ended meanwhile
             continue
-        kind = "workers" if "MapWorker" in line else "Ray's others"
+        kind = "workers" if "RowWorker" in line else "Ray's others"
         found[kind] += used.user + used.system
     return found
 
@@ -214,11 +203,8 @@ def memory_now() -> dict[str, int]:
         private = memory.rss - memory.shared
         if process == me:
             found["this process"] = private
-        elif "MapWorker" in line:
+        elif "RowWorker" in line:
             found["largest worker"] = max(found.get("largest worker", 0), private)
-        elif "Feed" in line or "ReadChunks" in line:
-            name = "feed" if "Feed" in line else "reader"
-            found[name] = private
         elif "raylet" in Path(line.split()[0] if line else "").name:
             found["raylet"] = private
             found["object store"] = memory.shared

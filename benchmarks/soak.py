@@ -187,7 +187,7 @@ async def soak(seconds: float) -> list[str]:
     with suppress(asyncio.CancelledError):
         await noting
     await asyncio.gather(*(handler.aflush(_LINE_S) for handler in soaking.handlers))
-    held = sum(each._watch.size for each in soaking.handlers)  # noqa: SLF001  (nobody else's)
+    held = sum(each.open_runs for each in soaking.handlers)
     for handler in soaking.handlers:
         handler.close()
     await asyncio.sleep(1)

@@ -159,7 +159,7 @@ def measure_memory(name: str, runs: int) -> bool:
         gc.collect()
         sizes.append(_resident_kib())
     growth = (sizes[1] - sizes[0]) / (runs - warm_up)
-    held = handler._watch.size  # noqa: SLF001  (what nobody else should need to know)
+    held = handler.open_runs
     cells = (
         f"{runs:6} | {sizes[0] / 1024:8.1f} | {sizes[1] / 1024:8.1f} | {growth:12.3f} | {held:4}"
     )

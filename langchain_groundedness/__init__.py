@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from langchain_groundedness.middleware import GroundednessMiddleware, groundedness_node
-    from langchain_groundedness.runnable import GroundednessRunnable
+    from langchain_groundedness.runnable import GroundednessRunnable, acheck, check
     from langchain_groundedness.serialization import load_arguments
     from langchain_groundedness.streaming import GroundednessGuard
     from langchain_groundedness.types import (
@@ -80,6 +80,8 @@ __all__ = [
     "Stage",
     "VerificationError",
     "VerificationTask",
+    "acheck",
+    "check",
     "collect_groundedness",
     "groundedness_node",
     "load_arguments",
@@ -98,7 +100,7 @@ _HOMES = {
         "VerificationError"
     ),
     "middleware": "GroundednessMiddleware groundedness_node",
-    "runnable": "GroundednessRunnable",
+    "runnable": "GroundednessRunnable acheck check",
     "serialization": "load_arguments",
     "streaming": "GroundednessGuard",
     "types": (
@@ -115,7 +117,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 """Where each name is imported from on first use, so that importing the package costs little."""
 
 if not TYPE_CHECKING:  # a star import brings what is installed
-    from langchain_groundedness._runtime.lazy_imports import absent
+    from langchain_groundedness._runtime.installed import absent
 
     _NEEDS = dict.fromkeys(_HOMES["middleware"].split(), "langchain.agents.middleware")
     __all__ = [name for name in __all__ if name not in absent(_NEEDS)]

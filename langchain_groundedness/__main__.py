@@ -16,7 +16,7 @@ def main() -> None:
     try:
         # Nothing is imported before, so that Ctrl-C shows no traceback meanwhile.
         if sys.argv[1:] == ["--version"]:  # typer takes ten times as long to load
-            version = import_module("langchain_groundedness._runtime.version").PACKAGE_VERSION
+            version = import_module("langchain_groundedness._runtime.installed").PACKAGE_VERSION
             sys.stdout.write(f"langchain-groundedness {version or '(not installed)'}\n")
             return
         exceptions = import_module("langchain_groundedness.exceptions")

@@ -14,6 +14,7 @@ from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.flow import exceptions_at_most
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.claims.extractors import (
     ClaimExtractor,
@@ -26,7 +27,6 @@ from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import GroundednessInput, InputReader, reader
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
 from langchain_groundedness.pipeline.recording import Recorder
@@ -390,21 +390,17 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         if self.verifier is None and self.model is None and not self.single_pass:
             _embedded_verifier()
 
-    def live(self, *, removes: bool = False, **given: Any) -> LiveCheck:
+    def live(self, *, removes: bool = False, whole: bool = False, **given: Any) -> LiveCheck:
         """Start a check of an answer that is still to be written.
 
         Args:
             removes: Whether sentences may be removed, whatever the options say.
+            whole: Whether `single_pass` waits for the whole answer.
             **given: `documents`, `question` and labels of it, for inputs that carry none.
 
         Returns:
             The check, to be fed by a driver.
         """
-        return self._live(given, removes=removes)
-
-    def _live(
-        self, given: dict[str, Any], *, removes: bool = False, whole: bool = False
-    ) -> LiveCheck:
         gather = self.context_extractor is not None
         reader = self._reader(**given)
         return LiveCheck(self.check, reader, gather=gather, removes=removes, whole=whole)
@@ -446,7 +442,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         **given: Any,
     ) -> Iterator[GroundednessResultChunk]:
         pending = self._recorder.begin(run_manager, config)
-        yield from run_pieces(self._live(given, whole=True), pieces, config, pending)
+        yield from run_pieces(self.live(whole=True, **given), pieces, config, pending)
 
     async def _astream(
         self,
@@ -455,7 +451,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         config: RunnableConfig,
         **given: Any,
     ) -> AsyncGenerator[GroundednessResultChunk]:
-        pending, live = self._recorder.begin(run_manager, config), self._live(given, whole=True)
+        pending, live = self._recorder.begin(run_manager, config), self.live(whole=True, **given)
         async with aclosing(arun_pieces(live, pieces, config, pending)) as chunks:
             async for chunk in chunks:
                 yield chunk
@@ -466,36 +462,36 @@ HTML_FORMATTERS[GroundednessResult] = result_html
 
 
 def _refuse_conflicts(options: GroundednessRunnable) -> None:
-    """Refuse options that are each fine and cannot be had together."""
+    """Refuse options that exclude each other."""
     single = options.single_pass is not False
     theirs = options.extractor is not None or options.verifier is not None
     if single and (theirs or options.examples is not None):
         msg = (
-            "single_pass finds and judges the claims itself: give no extractor=, no verifier= and "
-            "no examples= beside it"
+            "single_pass finds and judges the claims itself: it excludes extractor=, verifier= and "
+            "examples="
         )
         raise ValueError(msg)
     if options.single_pass is True and options.model is None:
-        msg = "single_pass=True asks a model: give model=, or single_pass=SinglePassJudge(...)"
+        msg = "single_pass=True needs a model: pass model=, or single_pass=SinglePassJudge(...)"
         raise ValueError(msg)
     if options.examples is not None and (options.model is None or options.extractor is not None):
         msg = (
-            "examples are for the extraction by the model: give model=, and no extractor= "
-            "(an extractor of your own takes its examples itself)"
+            "examples are for the extraction by the model: pass model= and no extractor= "
+            "(give the examples to your own extractor)"
         )
         raise ValueError(msg)
     if options.verdict_cache is not None:
         if single:
             msg = (
                 "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
-                "answers: give one of them"
+                "answers: pass one of them"
             )
             raise ValueError(msg)
         require_store(options.verdict_cache, "verdict_cache")
         options._verifier(None)  # noqa: SLF001  (refuses what cannot be kept)
     at_most = options.policy.at_most
     if options.on_contradicted == "block" and at_most != "block":
-        msg = f"on_contradicted='block' and a policy with at_most={at_most!r} clash"
+        msg = f"on_contradicted='block' excludes a policy with at_most={at_most!r}: change one"
         raise ValueError(msg)
 
 

@@ -27,15 +27,15 @@ MARKERS = {
     "notebook": ("test_cookbook.py",),
     "ray": ("evals/test_ray_engine.py",),
     "server": (
-        "verifiers/test_cached_stores.py::test_a_redis_server_that_dies_costs_no_check_and_is_used_again_when_it_is_back",
+        "verification/test_cached_stores.py::test_a_redis_server_that_dies_costs_no_check_and_is_used_again_when_it_is_back",
     ),
     "slow": (
         "faults/test_fault_matrix.py::test_at_no_entry_point_does_anything_end_wrong",
         "test_cli_silent_model.py",
-        "test_contributing.py::test_the_worked_changes_apply_to_the_tree_and_their_tests_pass",
+        "test_extending.py::test_the_worked_changes_apply_to_the_tree_and_their_tests_pass",
         "test_guide_testing.py::test_the_classes_of_the_page_keep_their_contracts",
-        "verifiers/test_embedded_runs.py::test_ten_thousand_claims_in_a_batch_take_little_more_memory_than_a_few",
-        "verifiers/test_encoder.py::test_the_memory_it_takes_is_bounded_however_long_the_pairs",
+        "verification/test_embedded_runs.py::test_ten_thousand_claims_in_a_batch_take_little_more_memory_than_a_few",
+        "verification/test_encoder.py::test_the_memory_it_takes_is_bounded_however_long_the_pairs",
     ),
 }
 """Files, and tests in files, that only `make test-all` runs."""

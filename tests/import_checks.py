@@ -69,7 +69,12 @@ def all_names(optional: set[str]) -> dict[str, list[str]]:
     """Model files that are read, and optional packages that are loaded, for all names."""
     forget(PACKAGE)
     opened: list[str] = []
-    sys.addaudithook(lambda event, args: event == "open" and opened.append(str(args[0])))
+
+    def note(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            opened.append(str(args[0]))
+
+    sys.addaudithook(note)
     package = import_module(PACKAGE)
     for name in package.__all__:
         if name not in {"GroundednessMiddleware", "groundedness_node"}:  # the extra `agents`

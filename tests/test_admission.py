@@ -130,13 +130,9 @@ async def test_the_answers_of_a_batch_begin_one_after_the_other_too(
 
 
 def test_nothing_is_kept_of_an_event_loop_that_has_ended() -> None:
-    before = {
-        id(known) for known in executors._ADMISSIONS
-    }  # clients of models keep some of other tests
     with asyncio.Runner() as runner:
         runner.run(admitted())
         loop = weakref.ref(runner.get_loop())
     del runner
     gc.collect()
     assert loop() is None
-    assert {id(known) for known in executors._ADMISSIONS} <= before

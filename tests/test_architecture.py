@@ -34,41 +34,11 @@ LAYERS = (
     "__main__ cli demo testing",
 )
 """Values, logic, stages, assembly, what is attached to it, and programs. A module imports from its
-own layer and from those before it; within a layer, folders do not import each other in a circle."""
-
-OPEN_CIRCLES = {
-    ("_runtime.flow", "llm.timeouts"),
-    ("evals.progress", "evals.values"),
-    ("evals.values", "report.html"),
-    ("pipeline.build", "runnable"),
-    ("types", "display.notebook"),
-}
-"""Imports that still close a circle, or lead upward; this becomes empty."""
-
-OPEN_SINGLES = {
-    "audit.process_exit",
-    "audit.write_queue",
-    "callbacks.run_tracker",
-    "callbacks.run_trees",
-    "evals.parquet",
-    "middleware.actions",
-    "middleware.guarded_model",
-    "monitoring.page",
-    "pipeline.build",
-    "pipeline.runs",
-    "report.data",
-    "report.junit",
-    "report.markdown",
-    "report.plots",
-    "review.item",
-    "review.pages",
-    "review.server",
-}
-"""Modules with one importer that do not say yet why they are modules; this becomes empty."""
+own layer and from those before it."""
 
 OPTIONAL = {
     "fsspec": (),
-    "jinja2": ("review.requests",),
+    "jinja2": ("review.pages",),
     "langchain": ("middleware",),
     "langchain_classic": (),
     "langchain_community": (),
@@ -87,11 +57,11 @@ OPTIONAL = {
     "scipy": (),
     "sklearn": (),
     "sqlalchemy": ("audit.sql_store",),
-    "starlette": ("review.app", "review.pages", "review.requests"),
+    "starlette": ("review.app", "review.pages"),
     "torch": (),
     "transformers": (),
     "typer": ("cli",),
-    "uvicorn": ("review.server",),
+    "uvicorn": (),
 }
 """What only extras, tests or training bring, and the folders and modules that import it when they
 are loaded themselves, behind a guard. All others import it in the function that needs it."""
@@ -110,38 +80,18 @@ def layer(module: str) -> int:
     return next(places) if module else len(LAYERS)
 
 
-def edges() -> list[tuple[str, str]]:
-    return [
-        (name, target)
-        for name, targets in GRAPH.items()
-        for target in targets
-        if (name, target) not in OPEN_CIRCLES
-    ]
-
-
-def among(pairs: list[tuple[str, str]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {name: set() for pair in pairs for name in pair}
-    for name, target in pairs:
-        found[name].add(target)
-    return found
-
-
 def test_every_folder_has_a_layer() -> None:
     there = {folder(module) for module in MODULES if module}
     assert sorted(there) == sorted(" ".join(LAYERS).split())
 
 
 def test_a_module_imports_from_its_own_layer_and_from_those_before_it() -> None:
-    assert not [pair for pair in edges() if layer(pair[1]) > layer(pair[0])]
+    upward = [(name, to) for name, seen in GRAPH.items() for to in seen if layer(to) > layer(name)]
+    assert upward == []
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
-    assert circles(among(edges())) == []
-
-
-def test_folders_do_not_import_each_other_in_a_circle() -> None:
-    between = [(folder(a), folder(b)) for a, b in edges() if folder(a) != folder(b)]
-    assert circles(among(between)) == []
+    assert circles(GRAPH) == []
 
 
 def test_at_most_twelve_modules_stand_at_the_top() -> None:
@@ -156,8 +106,7 @@ def test_an_inner_module_with_one_importer_says_why_it_is_a_module() -> None:
     unexplained = {
         name: by
         for name, by in single_importers(ROOT).items()
-        if name not in OPEN_SINGLES
-        and "own module because" not in MODULES[name].read_text(encoding="utf-8")[:2000]
+        if "own module because" not in MODULES[name].read_text(encoding="utf-8")[:2000]
     }
     assert not unexplained, 'join them, or write "Its own module because …" at their top'
 

@@ -114,7 +114,9 @@ def test_a_guard_takes_the_options_of_a_checker_beside_its_own() -> None:
 
 def test_a_handler_takes_the_options_of_a_checker() -> None:
     verifier = ScriptedVerifier({ANSWER: "unverifiable"})
-    chain = RunnableLambda(lambda _: {"answer": ANSWER, "documents": DOCUMENTS})
+    chain: RunnableLambda[str, dict[str, object]] = RunnableLambda(
+        lambda _: {"answer": ANSWER, "documents": DOCUMENTS}
+    )
     with collect_groundedness(verifier=verifier) as collected:
         chain.invoke("What was revenue?")
     (result,) = collected.results.values()

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +102,37 @@ def test_every_page_stands_in_the_navigation_and_the_other_way_round() -> None:
     assert set(pages_of(navigation)) == there, "put a new page into nav of zensical.toml"
 
 
+PUBLIC = (
+    "audit",
+    "callbacks",
+    "calibration",
+    "claims",
+    "correction",
+    "decision",
+    "evals",
+    "evals.statistics",
+    "evals.validation",
+    "exceptions",
+    "middleware",
+    "monitoring",
+    "query",
+    "report",
+    "review",
+    "testing",
+    "types",
+    "verification",
+)
+INTERNAL = {"HTML_FORMATTERS", "cause", "details", "require"}
+
+
 def test_the_reference_has_every_public_name_once() -> None:
     text = "".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
     shown = re.findall(r"^::: langchain_groundedness\.(\S+)$", text, re.MULTILINE)
     assert len(shown) == len(set(shown))
     assert set(langchain_groundedness.__all__) - set(shown) == set()
+    for name in PUBLIC:
+        listed = import_module(f"langchain_groundedness.{name}").__all__
+        assert set(listed) - INTERNAL <= {each.split(".")[-1] for each in shown}, name
 
 
 def words_of(text: str) -> str:

@@ -17,12 +17,12 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.llm import structured, weak_cache
-from langchain_groundedness.llm.replies import reply_text, salvaged
+from langchain_groundedness.llm.replies import reply_in_error, reply_text
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.testing import (
     ScriptedChatModel,
     ScriptedRequest,
@@ -444,10 +444,10 @@ def client_error(content: Any) -> ValidationError:
 
 
 def test_a_reply_that_the_client_could_not_parse_is_read_from_its_error() -> None:
-    assert reply_text(salvaged(client_error("half"))) == "half"
-    assert reply_text(salvaged(client_error(None))) == ""
-    assert salvaged(client_error("none")) is None
-    assert salvaged(ValueError()) is None
+    assert reply_text(reply_in_error(client_error("half"))) == "half"
+    assert reply_text(reply_in_error(client_error(None))) == ""
+    assert reply_in_error(client_error("none")) is None
+    assert reply_in_error(ValueError()) is None
 
 
 def test_a_garbled_structured_reply_is_mended_without_another_call() -> None:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from langchain_groundedness.calibration.threshold_choice import (
     Scored,
     Target,
-    between,
     choose,
+    fold_numbers,
+    group_numbers,
     highest,
-    numbered,
-    parted,
     resampled,
+    roundest_between,
     shares,
     wilson,
 )
@@ -38,7 +38,7 @@ def scored(rows: Rows) -> Scored:
     return Scored(
         np.array([score for score, _ in rows], dtype=np.float64),
         np.array([good for _, good in rows], dtype=np.bool_),
-        numbered([""] * len(rows)),
+        group_numbers([""] * len(rows)),
     )
 
 
@@ -124,29 +124,29 @@ def test_choice_depends_on_the_order_of_scores_alone(
 def test_number_between_two_is_above_the_one_and_not_above_the_other(a: float, b: float) -> None:
     low, high = sorted((a, b))
     if low < high:
-        assert low < between(low, high) <= high
+        assert low < roundest_between(low, high) <= high
 
 
 def test_number_between_two_is_round_where_it_can_be() -> None:
-    assert between(0.412345, 0.498765) == 0.46
+    assert roundest_between(0.412345, 0.498765) == 0.46
 
 
 def test_samples_of_one_group_stay_in_one_part() -> None:
-    groups = numbered([f"g{n // 3}" for n in range(60)])
-    parts = parted(groups, folds=5, seed=1)
+    groups = group_numbers([f"g{n // 3}" for n in range(60)])
+    parts = fold_numbers(groups, folds=5, seed=1)
     assert len(set(parts.tolist())) == 5
     for group in set(groups.tolist()):
         assert len(set(parts[groups == group].tolist())) == 1
 
 
 def test_samples_without_a_group_stand_alone() -> None:
-    assert numbered(["", "a", "", "a"]).tolist() == [0, 1, 2, 1]
+    assert group_numbers(["", "a", "", "a"]).tolist() == [0, 1, 2, 1]
 
 
 def test_interval_is_wider_where_samples_come_in_groups() -> None:
     rows = [(n / 100, n % 10 > (9 - n // 10)) for n in range(100)]
     alone = scored(rows)
-    together = alone._replace(groups=numbered([str(n // 20) for n in range(100)]))
+    together = alone._replace(groups=group_numbers([str(n // 20) for n in range(100)]))
     target = Target("precision", 0.8)
     (low, high), _ = must(resampled(alone, target, times=300, seed=0))
     (wide_low, wide_high), _ = must(resampled(together, target, times=300, seed=0))
@@ -162,7 +162,7 @@ def must(
 
 def test_share_of_one_has_an_interval_that_leaves_room_for_doubt() -> None:
     good = np.ones(25, dtype=np.bool_)
-    (share, interval), _ = shares(good, good, numbered([""] * 25), times=200, seed=0)
+    (share, interval), _ = shares(good, good, group_numbers([""] * 25), times=200, seed=0)
     assert share == 1.0
     assert interval is not None
     assert interval[0] < 0.9
@@ -171,7 +171,7 @@ def test_share_of_one_has_an_interval_that_leaves_room_for_doubt() -> None:
 
 def test_share_of_nothing_is_not_known() -> None:
     none = np.zeros(5, dtype=np.bool_)
-    assert shares(none, ~none, numbered([""] * 5), times=10, seed=0)[0] == (None, None)
+    assert shares(none, ~none, group_numbers([""] * 5), times=10, seed=0)[0] == (None, None)
 
 
 def test_wilson_interval_is_the_textbook_one() -> None:
@@ -181,9 +181,9 @@ def test_wilson_interval_is_the_textbook_one() -> None:
 def test_intervals_of_shares_are_drawn_by_group() -> None:
     passes = np.ones(200, dtype=np.bool_)
     good = np.array([n // 20 % 2 == 0 for n in range(200)])
-    (_, alone), _ = shares(passes, good, numbered([""] * 200), times=300, seed=0)
+    (_, alone), _ = shares(passes, good, group_numbers([""] * 200), times=300, seed=0)
     (_, together), _ = shares(
-        passes, good, numbered([str(n // 20) for n in range(200)]), times=300, seed=0
+        passes, good, group_numbers([str(n // 20) for n in range(200)]), times=300, seed=0
     )
     assert alone is not None
     assert together is not None

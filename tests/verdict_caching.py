@@ -88,5 +88,5 @@ class Reader(Runnable[VerificationTask, list[ClaimVerdict]]):
 def cached(judge: Runnable[Any, Any], store: Any, **options: Any) -> CachedVerifier:
     """Cache a judge that reads no more than claims and texts."""
     return CachedVerifier(
-        verifier=judge, store=store, **{"version": "1", "reads": frozenset(), **options}
+        verifier=judge, store=store, **{"key": "1", "reads": frozenset(), **options}
     )

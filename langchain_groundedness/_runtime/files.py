@@ -14,11 +14,12 @@ from langchain_groundedness.exceptions import ConfigurationError
 __all__ = [
     "LARGEST_SETTINGS",
     "failure",
-    "is_same_file",
     "lines_up_to",
+    "lock_file",
     "locked",
     "need_locks",
     "open_private",
+    "opened_private",
     "private_folder",
     "read_up_to",
     "refuse_symlink",
@@ -108,24 +109,35 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 @contextmanager
+def opened_private(path: Path, flags: int = _APPEND) -> Iterator[int]:
+    """Open a file as `open_private` does, and close it."""
+    descriptor = open_private(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def lock_file(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock file, against other processes and threads; tell whether it is held."""
+    with opened_private(path) as descriptor:
+        if not wait and not try_lock(descriptor):
+            yield False
+            return
+        with locked(descriptor):
+            yield True
+
+
+@contextmanager
 def locked(descriptor: int) -> Iterator[None]:
     """Hold a lock on an open file, against other processes and other openings of it."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
-    finally:
+    finally:  # a child of a fork may hold the file open, and with it the lock
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-def is_same_file(descriptor: int, path: Path) -> bool:
-    """Tell whether an open file is the one that a path names now."""
-    try:
-        there = path.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    here = os.fstat(descriptor)
-    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
 def try_lock(descriptor: int) -> bool:

@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed
-from langchain_groundedness.llm.timeouts import acall_with_timeout, call_with_timeout
+from langchain_groundedness._runtime.timeouts import acall_with_timeout, call_with_timeout
 
 __all__ = [
     "Flow",

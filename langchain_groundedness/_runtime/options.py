@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Self, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
@@ -34,6 +34,8 @@ class _PlainSignature:
     """The options of a class by name, with their types and defaults, for `help` and editors."""
 
     def __get__(self, instance: object, owner: type[BaseModel]) -> Signature:
+        if instance is not None:  # calling it is something else: LangSmith asks evaluators
+            raise AttributeError
         given = [*signature(owner.__init__).parameters.values()][1:]
         if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in given):
             hints = get_type_hints(owner)
@@ -49,6 +51,9 @@ class CheckedOptions(BaseModel):
     The message names the option, what is accepted and, for a number, what was given. Other values
     are not repeated: they may be keys or documents.
     """
+
+    _can_be_saved: ClassVar[bool] = False
+    """Whether LangChain's `dumpd` writes it, and `load` reads it back."""
 
     def __init__(self, **options: Any) -> None:
         """Check the options."""
@@ -66,6 +71,11 @@ class CheckedOptions(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         cls.__signature__ = _PlainSignature()  # type: ignore[assignment]  # a descriptor of one
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Tell LangChain whether this can be saved with `dumpd`."""
+        return cls._can_be_saved
 
 
 class OptionsAlone(CheckedOptions):

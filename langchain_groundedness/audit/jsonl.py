@@ -1,5 +1,6 @@
-"""An audit log that is a file with one record per line."""
+"""An audit log in a file, one JSON record per line."""
 
+import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,32 +13,37 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.files import (
     failure,
-    locked,
+    lock_file,
     need_locks,
     open_private,
+    opened_private,
     refuse_symlink,
     write_all,
 )
-from langchain_groundedness.audit.content import Redact
-from langchain_groundedness.audit.disk_spool import Damage, as_lines, found_in, read_lines
-from langchain_groundedness.audit.log import AuditLog, require_positive
+from langchain_groundedness.audit.log import AuditLog, require_age, require_positive
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content, new_id
-from langchain_groundedness.audit.review_log import require_age
+from langchain_groundedness.audit.record_files import (
+    Damage,
+    append_lines,
+    as_lines,
+    beside,
+    found_in,
+    read_records,
+)
+from langchain_groundedness.audit.redaction import Redact
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
 __all__ = ["JsonlAuditLog"]
 
-_READ_ONLY = os.O_RDONLY
 _OF_DATABASES = ("query", "waiting", "count", "decide", "export", "upgrade")
 _T = TypeVar("_T")
 
 
 class JsonlAuditLog(AuditLog):
-    """Appends records to a file, which only its owner can read.
+    """Appends records to a file that only its owner can read.
 
-    Several processes may append to one file. A file that has grown to `rotate_bytes` is renamed
-    with its time behind its name, and a new one begins; names are never used twice, so readers
-    never lose their place. Needs a system with POSIX locks, and a local file system.
+    Several processes can append to one file. When a file reaches `rotate_bytes`, it is renamed with
+    the time appended to its name, and a new file begins. Needs POSIX locks and a local disk.
 
     Example:
         >>> from pathlib import Path
@@ -62,19 +68,37 @@ class JsonlAuditLog(AuditLog):
         content: Content = "full",
         redact: Redact | None = None,
         hash_key: str | bytes | None = None,
-        on_store_down: Literal["spill", "raise"] = "spill",
-        spill_folder: str | Path | None = None,
+        on_store_down: Literal["spool", "raise"] = "spool",
+        spool_path: str | Path | None = None,
         max_pending: int = 10_000,
-        on_full: Literal["wait", "spill"] = "wait",
+        on_full: Literal["wait", "spool"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Name the file."""
+        """Choose the file.
+
+        Args:
+            path: The file; the spool is beside it by default.
+            rotate_bytes: Size at which a new file begins; `None` for one file.
+            keep: How many rotated files are kept; all by default.
+            fsync: Whether a record counts as durable only when the disk has it.
+            content: As for `AuditLog`.
+            redact: As for `AuditLog`.
+            hash_key: As for `AuditLog`.
+            on_store_down: As for `AuditLog`.
+            spool_path: As for `AuditLog`.
+            max_pending: As for `AuditLog`.
+            on_full: As for `AuditLog`.
+            retry_after: As for `AuditLog`.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+        """
         need_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):
-            msg = "path is that of a file, and the URL of a database is for SQLAuditLog(url)"
+            msg = "path must be a file path; for the URL of a database, use SQLAuditLog(url)"
             raise ConfigurationError(msg)
         self._path = Path(path).absolute()
-        self._lock_path = _beside(self._path, ".lock")
+        self._lock_path = beside(self._path, ".lock")
         refuse_symlink(self._path, "path")
         refuse_symlink(self._lock_path, "the lock beside path")
         limits = {"rotate_bytes": rotate_bytes, "keep": keep}
@@ -90,14 +114,14 @@ class JsonlAuditLog(AuditLog):
             redact=redact,
             hash_key=hash_key,
             on_store_down=on_store_down,
-            spill_folder=spill_folder or _beside(self._path, ".spill"),
+            spool_path=spool_path or beside(self._path, ".spool"),
             max_pending=max_pending,
             on_full=on_full,
             retry_after=retry_after,
         )
 
     def __repr__(self) -> str:
-        """Say where the file is."""
+        """Show the path."""
         return f"JsonlAuditLog({str(self._path)!r})"
 
     if not TYPE_CHECKING:
@@ -106,53 +130,48 @@ class JsonlAuditLog(AuditLog):
             """Say where the methods are that a file does not have."""
             msg = f"{type(self).__name__} has no {name!r}"
             if name in _OF_DATABASES:
-                msg += ": only SQLAuditLog(url) has it; a file gives records(), get(id) and prune()"
+                msg += ": only SQLAuditLog(url) has it; a file has records(), get(id) and prune()"
             raise AttributeError(msg)
 
     @property
     def path(self) -> Path:
-        """The file that is written now."""
+        """The file that records are appended to now."""
         return self._path
 
     @override
     def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._alone():
+        with lock_file(self._lock_path):
             if repeated:
                 wanted = {(record.id, record.revision) for record, _ in entries}
                 known = set(self._read(partial(found_in, wanted=wanted)))
                 entries = [e for e in entries if (e.record.id, e.record.revision) not in known]
             lines = as_lines(entries)
             self._rotate(len(lines))
-            descriptor = open_private(self._path)
-            try:
-                # What a killed process has left half written ends here, and is skipped by readers.
-                torn = b"\n" if _is_torn(descriptor) else b""
-                write_all(descriptor, torn + lines)
+            with opened_private(self._path) as descriptor:
+                append_lines(descriptor, lines)
                 if self._fsync:
                     os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
 
     def records(self) -> Iterator[AuditRecord]:
-        """Read all records that are written, from all files, also while others write.
+        """Read all records from all files, also while others write.
 
-        Lines that cannot be read are skipped, and counted in the log.
+        Lines that cannot be read are skipped and logged.
 
         Yields:
-            The records in the order in which they were written, each once; one whose review was
-            written again with a higher revision comes last.
+            The records in the order in which they were written, each once, in its highest
+            revision.
 
         Raises:
             AuditError: The files cannot be read.
         """
         damage = Damage()
         latest: dict[str, int] = {}
-        for record, _ in self._read(partial(read_lines, damage=damage)):
+        for record, _ in self._read(partial(read_records, damage=damage)):
             if latest.get(record.id, -1) < record.revision:
                 latest[record.id] = record.revision
         damage.report("the audit log")
-        for record, _ in self._read(partial(read_lines, damage=Damage())):
+        for record, _ in self._read(partial(read_records, damage=Damage())):
             if latest.get(record.id) == record.revision:
                 del latest[record.id]
                 yield record
@@ -172,10 +191,10 @@ class JsonlAuditLog(AuditLog):
         """Delete records for good.
 
         Args:
-            older_than: Age from which on they go.
+            older_than: Records of this age and older are deleted.
 
         Returns:
-            How many went.
+            How many were deleted.
 
         Raises:
             ConfigurationError: The age is negative, or no `timedelta`.
@@ -184,24 +203,14 @@ class JsonlAuditLog(AuditLog):
         require_age(older_than)
         before = datetime.now(UTC) - older_than
         try:
-            with self._alone():
+            with lock_file(self._lock_path):
                 return sum(self._pruned(path, before) for path in self._files())
         except OSError as exc:
             msg = f"the audit log cannot be pruned ({failure(exc, self._path)})"
             raise AuditError(msg) from exc
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other processes from writing, rotating and pruning."""
-        descriptor = open_private(self._lock_path)
-        try:
-            with locked(descriptor):
-                yield
-        finally:
-            os.close(descriptor)
-
     def _rotated(self) -> list[Path]:
-        names = self._path.parent.glob(f"{_escaped(self._path.name)}.2*")
+        names = self._path.parent.glob(f"{glob.escape(self._path.name)}.2*")
         return sorted(path for path in names if path.is_file() and not path.is_symlink())
 
     def _files(self) -> list[Path]:
@@ -212,38 +221,25 @@ class JsonlAuditLog(AuditLog):
         if self._rotate_bytes is None or not size or size + more <= self._rotate_bytes:
             return
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        self._path.rename(_beside(self._path, f".{moment}-{new_id()[-6:]}"))
+        self._path.rename(beside(self._path, f".{moment}-{new_id()[-6:]}"))
         if self._keep is not None:
             for old in self._rotated()[: -self._keep]:
                 old.unlink(missing_ok=True)
 
     def _read(self, read: Callable[[int], Iterator[_T]]) -> Iterator[_T]:
         """Read the files as they are now; the newest is opened first, so that none is missed."""
-        newest = _opened(self._path)
-        try:
-            own = None if newest is None else _identity(newest)
+        with _opened(self._path) as newest:
             for path in self._rotated():
-                descriptor = _opened(path)
-                if descriptor is None:
-                    continue
-                try:
-                    if _identity(descriptor) != own:
+                with _opened(path) as descriptor:
+                    if descriptor is not None and not _is_same(descriptor, newest):
                         yield from read(descriptor)
-                finally:
-                    os.close(descriptor)
             if newest is not None:
                 yield from read(newest)
-        finally:
-            if newest is not None:
-                os.close(newest)
 
     def _pruned(self, path: Path, before: datetime) -> int:
-        descriptor = open_private(path, _READ_ONLY)
-        try:
-            damage = Damage()
-            entries = list(read_lines(descriptor, damage))
-        finally:
-            os.close(descriptor)
+        damage = Damage()
+        with opened_private(path, os.O_RDONLY) as descriptor:
+            entries = list(read_records(descriptor, damage))
         kept = [entry for entry in entries if entry.record.time >= before]
         gone = len(entries) - len(kept)
         unread = b"".join(line + b"\n" for line in damage.lines)
@@ -256,39 +252,28 @@ class JsonlAuditLog(AuditLog):
 
 def _replace(path: Path, data: bytes) -> None:
     """Put data in the place of a file, all at once."""
-    new = _beside(path, ".new")
-    descriptor = open_private(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    try:
+    new = beside(path, ".new")
+    with opened_private(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as descriptor:
         write_all(descriptor, data)
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
     new.replace(path)
 
 
-def _is_torn(descriptor: int) -> bool:
-    size = os.fstat(descriptor).st_size
-    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-
-
-def _opened(path: Path) -> int | None:
+@contextmanager
+def _opened(path: Path) -> Iterator[int | None]:
     try:
-        return open_private(path, _READ_ONLY)
+        descriptor = open_private(path, os.O_RDONLY)
     except FileNotFoundError:
-        return None
+        yield None
+        return
     except OSError as exc:
         msg = f"a file of the audit log cannot be read ({failure(exc, path)})"
         raise AuditError(msg) from exc
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
-def _identity(descriptor: int) -> tuple[int, int]:
-    found = os.fstat(descriptor)
-    return found.st_dev, found.st_ino
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+def _is_same(descriptor: int, other: int | None) -> bool:
+    return other is not None and os.path.sameopenfile(descriptor, other)

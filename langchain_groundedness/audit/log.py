@@ -1,24 +1,27 @@
-"""What all audit logs share: records are handed over without waiting, and written by a thread."""
+"""The base of all audit logs: `record` returns at once, and a thread writes to the store."""
 
 import asyncio
+import atexit
 import logging
-import threading
+import os
+import sys
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from langchain_core.runnables.config import run_in_executor
 
-from langchain_groundedness._runtime.files import failure, need_locks, refuse_symlink
-from langchain_groundedness.audit import process_exit
-from langchain_groundedness.audit.content import Keeping, Redact, bare
-from langchain_groundedness.audit.disk_spool import SpillFolder
+from langchain_groundedness._runtime.files import failure
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content
-from langchain_groundedness.audit.write_queue import Outbox, Writer
+from langchain_groundedness.audit.record_files import Spool
+from langchain_groundedness.audit.redaction import Redact, Redaction, without_texts
+from langchain_groundedness.audit.write_queue import WriteQueue
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, GroundednessError
 
-__all__ = ["AuditLog", "require_positive"]
+__all__ = ["AuditLog", "require_age", "require_one_of", "require_positive"]
 
 _ROOM_WITHIN = 5.0
 
@@ -30,15 +33,16 @@ logger = logging.getLogger("langchain_groundedness")
 class AuditLog(ABC):
     """Keeps a record of every decision; give it to an entry point as `audit_log=`.
 
-    `record` hands over and returns; a thread of the log writes. `flush` returns when everything
-    handed over is durable: in the store, or, while the store is away, in the spill folder. At the
-    end of the process what is left is written. A process that is killed loses what it had not
-    flushed, and nothing else.
+    `record` queues a record and returns; a thread of the log writes it. `flush` returns when all
+    queued records are durable: in the store or, while the store is down, in the spool, a local
+    file. When the store is back, this process or the next one that opens a log with the same spool
+    writes them to the store. At the end of the process, the rest is written. A killed process
+    loses only what it had not flushed.
 
-    A log may be used from any thread and event loop, and in the children of a fork. Make it before
-    the event loop runs: that looks at files.
+    A log can be used from any thread and event loop, and in forked children. Create it before the
+    event loop runs, since it looks at files.
 
-    For a store of your own, subclass this and give it `write`.
+    For a store of your own, make a subclass with a method `write`.
 
     Example:
         >>> class InMemory(AuditLog):
@@ -61,43 +65,56 @@ class AuditLog(ABC):
         content: Content = "full",
         redact: Redact | None = None,
         hash_key: str | bytes | None = None,
-        on_store_down: Literal["spill", "raise"] = "spill",
-        spill_folder: str | Path | None = None,
+        on_store_down: Literal["spool", "raise"] = "spool",
+        spool_path: str | Path | None = None,
         max_pending: int = 10_000,
-        on_full: Literal["wait", "spill"] = "wait",
+        on_full: Literal["wait", "spool"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Say what is kept, and what happens when it cannot be."""
-        self._keeping = Keeping(content=content, redact=redact, hash_key=hash_key)
-        require_one_of("on_store_down", on_store_down, ("spill", "raise"))
-        require_one_of("on_full", on_full, ("wait", "spill"))
+        """Choose what is kept, and what happens when the store is down.
+
+        Args:
+            content: What is kept of texts: all, digests with lengths, or nothing.
+            redact: Called with each text before it is saved; returns the text that may be saved.
+            hash_key: Key of the digests, so that nobody without it can guess texts.
+            on_store_down: `spool` keeps records in a local file until the store is back; `raise`
+                raises `AuditError`.
+            spool_path: The file for those records; all processes with the same path share it.
+            max_pending: Most records that wait in memory.
+            on_full: What `record` does when that many wait: `wait` up to 5 seconds for room, or
+                write to the `spool`.
+            retry_after: Seconds after which a store that is down is tried again; the pause doubles
+                each time, up to 30 seconds.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+        """
+        self._redaction = Redaction(content=content, redact=redact, hash_key=hash_key)
+        require_one_of("on_store_down", on_store_down, ("spool", "raise"))
+        require_one_of("on_full", on_full, ("wait", "spool"))
         require_positive(max_pending=max_pending)
         if not isinstance(retry_after, int | float) or not retry_after > 0:
             msg = f"retry_after must be a number of seconds above 0, got {retry_after!r}"
             raise ConfigurationError(msg)
         self._raises = on_store_down == "raise"
-        self._spills_when_full = on_full == "spill"
+        self._spools_when_full = on_full == "spool"
         self._max_pending = max_pending
         self._retry_after = float(retry_after)
-        self._spill = None
-        if not self._raises or self._spills_when_full:
-            self._spill = spill_folder_of(spill_folder)
+        needs_spool = not self._raises or self._spools_when_full
+        self._spool = Spool(spool_path) if needs_spool else None
         self._closed = False
-        self._begin()
-        process_exit.watch(self)
-        if self._spill is not None and self._spill.any_file:
-            self._start()
+        self._queue = self._new_queue()
+        _logs.add(self)
+        if self._spool is not None and not self._spool.is_empty:
+            self._queue.start()
 
-    def _begin(self) -> None:
-        self._starting = threading.RLock()
-        self._thread: threading.Thread | None = None
-        self._outbox = Outbox(self._max_pending)
-        self._writer = Writer(
-            self._outbox,
+    def _new_queue(self) -> WriteQueue:
+        return WriteQueue(
             prepare=self._prepare,
             write=self.write,
-            spill=self._spill,
-            spills=not self._raises,
+            spool=self._spool,
+            spools_when_down=not self._raises,
+            max_pending=self._max_pending,
             retry_after=self._retry_after,
         )
 
@@ -106,34 +123,34 @@ class AuditLog(ABC):
         """Write records to the store; called by one thread at a time, never on an event loop.
 
         Args:
-            entries: The records. Of two with one id, the one with the higher revision counts.
+            entries: The records. If two have the same id, the higher revision counts.
             repeated: Whether some of them may be in the store already.
 
         Raises:
-            Exception: The store is down. All of them will come again.
+            Exception: The store is down; the same records are passed again later.
         """
 
-    def release(self) -> None:  # noqa: B027  (a store may have nothing to let go of)
-        """Let go of the store; called once, after the last `write`."""
+    def release(self) -> None:  # noqa: B027  (a store may have nothing to close)
+        """Close the store; called once, after the last `write`."""
 
-    def forked(self) -> None:  # noqa: B027  (a store may have nothing to let go of)
-        """Drop what belongs to the parent process; called in the child of a fork."""
+    def forked(self) -> None:  # noqa: B027  (a store may have nothing to close)
+        """Drop connections of the parent process; called in a forked child."""
 
     @property
     def pending(self) -> int:
-        """How many records were handed over by this process and are not durable yet."""
-        return self._outbox.size
+        """How many records of this process are not durable yet."""
+        return self._queue.size
 
     @property
-    def spilled(self) -> int:
-        """How many records of this process wait in the spill folder."""
-        return 0 if self._spill is None else self._spill.own
+    def spooled(self) -> int:
+        """How many records wait in the spool, of all processes that share it."""
+        return 0 if self._spool is None else len(self._spool)
 
     def record(self, record: AuditRecord) -> None:
-        """Hand a record over. Returns at once, unless too many wait already.
+        """Queue a record. Returns at once, unless the queue is full.
 
-        On an event loop it never waits: use `arecord` there, or the records beyond `max_pending`
-        are kept in memory.
+        On an event loop it never waits; records beyond `max_pending` then stay in memory. Use
+        `arecord` there.
 
         Args:
             record: The record.
@@ -142,10 +159,10 @@ class AuditLog(ABC):
             AuditError: The log is closed; or the store is down, with `on_store_down="raise"`.
         """
         if not self._took(record):
-            self._beyond(record)
+            self._take_beyond_room(record)
 
     async def arecord(self, record: AuditRecord) -> None:
-        """Hand a record over, waiting for room, if need be, without holding up the event loop.
+        """Queue a record; waits for room in the queue without blocking the event loop.
 
         Args:
             record: The record.
@@ -154,34 +171,34 @@ class AuditLog(ABC):
             AuditError: As `record`.
         """
         if not self._took(record):
-            await run_in_executor(None, self._beyond, record)
+            await run_in_executor(None, self._take_beyond_room, record)
 
     def confirm(self) -> None:
-        """Wait until what was handed over is durable, if `on_store_down="raise"`; else return.
+        """With `on_store_down="raise"`, wait until all queued records are durable; else return.
 
-        What is to give no answer without a record calls this before it gives one. It waits on an
-        event loop, too: use `aconfirm` there.
+        Entry points call this before they return an answer. It blocks an event loop: use
+        `aconfirm` there.
 
         Raises:
             AuditError: The store is down.
         """
         if self._raises:
-            self._settled(None)
+            self._flushed(None)
 
     async def aconfirm(self) -> None:
-        """Do what `confirm` does, without holding up the event loop.
+        """Do what `confirm` does, without blocking the event loop.
 
         Raises:
             AuditError: As `confirm`.
         """
         if self._raises:
-            await run_in_executor(None, self._settled, None)
+            await run_in_executor(None, self._flushed, None)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything handed over so far is durable, and try the store now if it is down.
+        """Wait until all queued records are durable; a store that is down is tried now.
 
         Args:
-            timeout: Most seconds to wait; by default as long as it takes.
+            timeout: Seconds to wait at most; by default as long as it takes.
 
         Returns:
             Whether all is durable.
@@ -191,15 +208,15 @@ class AuditLog(ABC):
             GroundednessError: Called where an event loop runs; use `aflush` there.
         """
         if _in_loop():
-            msg = "flush() would hold up the running event loop: use `await log.aflush()`"
+            msg = "flush() would block the running event loop: use `await log.aflush()`"
             raise GroundednessError(msg)
-        return self._settled(timeout)
+        return self._flushed(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
-        """Wait until everything handed over so far is durable, without holding up the event loop.
+        """Wait until all queued records are durable, without blocking the event loop.
 
         Args:
-            timeout: Most seconds to wait; by default as long as it takes.
+            timeout: Seconds to wait at most; by default as long as it takes.
 
         Returns:
             Whether all is durable.
@@ -207,35 +224,31 @@ class AuditLog(ABC):
         Raises:
             AuditError: As `flush`.
         """
-        return await run_in_executor(None, self._settled, timeout)
+        return await run_in_executor(None, self._flushed, timeout)
 
     def close(self, timeout: float | None = None) -> None:
-        """Flush, and let go of the store; calling it again does nothing.
+        """Flush and close the store; calling it again does nothing.
 
         Args:
-            timeout: Most seconds to wait; by default as long as it takes.
+            timeout: Seconds to wait at most; by default as long as it takes.
 
         Raises:
-            AuditError: Not everything is durable; with `on_store_down="spill"` only if nothing
-                can be written to the spill folder either, or time is up.
+            AuditError: Not everything is durable; with `on_store_down="spool"` only if nothing
+                can be written to the spool either, or time is up.
         """
         if self._closed:
             return
         try:
-            done = self._settled(timeout)
+            done = self._flushed(timeout)
         finally:
             self._closed = True
-            self._outbox.close()
-            if self._thread is not None:
-                self._thread.join(timeout)
-            if self._spill is not None:
-                self._spill.close()
+            self._queue.close(timeout)
             self.release()
         if not done:
             raise self._undone()
 
     async def aclose(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  (as in close)
-        """Flush, and let go of the store, without holding up the event loop.
+        """Flush and close the store, without blocking the event loop.
 
         Args:
             timeout: As for `close`.
@@ -243,7 +256,7 @@ class AuditLog(ABC):
         await run_in_executor(None, self.close, timeout)
 
     def __enter__(self) -> Self:
-        """Give the log."""
+        """Return the log."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -251,7 +264,7 @@ class AuditLog(ABC):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Give the log."""
+        """Return the log."""
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -259,102 +272,82 @@ class AuditLog(ABC):
         await self.aclose()
 
     def __copy__(self) -> Self:
-        """Give the log itself: it stands for one store."""
+        """Return the log itself: two copies would write to one store."""
         return self
 
     def __deepcopy__(self, memo: Any) -> Self:
-        """Give the log itself: it stands for one store."""
+        """Return the log itself: two copies would write to one store."""
         return self
 
     def _took(self, record: AuditRecord) -> bool:
         if not isinstance(record, AuditRecord):
-            msg = f"an AuditRecord is needed, got {type(record).__name__}"
+            msg = f"record() takes an AuditRecord, got {type(record).__name__}"
             raise AuditError(msg, taken=False)
         if self._closed:
-            msg = "the audit log is closed, and the record was not taken"
+            msg = "the audit log is closed; the record was not saved"
             raise AuditError(msg, taken=False)
-        down = self._raises and self._writer.failure is not None
-        taken = self._outbox.offer(record)
-        self._start()
+        down = self._raises and self._queue.failure is not None
+        _register_exit()
+        taken = self._queue.offer(record)
         if down:
             raise self._undone(taken=taken)
         return taken
 
-    def _beyond(self, record: AuditRecord) -> None:
-        """Take a record for which there is no room."""
-        looped = _in_loop()
-        if self._spills_when_full and self._spill is not None and not looped:
-            try:
-                self._spill.append([self._prepare(record)])
-            except OSError as exc:
-                logger.warning("audit: spilling has failed (%s)", failure(exc))
-            else:
+    def _take_beyond_room(self, record: AuditRecord) -> None:
+        if not _in_loop():
+            if self._spools_when_full and self._is_spooled(record):
                 return
-        elif not looped:
-            self._outbox.wait_for_room(_ROOM_WITHIN)
-        if not self._outbox.offer(record):
-            logger.warning("audit: more than max_pending=%d records wait", self._max_pending)
-            self._outbox.offer(record, beyond=True)
+            self._queue.wait_for_room(_ROOM_WITHIN)
+        if not self._queue.offer(record):
+            logger.warning("audit: more than max_pending=%d records are waiting", self._max_pending)
+            self._queue.offer(record, beyond=True)
 
-    def _settled(self, timeout: float | None) -> bool:
+    def _is_spooled(self, record: AuditRecord) -> bool:
+        assert self._spool is not None  # noqa: S101  (made at construction)
+        try:
+            self._spool.append([self._prepare(record)])
+        except OSError as exc:
+            logger.warning("audit: a record could not be spooled (%s)", failure(exc))
+            return False
+        return True
+
+    def _flushed(self, timeout: float | None) -> bool:
         if self._closed:
-            return not self._outbox.size
-        flush = self._outbox.begin_flush()
-        self._start()
-        ended = self._outbox.await_flush(flush, timeout)
-        if flush.failed or (self._raises and not ended and self._writer.failure is not None):
+            return not self._queue.size
+        flush = self._queue.flush(timeout)
+        if flush.ended and flush.durable:
+            return True
+        if flush.ended or (self._raises and self._queue.failure is not None):
             raise self._undone()
-        return ended
+        return False
 
     def _undone(self, *, taken: bool = True) -> AuditError:
-        number, why = self._outbox.size, self._writer.failure
+        number, why = self._queue.size, self._queue.failure
         down = f"the store of the audit log cannot be written to ({why}): " if why else ""
-        lost = "" if taken else "; the record that was handed over now is not among them"
+        lost = "" if taken else "; this record is not among them and was not taken"
         kept = "they are kept in memory, and tried again"
         msg = f"{down}{number} records are not durable; {kept}{lost}"
         return AuditError(msg, records=number, taken=taken)
 
     def _prepare(self, record: AuditRecord) -> AuditEntry:
         try:
-            kept = self._keeping.record(record)
+            kept = self._redaction.record(record)
             return AuditEntry(kept, kept.to_json())
         except Exception as exc:  # noqa: BLE001  (a record is never lost, whatever is in it)
             why = type(exc).__name__
-            logger.warning("audit: a record cannot be written whole (%s)", why)
-            rest = bare(record, why)
+            logger.warning("audit: a record cannot be serialized (%s); its texts are left out", why)
+            rest = without_texts(record, why)
             return AuditEntry(rest, rest.to_json())
 
-    def _start(self) -> None:
-        """Have a thread that works, unless there is one."""
-        if self._thread is not None and self._thread.is_alive():
-            return
-        with self._starting:
-            if self._thread is not None and self._thread.is_alive():
-                return
-            process_exit.register_exit()
-            thread = threading.Thread(
-                target=self._writer.run, name="groundedness-audit", daemon=True
-            )
-            try:
-                thread.start()
-            except RuntimeError:  # the interpreter is shutting down, and starts no threads
-                self._writer.turn()
-            else:
-                self._thread = thread
-
-    def at_exit(self) -> None:
-        """Write what is left; called when the process ends."""
+    def _end_with_process(self) -> None:
         try:
-            if self._outbox.size:
+            if self._queue.size:
                 self.close(_AT_EXIT_WITHIN)
         except Exception as exc:  # noqa: BLE001  (the process ends, and nobody could catch it)
             logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
 
-    def after_fork(self) -> None:
-        """Begin anew; called in the child of a fork."""
-        self._begin()  # what was handed over before is the parent's
-        if self._spill is not None:
-            self._spill.forked()
+    def _begin_in_child(self) -> None:
+        self._queue = self._new_queue()  # what was handed over before is the parent's
         self.forked()
 
 
@@ -370,7 +363,7 @@ def require_one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
     """Refuse a value that is not in a closed set."""
     if value not in accepted:
         shown = value if isinstance(value, str) else type(value).__name__
-        msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown!r}"
+        msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown!r:.60}"
         raise ConfigurationError(msg)
 
 
@@ -382,14 +375,47 @@ def require_positive(**options: Any) -> None:
             raise ConfigurationError(msg)
 
 
-def spill_folder_of(folder: str | Path | None) -> SpillFolder:
-    """Give the folder for records that wait."""
-    if not isinstance(folder, str | Path) or not str(folder):
-        msg = (
-            "spill_folder is needed: a folder for records that wait while the store is down; or "
-            'set on_store_down="raise" and on_full="wait"'
-        )
+def require_age(older_than: timedelta) -> None:
+    """Refuse an age from which on no record can be deleted."""
+    if not isinstance(older_than, timedelta):
+        kind = type(older_than).__name__
+        msg = f"older_than must be a timedelta, such as timedelta(days=90), got {kind}"
         raise ConfigurationError(msg)
-    need_locks('records that wait on disk need locks (without: on_store_down="raise")')
-    refuse_symlink(Path(folder), "spill_folder")
-    return SpillFolder(Path(folder))
+    if older_than < timedelta(0):
+        msg = "older_than must not be negative"
+        raise ConfigurationError(msg)
+
+
+_logs: "weakref.WeakSet[AuditLog]" = weakref.WeakSet()
+
+_registered_in: int | None = None
+"""Id of the process that ends with `_end_all`."""
+
+
+def _register_exit() -> None:
+    """Have what is left written when this process ends; calling it again is free."""
+    global _registered_in  # noqa: PLW0603  (one per process)
+    if os.getpid() == _registered_in:
+        return
+    _registered_in = os.getpid()
+    atexit.register(_end_all)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        # Children of multiprocessing end without atexit.
+        from multiprocessing.util import Finalize  # noqa: PLC0415  (needed in such children only)
+
+        Finalize(None, _end_all, exitpriority=100)
+
+
+def _end_all() -> None:
+    for log in list(_logs):
+        log._end_with_process()  # noqa: SLF001  (of this module)
+
+
+def _begin_all_in_child() -> None:
+    for log in list(_logs):
+        log._begin_in_child()  # noqa: SLF001  (of this module)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_all_in_child)

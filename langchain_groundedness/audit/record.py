@@ -1,4 +1,4 @@
-"""What is kept of one decision: the record, its parts, and how it is made of a result."""
+"""The audit record of one decision."""
 
 import json
 import math
@@ -39,13 +39,13 @@ RECORD_VERSION = 1
 """Version of the form in which records are written."""
 
 Content = Literal["full", "hash", "none"]
-"""What is kept of texts: all, a digest and the length, or nothing."""
+"""What is kept of texts: everything, a digest and the length, or nothing."""
 
 ReviewStatus = Literal["none", "waiting", "decided"]
-"""Whether a person is asked: no, not answered yet, answered."""
+"""Whether a person must review: no, not decided yet, decided."""
 
 ReviewAction = Literal["approve", "edit", "reject"]
-"""What a reviewer does with an answer: lets it out, replaces its text, withholds it."""
+"""What a reviewer does with an answer: release it, replace its text, withhold it."""
 
 
 def new_id(millis: int | None = None) -> str:
@@ -81,20 +81,20 @@ class AuditedDocument(_Part):
 
 
 class Versions(_Part):
-    """What has made the verdicts."""
+    """What produced the verdicts."""
 
     package: str | None = None
     """Version of this package."""
     verifier: str | None = None
     """Class of the verifier."""
     encoder: str | None = None
-    """SHA-256 of the encoder that the embedded verifier has read with; `None` without one."""
+    """SHA-256 of the embedded verifier's encoder; `None` if that was not used."""
     model: str | None = None
-    """Name of the chat model that has judged; `None` without one, or if it does not say."""
+    """Name of the chat model that judged; `None` without one, or if it has no name."""
 
 
 class Review(_Part):
-    """What a person has said about an answer."""
+    """A reviewer's decision about an answer."""
 
     status: ReviewStatus = "none"
     reviewer: str | None = None
@@ -106,10 +106,10 @@ class Review(_Part):
 
 
 class AuditRecord(_Part):
-    """One decision about one answer, with everything it rests on.
+    """One decision about one answer, with its evidence.
 
-    `AuditRecord.from_result` makes one; the entry points of this package do that for you when they
-    are given `audit_log=`.
+    Entry points make records when they have `audit_log=`; `AuditRecord.from_result` makes one by
+    hand.
 
     Example:
         >>> from langchain_groundedness.testing import ScriptedVerifier
@@ -229,7 +229,7 @@ class AuditRecord(_Part):
             data = json.loads(text)
             version = data["schema_version"]
         except (ValueError, TypeError, KeyError):
-            msg = "this is no audit record: a JSON object with schema_version is needed"
+            msg = "not an audit record: expected a JSON object with schema_version"
             raise AuditError(msg) from None  # the cause quotes the text
         if not isinstance(version, int) or version > RECORD_VERSION:
             msg = (

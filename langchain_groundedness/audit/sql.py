@@ -1,19 +1,17 @@
-"""An audit log in a database, for many processes, with what reviewers and reports need."""
+"""An audit log in SQLite or PostgreSQL, with queries and review decisions."""
 
 import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args
 
 from typing_extensions import override
 
 from langchain_groundedness._runtime.files import failure, open_private
-from langchain_groundedness.audit.content import Redact
-from langchain_groundedness.audit.log import AuditLog
+from langchain_groundedness.audit.log import AuditLog, require_age, require_one_of
 from langchain_groundedness.audit.record import (
     AuditEntry,
     AuditRecord,
@@ -22,36 +20,48 @@ from langchain_groundedness.audit.record import (
     ReviewAction,
     ReviewStatus,
 )
-from langchain_groundedness.audit.review_log import (
-    AuditPage,
-    checked_filters,
-    conflict,
-    filled_page,
-    place_in,
-    require_age,
-    require_decision,
-    require_limit,
-)
+from langchain_groundedness.audit.redaction import Redact
 from langchain_groundedness.exceptions import (
     AuditError,
     ConfigurationError,
+    ReviewConflictError,
     require,
 )
 from langchain_groundedness.types import Action, AnswerVerdict
 
-__all__ = ["AuditPage", "SQLAuditLog"]
+__all__ = ["AuditPage", "SQLAuditLog", "cursor"]
 
 _PAGE = 500
 
+_MOST = 10_000
+
+_CHOICES = {
+    "decision": get_args(Action),
+    "verdict": get_args(AnswerVerdict),
+    "status": get_args(ReviewStatus),
+}
+
+_WORDS = ("query_class", "risk_tier", "model", "thread_id", "text")
+
 logger = logging.getLogger("langchain_groundedness")
+
+
+class AuditPage(NamedTuple):
+    """Some records, and where the next ones begin."""
+
+    records: tuple[AuditRecord, ...]
+    next: str | None
+    """For `after=` of the next call; `None` if there are no more."""
+    unreadable: tuple[str, ...] = ()
+    """Ids of records among these that are damaged, or of a newer version; `get` says how."""
 
 
 class SQLAuditLog(AuditLog):
     """Keeps records in SQLite, or in PostgreSQL for many processes.
 
-    Tables are made, and brought to the version of this package, when they are first needed.
-    SQLite runs in WAL mode and waits for the disk before a record counts as durable; its file
-    must be on a local disk. What reads and decides blocks: on an event loop, call it in a thread.
+    Tables are created or upgraded when they are first needed. SQLite runs in WAL mode and waits for
+    the disk before a record counts as durable; its file must be on a local disk. Methods that read
+    or decide block: on an event loop, call them in a thread.
 
     Needs the extra `sql`, and `postgres` for PostgreSQL.
 
@@ -86,40 +96,55 @@ class SQLAuditLog(AuditLog):
         content: Content = "full",
         redact: Redact | None = None,
         hash_key: str | bytes | None = None,
-        on_store_down: Literal["spill", "raise"] = "spill",
-        spill_folder: str | Path | None = None,
+        on_store_down: Literal["spool", "raise"] = "spool",
+        spool_path: str | Path | None = None,
         max_pending: int = 10_000,
-        on_full: Literal["wait", "spill"] = "wait",
+        on_full: Literal["wait", "spool"] = "wait",
         retry_after: float = 1.0,
     ) -> None:
-        """Name the database; it need not be up yet."""
+        """Choose the database; it need not be up yet.
+
+        Args:
+            url: `sqlite:///path/to/file.db` or `postgresql://user:password@host/database`.
+            connect_args: Passed to the database driver.
+            content: As for `AuditLog`.
+            redact: As for `AuditLog`.
+            hash_key: As for `AuditLog`.
+            on_store_down: As for `AuditLog`.
+            spool_path: As for `AuditLog`; by default beside the SQLite file, or in the state folder
+                of the user (`XDG_STATE_HOME`).
+            max_pending: As for `AuditLog`.
+            on_full: As for `AuditLog`.
+            retry_after: As for `AuditLog`.
+
+        Raises:
+            ConfigurationError: An option has a value that cannot work.
+            MissingDependencyError: The extra `sql` or `postgres` is missing.
+        """
         if not isinstance(url, str):
-            msg = f"url must be a text, got {type(url).__name__}"
+            msg = f"url must be a str, got {type(url).__name__}"
             raise ConfigurationError(msg)
         require("sqlalchemy", extra="sql")
         self._sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-        place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-        self._place = place.place_of(url)
-        self._store = self._sql.Store(self._place, connect_args=connect_args)
+        self._store = self._sql.Store(self._sql.database_of(url), connect_args=connect_args)
         super().__init__(
             content=content,
             redact=redact,
             hash_key=hash_key,
             on_store_down=on_store_down,
-            spill_folder=spill_folder or _default_spill(self._place),
+            spool_path=spool_path or _default_spool(self._store.database),
             max_pending=max_pending,
             on_full=on_full,
             retry_after=retry_after,
         )
 
     def __repr__(self) -> str:
-        """Say where the database is, without any secret."""
-        return f"SQLAuditLog({str(self._place)!r})"
+        """Show the address without secrets."""
+        return f"SQLAuditLog({str(self._store.database)!r})"
 
     @override
     def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
-        with self._sql.reported("be written to", self._place):
-            self._store.insert(entries)
+        self._store.insert(entries)
 
     @override
     def release(self) -> None:
@@ -130,13 +155,12 @@ class SQLAuditLog(AuditLog):
         self._store.forked()
 
     def upgrade(self) -> None:
-        """Make the tables, or bring them to the version of this package, now.
+        """Create or upgrade the tables now.
 
         Raises:
             AuditError: They are of a newer version, or the database is down.
         """
-        with self._sql.reported("be upgraded", self._place):
-            _ = self._store.engine
+        self._store.upgrade()
 
     def get(self, record_id: str) -> AuditRecord | None:
         """Read one record.
@@ -150,9 +174,8 @@ class SQLAuditLog(AuditLog):
         Raises:
             AuditError: The database is down.
         """
-        with self._sql.reported("be read", self._place):
-            found: AuditRecord | None = self._store.get(record_id)
-            return found
+        found: AuditRecord | None = self._store.get(record_id)
+        return found
 
     def query(  # noqa: PLR0913  (filters by keyword)
         self,
@@ -185,22 +208,23 @@ class SQLAuditLog(AuditLog):
             model: The chat model that has judged, or the class of the verifier if none has.
             run_id: The run, or the outermost run.
             thread_id: LangGraph's thread.
-            text: Words that all stand in the question, the answer, what was shown or the id, as
-                far as they are kept, in any case; read in every record that the others leave.
+            text: Words that must all occur in the question, the answer, the shown answer or the
+                id, in any case.
             limit: How many at most, 1 to 10,000.
             after: `next` of the page before.
             newest_first: The order; the same for all pages.
 
         Returns:
-            The page. Records that cannot be read are left out, named in it, and counted in the
-            log. Records that come in while pages are read, and belong there, are on a later
-            page or on none; none is on two.
+            The page. It names records that cannot be read. A record that arrives while pages are
+            read is on a later page or on none, never on two.
 
         Raises:
-            ConfigurationError: A filter has a value that cannot work.
+            ConfigurationError: A filter has an invalid value.
             AuditError: The database is down.
         """
-        require_limit(limit)
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
+            msg = f"limit must be a whole number from 1 to {_MOST}, got {limit!r}"
+            raise ConfigurationError(msg)
         where = self._where(
             since=since,
             until=until,
@@ -214,24 +238,41 @@ class SQLAuditLog(AuditLog):
             thread_id=thread_id,
             text=text,
         )
-        read = partial(self._read_rows, where, newest_first=newest_first)
-        page = filled_page(read, limit=limit, after=after)
+        page = self._page(where, limit, after, newest_first=newest_first)
         if page.unreadable:
-            told = (self._place, len(page.unreadable))
+            told = (self._store.database, len(page.unreadable))
             logger.warning("audit: of %s, %d record(s) cannot be read and were skipped", *told)
         return page
 
-    def _read_rows(self, where: Any, *, limit: int, after: str | None, newest_first: bool) -> Any:
-        with self._sql.reported("be read", self._place):
-            return self._store.select(
-                where, limit=limit, after=place_in(after), newest_first=newest_first
-            )
-
     def _where(self, **filters: Any) -> Any:
-        return self._sql.conditions(**checked_filters(filters))
+        for name, value in filters.items():
+            if value is not None:
+                _require_filter(name, value)
+        status = filters.pop("status", None)
+        return self._sql.conditions(**filters, review_status=status)
+
+    def _page(self, where: Any, limit: int, after: str | None, *, newest_first: bool) -> AuditPage:
+        """Read rows until there are enough that can be read, or no more."""
+        found: list[AuditRecord] = []
+        unreadable: list[str] = []
+        place, more = _place_of(after), True
+        while more and len(found) < limit:
+            wanted = limit - len(found)
+            rows = self._store.select(
+                where, limit=wanted + 1, after=place, newest_first=newest_first
+            )
+            more = len(rows) > wanted
+            for row in rows[:wanted]:
+                place = (row.time, row.id)
+                if row.record is None:
+                    unreadable.append(row.id)
+                else:
+                    found.append(row.record)
+        following = _cursor(*place) if more and place is not None else None
+        return AuditPage(tuple(found), following, tuple(unreadable))
 
     def waiting(self, *, limit: int = 100, after: str | None = None, **filters: Any) -> AuditPage:
-        """Read the records that wait for a reviewer, the oldest first.
+        """Read the records that wait for a reviewer, oldest first.
 
         Args:
             limit: As for `query`.
@@ -267,15 +308,13 @@ class SQLAuditLog(AuditLog):
             **filters: As for `query`, but for `limit`, `after` and `newest_first`.
 
         Returns:
-            How many there are.
+            The number of records.
 
         Raises:
-            ConfigurationError: A filter has a value that cannot work.
+            ConfigurationError: A filter has an invalid value.
             AuditError: The database is down.
         """
-        where = self._where(**filters)
-        with self._sql.reported("be read", self._place):
-            return int(self._store.count(where))
+        return int(self._store.count(self._where(**filters)))
 
     def decide(  # noqa: PLR0913  (what a reviewer says)
         self,
@@ -287,12 +326,12 @@ class SQLAuditLog(AuditLog):
         answer: str | None = None,
         note: str | None = None,
     ) -> AuditRecord:
-        """Write what a reviewer has decided, unless another one was first. A decision is final.
+        """Save a reviewer's decision, unless another one came first. A decision is final.
 
         Args:
-            record_id: The record; one that does not wait can be overruled, too.
-            revision: The revision that the reviewer has seen.
-            reviewer: Who it is.
+            record_id: The record; it need not be waiting.
+            revision: The revision that the reviewer saw.
+            reviewer: Name of the reviewer.
             action: `approve`, `edit` or `reject`.
             answer: The reviewer's text, with `edit`.
             note: Why.
@@ -301,11 +340,11 @@ class SQLAuditLog(AuditLog):
             The record as it is now.
 
         Raises:
-            ReviewConflictError: Another reviewer was first, or the record has changed since.
+            ReviewConflictError: Another reviewer came first, or the record has changed.
             ConfigurationError: An argument has a value that cannot work.
             AuditError: There is no such record, or the database is down.
         """
-        require_decision(reviewer, action, answer)
+        _require_decision(reviewer, action, answer)
         review = Review(
             status="decided",
             reviewer=reviewer,
@@ -314,25 +353,25 @@ class SQLAuditLog(AuditLog):
             note=note,
             time=datetime.now(UTC),
         )
-        with self._sql.reported("be written to", self._place):
-            record, written = self._store.decide(record_id, revision, self._keeping.review(review))
+        kept = self._redaction.review(review)
+        record: AuditRecord | None
+        record, written = self._store.decide(record_id, revision, kept)
         if record is None:
-            msg = "there is no record with this id in the audit log"
+            msg = "the audit log has no record with this id"
             raise AuditError(msg)
         if not written:
-            raise conflict(record, revision)
-        found: AuditRecord = record
-        return found
+            raise _conflict(record, revision)
+        return record
 
     def prune(self, *, older_than: timedelta, waiting: bool = False) -> int:
         """Delete records for good.
 
         Args:
-            older_than: Age from which on they go.
-            waiting: Whether those go that still wait for a reviewer.
+            older_than: Records of this age and older are deleted.
+            waiting: Whether to delete records that still wait for a reviewer.
 
         Returns:
-            How many went.
+            How many were deleted.
 
         Raises:
             ConfigurationError: The age is negative, or no `timedelta`.
@@ -340,14 +379,13 @@ class SQLAuditLog(AuditLog):
         """
         require_age(older_than)
         where = self._sql.conditions(until=datetime.now(UTC) - older_than, settled=not waiting)
-        with self._sql.reported("be pruned", self._place):
-            return int(self._store.delete(where))
+        return int(self._store.delete(where))
 
     def export(self, path: str | Path, **filters: Any) -> int:
-        """Write records into a file, one line of JSON each, that only its owner can read.
+        """Write records to a new file that only its owner can read, one line of JSON each.
 
         Args:
-            path: The file, which must not be there yet.
+            path: The file; it must not exist yet.
             **filters: As for `query`.
 
         Returns:
@@ -364,16 +402,79 @@ class SQLAuditLog(AuditLog):
                     file.write(f"{record.to_json()}\n")
                     number += 1
         except OSError as exc:
-            msg = f"the file to export to cannot be written ({failure(exc, path)})"
+            msg = f"the export file cannot be written ({failure(exc, path)})"
             raise AuditError(msg) from exc
         return number
 
 
-def _default_spill(place: Any) -> Path:
-    if place.path is not None:
-        return Path(f"{place.path}.spill")
+def cursor(record: AuditRecord) -> str:
+    """Name the place behind a record, for `after=`."""
+    return _cursor(record.time, record.id)
+
+
+def _cursor(time: datetime, record_id: str) -> str:
+    return f"{time.astimezone(UTC).isoformat()}|{record_id}"
+
+
+def _place_of(after: str | None) -> tuple[datetime, str] | None:
+    if after is None:
+        return None
+    moment, _, record_id = after.partition("|")
+    try:
+        return datetime.fromisoformat(moment), record_id
+    except ValueError:
+        msg = "after must be the `next` of a page"
+        raise ConfigurationError(msg) from None
+
+
+def _require_filter(name: str, value: object) -> None:
+    """Refuse a filter that would find nothing, whatever there is."""
+    if name in _CHOICES:
+        require_one_of(name, value, _CHOICES[name])
+    if name in _WORDS and not isinstance(value, str):
+        msg = f"{name} must be a str, got {type(value).__name__}"
+        raise ConfigurationError(msg)
+    if name in ("since", "until"):
+        accepted = "such as datetime(2026, 1, 31, tzinfo=UTC)"
+        if not isinstance(value, datetime):
+            kind = type(value).__name__
+            msg = f"{name} must be a datetime with a time zone, {accepted}, got {kind}"
+            raise ConfigurationError(msg)
+        if value.tzinfo is None:
+            msg = f"{name} must have a time zone, {accepted}"
+            raise ConfigurationError(msg)
+
+
+def _require_decision(reviewer: str, action: str, answer: str | None) -> None:
+    """Refuse a decision that cannot be."""
+    if not isinstance(reviewer, str) or not reviewer.strip():
+        msg = "reviewer must be a non-empty str: the name of the person who decides"
+        raise ConfigurationError(msg)
+    require_one_of("action", action, get_args(ReviewAction))
+    if (action == "edit") != (answer is not None):
+        msg = "answer must be given with action='edit', and only then: it is the reviewer's text"
+        raise ConfigurationError(msg)
+
+
+def _conflict(record: AuditRecord, seen: int) -> ReviewConflictError:
+    review = record.review
+    decided = review.status == "decided"
+    said = "was decided already" if decided else "has changed"
+    msg = (
+        f"the record {said}: it is at revision {record.revision}, and the review was of "
+        f"revision {seen}; read it again"
+    )
+    reviewer = review.reviewer if decided else None
+    return ReviewConflictError(
+        msg, record_id=record.id, revision=record.revision, reviewer=reviewer
+    )
+
+
+def _default_spool(database: Any) -> Path:
+    if database.path is not None:
+        return Path(f"{database.path}.spool")
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    url = place.url
+    url = database.url
     parts = (url.username, url.host, url.port, url.database, url.query.get("host"))
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    return Path(state) / "langchain-groundedness" / f"spill-{digest}"
+    return Path(state) / "langchain-groundedness" / f"{digest}.spool"

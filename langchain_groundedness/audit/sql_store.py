@@ -4,47 +4,22 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    DateTime,
-    Dialect,
-    Double,
-    Engine,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    TypeDecorator,
-    and_,
-    bindparam,
-    create_engine,
-    delete,
-    event,
-    func,
-    inspect,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from typing_extensions import override
 
 from langchain_groundedness._runtime.files import open_private, refuse_symlink
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Review
-from langchain_groundedness.audit.review_log import Row, searched, storable
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, require
 
-__all__ = ["place_of"]
+__all__ = ["Row", "Store", "conditions", "database_of"]
 
 _BUSY_MS = 10_000
 
@@ -52,69 +27,96 @@ _CONNECT_WITHIN = 5
 
 _LONGEST = 600
 
+_BATCH = 500
+
+_LOCK = 0x67726F756E646564  # "grounded"; any number that nobody else takes for a lock
+
+_DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+
 _CHANGES = ("revision", "review_status", "review_action", "reviewer", "reviewed_at", "review")
 
 _EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "model", "thread_id")
 
 
-class _Moment(TypeDecorator[datetime]):
+class _Moment(sa.TypeDecorator[datetime]):
     """A moment in UTC, also where the database knows no time zones."""
 
-    impl = DateTime(timezone=True)
+    impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     @override
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         return None if value is None else value.astimezone(UTC)
 
     @override
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-records = Table(
+records = sa.Table(
     "groundedness_audit",
-    MetaData(),
-    Column("id", Text, primary_key=True),
-    Column("time", _Moment, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("decision", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("trust_score", Double),
-    Column("query_class", Text),
-    Column("risk_tier", Text),
-    Column("model", Text),
-    Column("run_id", Text),
-    Column("root_run_id", Text),
-    Column("thread_id", Text),
-    Column("check_ms", Double),
-    Column("revision", Integer, nullable=False),
-    Column("review_status", Text, nullable=False),
-    Column("review_action", Text),
-    Column("reviewer", Text),
-    Column("reviewed_at", _Moment),
-    Column("review", Text, nullable=False),
-    Column("record", Text, nullable=False),
-    Column("searched", Text, nullable=False),
+    sa.MetaData(),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("time", _Moment, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("decision", sa.Text, nullable=False),
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("trust_score", sa.Double),
+    sa.Column("query_class", sa.Text),
+    sa.Column("risk_tier", sa.Text),
+    sa.Column("model", sa.Text),
+    sa.Column("run_id", sa.Text),
+    sa.Column("root_run_id", sa.Text),
+    sa.Column("thread_id", sa.Text),
+    sa.Column("check_ms", sa.Double),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("review_status", sa.Text, nullable=False),
+    sa.Column("review_action", sa.Text),
+    sa.Column("reviewer", sa.Text),
+    sa.Column("reviewed_at", _Moment),
+    sa.Column("review", sa.Text, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+    sa.Column("searched", sa.Text, nullable=False),
+    sa.Index("groundedness_audit_time", "time", "id"),
+    sa.Index("groundedness_audit_review", "review_status", "time", "id"),
+    sa.Index("groundedness_audit_thread", "thread_id"),
+    sa.Index("groundedness_audit_run", "run_id"),
+    sa.Index("groundedness_audit_root", "root_run_id"),
 )
 """One row per record. `record` is all of it as JSON; `review` and `revision` count, not what
 `record` says of them. The other columns are there to be searched."""
 
 _rows = records.c
 
+_versions = sa.Table(
+    "groundedness_audit_schema", records.metadata, sa.Column("version", sa.Integer, nullable=False)
+)
 
-class Place(NamedTuple):
+_VERSION = 3
+"""Version of the tables that this version of the package makes and reads."""
+
+
+class Row(NamedTuple):
+    """What the store has of one record."""
+
+    time: datetime
+    id: str
+    record: AuditRecord | None
+    """`None` if what is there is damaged, or of a newer version."""
+
+
+class Database(NamedTuple):
     """Where a database is."""
 
-    url: URL
+    url: sa.URL
     path: Path | None
     """The file, if it is one."""
 
     def __str__(self) -> str:
         """Say where it is without any secret."""
-        bare = URL.create(
+        bare = sa.URL.create(
             self.url.drivername, host=self.url.host, port=self.url.port, database=self.url.database
         )
         return bare.render_as_string()
@@ -123,30 +125,19 @@ class Place(NamedTuple):
 class Store:
     """The rows, and the connections to them."""
 
-    def __init__(self, place: Place, *, connect_args: Mapping[str, Any] | None) -> None:
+    def __init__(self, database: Database, *, connect_args: Mapping[str, Any] | None) -> None:
         """Prepare to connect, when something is to be read or written."""
-        self._place = place
+        self.database = database
         self._ready = False
         arguments = dict(connect_args or {})
-        if place.path is None and "connect_timeout" not in place.url.query:
+        if database.path is None and "connect_timeout" not in database.url.query:
             arguments = {"connect_timeout": _CONNECT_WITHIN, **arguments}
-        self._engine = create_engine(
-            place.url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
+        self._engine = sa.create_engine(
+            database.url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
         )
-        if place.path is not None:
-            event.listen(self._engine, "connect", _prepare_sqlite)
-            event.listen(self._engine, "begin", _begin_sqlite)
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, its tables made and upgraded."""
-        if not self._ready:
-            if self._place.path is not None:
-                self._place.path.parent.mkdir(parents=True, exist_ok=True)
-                os.close(open_private(self._place.path))
-            upgrade(self._engine)
-            self._ready = True
-        return self._engine
+        if database.path is not None:
+            sa.event.listen(self._engine, "connect", _prepare_sqlite)
+            sa.event.listen(self._engine, "begin", _begin_sqlite)
 
     def close(self) -> None:
         """Close the connections."""
@@ -156,9 +147,14 @@ class Store:
         """Leave the connections to the parent process."""
         self._engine.dispose(close=False)
 
+    def upgrade(self) -> None:
+        """Make the tables, or bring them to the version of this package."""
+        with self._reported("be upgraded"):
+            self._make_ready()
+
     def insert(self, entries: Sequence[AuditEntry]) -> None:
         """Write records; those that are there change only if a higher revision comes."""
-        postgres = self.engine.dialect.name == "postgresql"
+        postgres = self._engine.dialect.name == "postgresql"
         statement = (postgresql if postgres else sqlite).insert(records)
         new = statement.excluded
         statement = statement.on_conflict_do_update(
@@ -176,62 +172,93 @@ class Store:
 
     def select(
         self,
-        where: Sequence[ColumnElement[bool]],
+        where: Sequence[sa.ColumnElement[bool]],
         *,
         limit: int,
         after: tuple[datetime, str] | None,
         newest_first: bool,
     ) -> list[Row]:
         """Read rows in order of time."""
-        query = select(_rows.time, _rows.id, _rows.record, _rows.review, _rows.revision)
+        query = sa.select(_rows.time, _rows.id, _rows.record, _rows.review, _rows.revision)
         query = query.where(*where)
         if after is not None:
-            query = query.where(_beyond(after, newest_first=newest_first))
+            place = sa.tuple_(_rows.time, _rows.id)
+            query = query.where(place < after if newest_first else place > after)
         order = [column.desc() if newest_first else column for column in (_rows.time, _rows.id)]
         with self._reading() as connection:
             found = connection.execute(query.order_by(*order).limit(limit)).all()
         return [Row(moment, name, _read_if_whole(*rest)) for moment, name, *rest in found]
 
-    def count(self, where: Sequence[ColumnElement[bool]]) -> int:
+    def count(self, where: Sequence[sa.ColumnElement[bool]]) -> int:
         """Count records."""
         with self._reading() as connection:
-            query = select(func.count()).select_from(records).where(*where)
+            query = sa.select(sa.func.count()).select_from(records).where(*where)
             return int(connection.execute(query).scalar_one())
 
     def decide(
         self, record_id: str, revision: int, review: Review
     ) -> tuple[AuditRecord | None, bool]:
         """Write a review, if nobody was first."""
-        change = _review_columns(revision + 1, review)
         statement = (
-            update(records)
+            sa.update(records)
             .where(_rows.id == record_id, _rows.revision == revision)
             .where(_rows.review_status != "decided")
-            .values(change)
+            .values(_review_columns(revision + 1, review))
         )
         with self._writing() as connection:
             written = connection.execute(statement).rowcount == 1
             return _one(connection, record_id), written
 
-    def delete(self, where: Sequence[ColumnElement[bool]]) -> int:
+    def delete(self, where: Sequence[sa.ColumnElement[bool]]) -> int:
         """Delete records for good, also from the file beside the database, unless it is in use."""
-        with self._writing() as connection:
-            number = connection.execute(delete(records).where(*where)).rowcount
-        if self._place.path is not None:
-            with closing(self._engine.raw_connection()) as raw, closing(raw.cursor()) as cursor:
+        with self._writing("be pruned") as connection:
+            number = connection.execute(sa.delete(records).where(*where)).rowcount
+        if self.database.path is not None:
+            with (
+                self._reported("be pruned"),
+                closing(self._engine.raw_connection()) as raw,
+                closing(raw.cursor()) as cursor,
+            ):
                 cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return number
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        engine = self.engine.execution_options(audit_writes=True)
-        with engine.begin() as connection:
-            yield connection
+    def _writing(self, what: str = "be written to") -> Iterator[sa.Connection]:
+        with self._reported(what):
+            self._make_ready()
+            with self._engine.execution_options(audit_writes=True).begin() as connection:
+                yield connection
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self.engine.connect() as connection:
-            yield connection
+    def _reading(self) -> Iterator[sa.Connection]:
+        with self._reported("be read"):
+            self._make_ready()
+            with self._engine.connect() as connection:
+                yield connection
+
+    def _make_ready(self) -> None:
+        if self._ready:
+            return
+        path = self.database.path
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(open_private(path))
+        _make_tables(self._engine)
+        self._ready = True
+
+    @contextmanager
+    def _reported(self, what: str) -> Iterator[None]:
+        """Say what a database cannot do in an error of this package, without secrets."""
+        try:
+            yield
+        except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
+            origin = getattr(exc, "orig", None) or exc
+            state = getattr(origin, "sqlstate", None)
+            name = getattr(origin, "sqlite_errorname", None)
+            codes = (type(origin).__name__, name, f"SQLSTATE {state}" if state else None)
+            why = ", ".join(filter(None, codes))
+            msg = f"the audit log's database {self.database} cannot {what} ({why})"
+            raise AuditError(msg) from None  # the cause may quote the URL, or records
 
 
 def conditions(
@@ -242,33 +269,19 @@ def conditions(
     text: str | None = None,
     settled: bool = False,
     **equal: str | None,
-) -> list[ColumnElement[bool]]:
+) -> list[sa.ColumnElement[bool]]:
     """Say which records are wanted."""
     if unknown := sorted(set(equal) - set(_EQUAL)):
-        msg = f"there is no filter {', '.join(unknown)}"
+        msg = f"unknown filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
     found = [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
     found += [] if since is None else [_rows.time >= since]
     found += [] if until is None else [_rows.time < until]
-    words = storable(text or "").casefold().split()
+    words = _storable(text or "").casefold().split()
     found += [_rows.searched.contains(word, autoescape=True) for word in words]
     if run_id is not None:
-        found.append(or_(_rows.run_id == str(run_id), _rows.root_run_id == str(run_id)))
+        found.append(sa.or_(_rows.run_id == str(run_id), _rows.root_run_id == str(run_id)))
     return [*found, _rows.review_status != "waiting"] if settled else found
-
-
-@contextmanager
-def reported(what: str, place: Place) -> Iterator[None]:
-    """Say what a database cannot do in an error of this package, without secrets."""
-    try:
-        yield
-    except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
-        origin = getattr(exc, "orig", None) or exc
-        state = getattr(origin, "sqlstate", None)
-        name = getattr(origin, "sqlite_errorname", None)
-        codes = filter(None, (type(origin).__name__, name, f"SQLSTATE {state}" if state else None))
-        msg = f"the audit log's database {place} cannot {what} ({', '.join(codes)})"
-        raise AuditError(msg) from None  # the cause may quote the URL, or records
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
@@ -289,14 +302,14 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def _begin_sqlite(connection: Connection) -> None:
+def _begin_sqlite(connection: sa.Connection) -> None:
     # A transaction that reads first and writes then could fail at once, without waiting.
     writes = connection.get_execution_options().get("audit_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _one(connection: Connection, record_id: str) -> AuditRecord | None:
-    query = select(_rows.record, _rows.review, _rows.revision).where(_rows.id == record_id)
+def _one(connection: sa.Connection, record_id: str) -> AuditRecord | None:
+    query = sa.select(_rows.record, _rows.review, _rows.revision).where(_rows.id == record_id)
     found = connection.execute(query).one_or_none()
     return None if found is None else _read(*found)
 
@@ -351,13 +364,6 @@ def _review_columns(revision: int, review: Review) -> dict[str, Any]:
     }
 
 
-def _beyond(after: tuple[datetime, str], *, newest_first: bool) -> ColumnElement[bool]:
-    moment, identity = after
-    later = _rows.time < moment if newest_first else _rows.time > moment
-    further = _rows.id < identity if newest_first else _rows.id > identity
-    return or_(later, and_(_rows.time == moment, further))
-
-
 def _id(value: object) -> str | None:
     return None if value is None else str(value)
 
@@ -367,68 +373,69 @@ def _clean(text: str | None) -> str | None:
 
     It is no longer than PostgreSQL's indexes take (2,704 bytes).
     """
-    return None if text is None else storable(text[:_LONGEST])
+    return None if text is None else _storable(text[:_LONGEST])
 
 
-_BATCH = 500
+def searched(record: AuditRecord) -> str:
+    """Give the text in which words are searched, without regard to case."""
+    texts = (record.question, record.original_answer, record.shown_answer, record.id)
+    return _storable("\n".join(filter(None, texts)).casefold())
 
-_VERSIONS = "groundedness_audit_schema"
 
-_LOCK = 0x67726F756E646564  # "grounded"; any number that nobody else takes for a lock
+def _storable(text: str) -> str:
+    """Give what databases can hold of a text: no character 0 and no halves of characters."""
+    return text.replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()
 
 
-def _first(connection: Connection) -> None:
-    moment = "TIMESTAMP WITH TIME ZONE" if _is_postgres(connection) else "DATETIME"
-    for statement in (
-        f"""
-        CREATE TABLE groundedness_audit (
-            id TEXT PRIMARY KEY,
-            time {moment} NOT NULL,
-            source TEXT NOT NULL,
-            decision TEXT NOT NULL,
-            verdict TEXT NOT NULL,
-            trust_score DOUBLE PRECISION,
-            query_class TEXT,
-            risk_tier TEXT,
-            model TEXT,
-            run_id TEXT,
-            root_run_id TEXT,
-            thread_id TEXT,
-            check_ms DOUBLE PRECISION,
-            revision INTEGER NOT NULL,
-            review_status TEXT NOT NULL,
-            review_action TEXT,
-            reviewer TEXT,
-            reviewed_at {moment},
-            review TEXT NOT NULL,
-            record TEXT NOT NULL
+def _make_tables(engine: sa.Engine) -> None:
+    """Make the tables, or add what older versions do not have, in one transaction.
+
+    Processes that do it at once do it one after another.
+    """
+    with engine.connect() as connection:
+        if _version(connection) == _VERSION:
+            return
+    with engine.connect().execution_options(audit_writes=True) as connection, connection.begin():
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        if _version(connection) == _VERSION:
+            return
+        records.metadata.create_all(connection)
+        columns = {column["name"] for column in sa.inspect(connection).get_columns(records.name)}
+        if "searched" not in columns:
+            _add_searched(connection)
+        for index in records.indexes:
+            index.create(connection, checkfirst=True)
+        connection.execute(sa.delete(_versions))
+        connection.execute(sa.insert(_versions).values(version=_VERSION))
+
+
+def _version(connection: sa.Connection) -> int:
+    """Read the version of the tables; 0 if there are none."""
+    if not sa.inspect(connection).has_table(_versions.name):
+        return 0
+    found = connection.execute(sa.select(_versions.c.version)).scalar()
+    if found is not None and found > _VERSION:
+        msg = (
+            f"the tables of the audit log are of version {found}, made by a newer version of "
+            f"langchain-groundedness; this one reads up to {_VERSION}: upgrade it"
         )
-        """,
-        "CREATE INDEX groundedness_audit_time ON groundedness_audit (time, id)",
-    ):
-        connection.exec_driver_sql(statement)
+        raise AuditError(msg)
+    return int(found or 0)
 
 
-def _second(connection: Connection) -> None:
-    """Find what waits for a review, and what belongs to a thread, without reading all."""
-    for statement in (
-        "CREATE INDEX groundedness_audit_review ON groundedness_audit (review_status, time, id)",
-        "CREATE INDEX groundedness_audit_thread ON groundedness_audit (thread_id)",
-        "CREATE INDEX groundedness_audit_run ON groundedness_audit (run_id)",
-        "CREATE INDEX groundedness_audit_root ON groundedness_audit (root_run_id)",
-    ):
-        connection.exec_driver_sql(statement)
-
-
-def _third(connection: Connection) -> None:
-    """Search words without reading all of every record."""
+def _add_searched(connection: sa.Connection) -> None:
+    """Add the column for the search of words to tables of version 1 or 2."""
     connection.exec_driver_sql(
         "ALTER TABLE groundedness_audit ADD COLUMN searched TEXT NOT NULL DEFAULT ''"
     )
-    rows, last = records.c, ""
-    some = select(rows.id, rows.record).order_by(rows.id).limit(_BATCH)
-    change = update(records).where(rows.id == bindparam("row")).values(searched=bindparam("text"))
-    while found := connection.execute(some.where(rows.id > last)).all():
+    some, last = sa.select(_rows.id, _rows.record).order_by(_rows.id).limit(_BATCH), ""
+    change = (
+        sa.update(records)
+        .where(_rows.id == sa.bindparam("row"))
+        .values(searched=sa.bindparam("text"))
+    )
+    while found := connection.execute(some.where(_rows.id > last)).all():
         texts = [{"row": row.id, "text": _text_of(row.record)} for row in found]
         connection.execute(change, texts)
         last = found[-1].id
@@ -441,74 +448,26 @@ def _text_of(line: str) -> str:
         return ""
 
 
-_STEPS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third)
-
-
-def _is_postgres(connection: Connection) -> bool:
-    return connection.dialect.name == "postgresql"
-
-
-LATEST = len(_STEPS)
-"""Version of the tables that this version of the package makes and reads."""
-
-
-def upgrade(engine: Engine, *, to: int = LATEST) -> None:
-    """Make the tables, or bring them from an older version to this one, in one transaction.
-
-    Processes that do it at once do it one after another.
-    """
-    with engine.connect() as connection:
-        if _version(connection) == to:
-            return
-    with engine.connect().execution_options(audit_writes=True) as connection, connection.begin():
-        if _is_postgres(connection):
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-        found = _version(connection)
-        if found == 0:
-            connection.exec_driver_sql(f"CREATE TABLE {_VERSIONS} (version INTEGER NOT NULL)")
-            connection.exec_driver_sql(f"INSERT INTO {_VERSIONS} VALUES (0)")  # noqa: S608  (a name of ours)
-        for step in _STEPS[found:to]:
-            step(connection)
-        connection.exec_driver_sql(f"UPDATE {_VERSIONS} SET version = {max(found, to):d}")  # noqa: S608  (a number)
-
-
-def _version(connection: Connection) -> int:
-    """Read the version of the tables; 0 if there are none."""
-    if not inspect(connection).has_table(_VERSIONS):
-        return 0
-    found: Any = connection.exec_driver_sql(f"SELECT version FROM {_VERSIONS}").scalar()  # noqa: S608  (a name of ours)
-    if found is not None and found > LATEST:
-        msg = (
-            f"the tables of the audit log are of version {found}, made by a newer version of "
-            f"langchain-groundedness; this one knows up to {LATEST}: upgrade it"
-        )
-        raise AuditError(msg)
-    return int(found or 0)
-
-
-_DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
-
-
-def place_of(url: str) -> Place:
+def database_of(url: str) -> Database:
     """Read the URL of a database."""
     accepted = "accepted: sqlite:///path/to/file.db and postgresql://user:password@host/database"
     try:
-        read = make_url(url)
+        read = sa.make_url(url)
     except (SQLAlchemyError, ValueError):
-        msg = f"url cannot be read as the URL of a database; {accepted}"
+        msg = f"url is not the URL of a database; {accepted}"
         raise ConfigurationError(msg) from None  # the cause may quote the password
     read = read.set(drivername=_DRIVERS.get(read.drivername, read.drivername))
     kind = read.get_backend_name()
     if kind == "postgresql":
         if read.get_driver_name() == "psycopg":
             require("psycopg", extra="postgres")
-        return Place(read, None)
+        return Database(read, None)
     if kind != "sqlite" or read.get_driver_name() not in ("pysqlite", ""):
-        msg = f"url is of {read.drivername}, which is not supported; {accepted}"
+        msg = f"url names {read.drivername}, which is not supported; {accepted}"
         raise ConfigurationError(msg)
     if not read.database or read.database == ":memory:" or read.database.startswith("file:"):
-        msg = f"url names no file: an audit log in memory would be lost; {accepted}"
+        msg = f"url must name a file, since an audit log in memory would be lost; {accepted}"
         raise ConfigurationError(msg)
     path = Path(read.database).absolute()
     refuse_symlink(path, "the file of url")
-    return Place(read, path)
+    return Database(read, path)

@@ -1,245 +1,231 @@
-"""The thread that brings records to their store, or keeps them while the store is away."""
+"""Records on their way to the store: a bounded queue, and the thread that empties it.
+
+Its own module because threads meet here and nowhere else in the audit log.
+"""
 
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from langchain_groundedness._runtime.files import failure
-from langchain_groundedness.audit.disk_spool import SpillFolder
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord
+from langchain_groundedness.audit.record_files import Spool
 from langchain_groundedness.exceptions import GroundednessError, cause
 
-__all__ = ["Outbox", "Writer"]
-
-Write = Callable[..., None]
-"""Writes records; takes them and `repeated`, whether some of them may be in the store already."""
+__all__ = ["WriteQueue"]
 
 _BATCH = 500
-
 _IDLE = 60.0
-
+"""Seconds after which an idle log looks whether another process has left records in the spool."""
 _LONGEST_PAUSE = 30.0
 
 logger = logging.getLogger("langchain_groundedness")
 
 
-@dataclass(eq=False)
-class Flush:
-    """Somebody who waits until everything handed over so far is durable."""
-
-    upto: int
-    """How many records had been handed over when it began."""
-    tried: bool = False
-    """Whether an attempt was made for it."""
-    ended: bool = False
-    failed: bool = False
-    """Whether that has failed."""
+class _Write(Protocol):
+    def __call__(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None: ...
 
 
-class Outbox:
-    """What was handed over and is not durable yet.
+class Flushed(NamedTuple):
+    """What came of a flush."""
+
+    ended: bool
+    """Whether it ended in time."""
+    durable: bool
+    """Whether all that had been handed over when it began is durable."""
+
+
+class WriteQueue:
+    """Takes records without waiting; a thread writes them to the store, or into the spool.
 
     The lock is held for moments only, never while anything is written, so an event loop may take
     it; it is re-entrant because a garbage collection may hand over a record at any place.
     """
 
-    def __init__(self, most: int) -> None:
-        """Start empty."""
-        self._most = most
-        self._changed = threading.Condition()
-        self._waiting: deque[AuditRecord] = deque()
-        self._flushes: list[Flush] = []
-        self._handed = 0
-        self._durable = 0
-        self.closed = False
-
-    @property
-    def size(self) -> int:
-        """How many records are not durable."""
-        return self._handed - self._durable
-
-    def offer(self, record: AuditRecord, *, beyond: bool = False) -> bool:
-        """Hand a record over without waiting."""
-        with self._changed:
-            if not beyond and self.size >= self._most:
-                return False
-            self._waiting.append(record)
-            self._handed += 1
-            self._changed.notify_all()
-            return True
-
-    def wait_for_room(self, timeout: float) -> bool:
-        """Wait until a record can be taken."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.size < self._most, timeout)
-
-    def take(self, most: int, timeout: float | None) -> list[AuditRecord]:
-        """Wait for something to do."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._flushes or self.closed, timeout)
-            return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
-
-    def pause(self, timeout: float) -> None:
-        """Wait until somebody flushes, the outbox is closed, or time is up."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._flushes or self.closed, timeout)
-
-    def done(self, number: int) -> None:
-        """Take note that records are durable."""
-        with self._changed:
-            self._durable += number
-            self._changed.notify_all()
-
-    def begin_flush(self) -> Flush:
-        """Ask for everything that was handed over to be made durable now."""
-        with self._changed:
-            flush = Flush(upto=self._handed)
-            self._flushes.append(flush)
-            self._changed.notify_all()
-            return flush
-
-    def await_flush(self, flush: Flush, timeout: float | None) -> bool:
-        """Wait for a flush to end."""
-        with self._changed:
-            self._changed.wait_for(lambda: flush.ended, timeout)
-            if not flush.ended and flush in self._flushes:
-                self._flushes.remove(flush)
-            return flush.ended
-
-    def asked(self) -> tuple[list[Flush], bool]:
-        """Give the flushes that wait, and tell whether any of them is new."""
-        with self._changed:
-            new = not all(flush.tried for flush in self._flushes)
-            for flush in self._flushes:
-                flush.tried = True
-            return list(self._flushes), new
-
-    def answer(self, flushes: Sequence[Flush], *, failed: bool) -> None:
-        """End the flushes for which all is durable, and those for which that has failed."""
-        with self._changed:
-            for flush in flushes:
-                if flush in self._flushes and (failed or self._durable >= flush.upto):
-                    flush.ended, flush.failed = True, failed and self._durable < flush.upto
-                    self._flushes.remove(flush)
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        """Let whoever takes end when all is taken."""
-        with self._changed:
-            self.closed = True
-            self._changed.notify_all()
-
-
-class Writer:
-    """Takes records from the outbox until it is closed."""
-
     def __init__(  # noqa: PLR0913  (made in one place, by keyword)
         self,
-        outbox: Outbox,
         *,
         prepare: Callable[[AuditRecord], AuditEntry],
-        write: Write,
-        spill: SpillFolder | None,
-        spills: bool,
+        write: _Write,
+        spool: Spool | None,
+        spools_when_down: bool,
+        max_pending: int,
         retry_after: float,
     ) -> None:
-        """Begin with a store that is taken to be there."""
-        self._outbox = outbox
+        """Begin empty, with a store that is taken to be there."""
         self._prepare = prepare
         self._write = write
-        self._spill = spill
-        self._spills = spills
-        self._retry_after = retry_after
-        self._pause = retry_after
+        self._spool = spool
+        self._spools_when_down = spools_when_down
+        self._max_pending = max_pending
+        self._retry_after = self._pause = retry_after
+        self._changed = threading.Condition()
+        self._starting = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._waiting: deque[AuditRecord] = deque()
+        self._batch: list[AuditEntry] = []
+        self._taken = 0
+        """How many records are being written; `_batch` has them once they are prepared."""
+        self._handed = 0
+        self._flushes_asked = 0
+        self._flushes_answered = 0
+        self._closed = False
+        self._stuck = False
+        """Whether records could be written nowhere, and stay in memory until `_due`."""
         self._due = 0.0
-        self._look_at = 0.0
-        self._closing = False
-        self._held: list[AuditEntry] = []
+        """When a store that is down is tried again."""
         self.failure: str | None = None
         """Why the store has refused the last write; `None` if it has not."""
 
-    def run(self) -> None:
-        """Work until the outbox is closed, and all that can be done is done."""
-        while not self.turn():
+    @property
+    def size(self) -> int:
+        """How many records were handed over and are not durable."""
+        return len(self._waiting) + self._taken
+
+    def offer(self, record: AuditRecord, *, beyond: bool = False) -> bool:
+        """Take a record if there is room, or `beyond` the room."""
+        with self._changed:
+            taken = beyond or self.size < self._max_pending
+            if taken:
+                self._waiting.append(record)
+                self._handed += 1
+                self._changed.notify_all()
+        self.start()
+        return taken
+
+    def wait_for_room(self, timeout: float) -> None:
+        """Wait until a record can be taken, or time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.size < self._max_pending, timeout)
+
+    def flush(self, timeout: float | None) -> Flushed:
+        """Wait until all that was handed over is written, or cannot be."""
+        with self._changed:
+            self._flushes_asked += 1
+            flush, upto = self._flushes_asked, self._handed
+            self._changed.notify_all()
+        self.start()
+        with self._changed:
+            ended = self._changed.wait_for(lambda: self._flushes_answered >= flush, timeout)
+            return Flushed(ended, durable=self._handed - self.size >= upto)
+
+    def start(self) -> None:
+        """Have a thread that writes, unless there is one."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        with self._starting:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            thread = threading.Thread(target=self._run, name="groundedness-audit", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter is shutting down, and starts no threads
+                self._turn()
+            else:
+                self._thread = thread
+
+    def close(self, timeout: float | None) -> None:
+        """Let the thread try once more, and end it."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout)
+        if self.size:
+            logger.error(
+                "audit: closed while %d records are not durable: %s", self.size, self.failure
+            )
+
+    def _run(self) -> None:
+        while self._turn():
             pass
 
-    def turn(self) -> bool:
-        """Wait for something to do, and do it."""
-        if self._held:
-            self._outbox.pause(max(0.0, self._due - time.monotonic()))
-        else:
-            taken = self._outbox.take(_BATCH, self._patience())
-            self._held = [self._prepare(record) for record in taken]
-        asked, new = self._outbox.asked()
-        last = self._outbox.closed
-        self._work(hurry=new or (last and not self._closing))
-        self._closing = last
-        self._outbox.answer(asked, failed=bool(self._held))
-        if last and self._held:
-            left = self._outbox.size
-            logger.error("audit: closed while %d records are not durable: %s", left, self.failure)
-        return last and (bool(self._held) or not self._outbox.size)
+    def _turn(self) -> bool:
+        """Wait for something to do and do it; tell whether more may come."""
+        patience = self._patience()
+        with self._changed:
+            self._changed.wait_for(self._has_work, patience)
+            flushes, number, closed = self._flushes_asked, self.size, self._closed
+        hurry = closed or flushes > self._flushes_answered
+        self._empty(number, hurry=hurry)
+        with self._changed:
+            self._flushes_answered = flushes
+            self._changed.notify_all()
+        return not closed
+
+    def _has_work(self) -> bool:
+        asked = self._closed or self._flushes_asked > self._flushes_answered
+        return asked or (bool(self._waiting) and not self._stuck)
 
     def _patience(self) -> float:
-        waits = self._spill is not None and self._spill.own
-        return max(0.0, (self._due if waits else self._look_at) - time.monotonic())
+        if self._stuck or (self._spool is not None and not self._spool.is_empty):
+            return max(0.0, self._due - time.monotonic())
+        return _IDLE
 
-    def _work(self, *, hurry: bool) -> None:
-        """Bring to the store what waits, if it is time to try it, and keep the rest."""
-        tries = hurry or self.failure is None or time.monotonic() >= self._due
-        open_ = tries and self._replayed(look=hurry)
-        if self._held and ((open_ and self._attempt(self._held)) or self._kept()):
-            number, self._held = len(self._held), []
-            self._outbox.done(number)
+    def _empty(self, number: int, *, hurry: bool) -> None:
+        """Write the records that wait, after those that waited in the spool."""
+        due = hurry or time.monotonic() >= self._due
+        up = (due or self.failure is None) and self._spool_is_brought()
+        while number and (batch := self._next_batch(number)):
+            up = up and self._is_stored(batch)
+            self._stuck = not up and not self._is_spooled(batch)
+            if self._stuck:
+                return
+            number -= len(batch)
+            self._drop_batch()
 
-    def _replayed(self, *, look: bool) -> bool:
-        """Bring what was spilled before, which what comes later must not overtake.
+    def _next_batch(self, number: int) -> list[AuditEntry]:
+        if not self._batch:
+            with self._changed:
+                taken = [self._waiting.popleft() for _ in range(min(number, _BATCH))]
+                self._taken = len(taken)
+            self._batch = [self._prepare(record) for record in taken]
+        return self._batch
 
-        What processes have left that are gone is looked for now and then, and if `look` says so.
-        """
-        if self._spill is None:
-            self._look_at = time.monotonic() + _IDLE
-            return True
-        look = look or time.monotonic() >= self._look_at
-        if look:
-            self._look_at = time.monotonic() + _IDLE
-        if not self._spill.own and not (look and self._spill.any_file):
+    def _drop_batch(self) -> None:
+        with self._changed:
+            self._batch, self._taken = [], 0
+            self._changed.notify_all()
+
+    def _spool_is_brought(self) -> bool:
+        """Bring what was spooled before, which what comes later must not overtake."""
+        if self._spool is None or self._spool.is_empty:
             return True
         try:
-            brought = self._spill.replay(partial(self._write, repeated=True))
+            brought = self._spool.bring(partial(self._write, repeated=True))
         except Exception as exc:  # noqa: BLE001  (the store, or the file: tried again later)
             self._failed(exc)
             return False
-        if brought:
-            self._recovered()
+        if not brought:  # another process brings it, and what comes now goes behind
+            self._due = time.monotonic() + self._retry_after
+            return not self._spools_when_down
+        self._recovered()
         return True
 
-    def _attempt(self, entries: Sequence[AuditEntry]) -> bool:
+    def _is_stored(self, batch: Sequence[AuditEntry]) -> bool:
         try:
-            self._write(entries, repeated=self.failure is not None)
+            self._write(batch, repeated=self.failure is not None)
         except Exception as exc:  # noqa: BLE001  (whatever it is, the records are kept)
             self._failed(exc)
             return False
         self._recovered()
         return True
 
-    def _kept(self) -> bool:
-        if self._spill is None or not self._spills:
+    def _is_spooled(self, batch: Sequence[AuditEntry]) -> bool:
+        if self._spool is None or not self._spools_when_down:
             return False
         try:
-            self._spill.append(self._held)
+            self._spool.append(batch)
         except OSError as exc:
             logger.error(  # noqa: TRY400  (a traceback says no more)
-                "audit: %d records can be written neither to the store (%s) nor to the spill "
-                "folder (%s); they are kept in memory",
-                self._outbox.size,
-                self.failure,
-                _reason(exc),
+                "audit: %d records can be written neither to the store (%s) nor to the spool (%s); "
+                "they are kept in memory",
+                *(self.size, self.failure, _reason(exc)),
             )
             self._due = time.monotonic() + self._pause
             return False
@@ -247,11 +233,10 @@ class Writer:
 
     def _failed(self, error: Exception) -> None:
         if self.failure is None:
-            where = "spilled to disk" if self._spills else "kept in memory"
+            where = "spooled to disk" if self._spools_when_down else "kept in memory"
             logger.warning(
                 "audit: the store cannot be written to (%s); records are %s until it can be",
-                _reason(error),
-                where,
+                *(_reason(error), where),
             )
             self._pause = self._retry_after
         else:

@@ -12,12 +12,12 @@ from langchain_groundedness.exceptions import ConfigurationError
 __all__ = [
     "Scored",
     "Target",
-    "between",
     "choose",
+    "fold_numbers",
+    "group_numbers",
     "highest",
-    "numbered",
-    "parted",
     "resampled",
+    "roundest_between",
     "shares",
     "target_of",
     "wilson",
@@ -67,7 +67,7 @@ class Scored(NamedTuple):
     """Samples of one group, such as the claims on one document, are no independent evidence."""
 
 
-def numbered(names: Sequence[str]) -> NDArray[np.int64]:
+def group_numbers(names: Sequence[str]) -> NDArray[np.int64]:
     """Number groups in the order in which they come."""
     numbers: dict[object, int] = {}
     keys = ((name or (place,)) for place, name in enumerate(names))
@@ -101,7 +101,7 @@ def resampled(
     return (_interval(reached) if reached else None), missed
 
 
-def parted(groups: NDArray[np.int64], *, folds: int, seed: int) -> NDArray[np.int64]:
+def fold_numbers(groups: NDArray[np.int64], *, folds: int, seed: int) -> NDArray[np.int64]:
     """Part samples for cross-validation, so that those of one group stay together."""
     order = np.random.default_rng(seed).permutation(int(groups.max(initial=-1)) + 1)
     fold_of = np.empty(len(order), dtype=np.int64)
@@ -163,10 +163,12 @@ class _Sorted:
     def _threshold(self, place: int) -> float:
         level = float(self._scores[self._ends[place]])
         last = place + 1 == len(self._ends)
-        return level if last else between(float(self._scores[self._ends[place + 1]]), level)
+        return (
+            level if last else roundest_between(float(self._scores[self._ends[place + 1]]), level)
+        )
 
 
-def between(low: float, high: float) -> float:
+def roundest_between(low: float, high: float) -> float:
     """Give the number with the fewest digits above one number and not above another."""
     middle = (low + high) / 2
     for digits in range(2, _MOST_DIGITS):

@@ -16,8 +16,8 @@ from langchain_groundedness.calibration.threshold_choice import (
     Scored,
     Target,
     choose,
-    numbered,
-    parted,
+    fold_numbers,
+    group_numbers,
     resampled,
     shares,
     target_of,
@@ -496,8 +496,8 @@ class _Choosing:
 
     def _held_out(self, units: Mapping[ThresholdName, Unit]) -> dict[ThresholdName, Flags]:
         """Tell which samples pass the thresholds that were chosen without them."""
-        groups = numbered([sample.group for sample in self.samples])
-        parts = parted(groups, folds=self.folds, seed=self.seed)
+        groups = group_numbers([sample.group for sample in self.samples])
+        parts = fold_numbers(groups, folds=self.folds, seed=self.seed)
         passes = {name: np.zeros(len(self.samples), dtype=np.bool_) for name in units}
         for part in range(self.folds):
             cuts = self._cuts(units, parts != part)
@@ -610,7 +610,7 @@ def _shortage(spec: ThresholdSpec, unit: Unit, rows: Sequence[_Row], target: Tar
         for need, have, word in zip(needed, (good, bad), words, strict=True)
         if have < need
     ]
-    groups = int(numbered([row.group for row in rows]).max(initial=-1)) + 1
+    groups = int(group_numbers([row.group for row in rows]).max(initial=-1)) + 1
     if not missing and groups < _FEWEST_GROUPS:
         missing = [f"{unit}s of {_FEWEST_GROUPS - groups} more documents or threads"]
     if not missing:
@@ -641,7 +641,7 @@ def _scored(rows: Sequence[_Row]) -> Scored:
     return Scored(
         np.array([row.score for row in rows], dtype=np.float64),
         np.array([row.is_good for row in rows], dtype=np.bool_),
-        numbered([row.group for row in rows]),
+        group_numbers([row.group for row in rows]),
     )
 
 

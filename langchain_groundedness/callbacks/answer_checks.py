@@ -1,4 +1,7 @@
-"""Checks the answers of watched runs, and hands out what is found."""
+"""Checks the answers of watched runs, and hands out what is found.
+
+Its own module because it is what both handlers do, without the names of LangChain's hooks.
+"""
 
 import asyncio
 import logging
@@ -25,7 +28,7 @@ from langchain_groundedness.callbacks.run_tracker import (
     abandoned,
 )
 from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.decision.conditions import Situation
+from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.exceptions import AuditError, GroundednessError
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.pipeline.check import sentences_of
@@ -304,7 +307,7 @@ def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> Gr
     """Give the result for an answer that was not checked."""
     claims = sentences_of(source.answer) if source.answer.strip() else []
     verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
-    given = Situation.after_failure(reason, verdicts, source.answer, **source.labels)
+    given = DecisionContext.after_failure(reason, verdicts, source.answer, **source.labels)
     result = GroundednessResult(
         question=source.question,
         answer=source.answer,

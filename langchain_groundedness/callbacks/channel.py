@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
@@ -229,16 +230,5 @@ def _run(outcome: Awaitable[None], loop: asyncio.AbstractEventLoop | None) -> No
     if loop is not None and loop.is_running():
         asyncio.run_coroutine_threadsafe(wait(), loop).result()
         return
-    context, failed = copy_context(), []
-
-    def work() -> None:
-        try:
-            context.run(asyncio.run, wait())
-        except Exception as exc:  # noqa: BLE001  (raised again below)
-            failed.append(exc)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(copy_context().run, asyncio.run, wait()).result()

@@ -1,4 +1,7 @@
-"""The question and the evidence of a watched run, read from what callbacks report."""
+"""The question and the evidence of a watched run, read from what callbacks report.
+
+Its own module because it only reads values: it knows no runs, locks or events.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ inner runnable, and a whole chain may run below a traced parent.
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
@@ -129,13 +129,16 @@ class RunTracker:
         """Start with no run; `begin` checks a text while it is written, if that can be done."""
         self._begin = begin
         self._max_runs = max_runs
-        self._trees = RunTrees()
+        self._runs: dict[UUID, Run] = {}
+        self._roots: dict[UUID, Root] = {}
+        # A late callback of a run that has ended must not make it a new root.
+        self._ended: dict[UUID, None] = {}
         self._lock = threading.RLock()
 
     @property
     def open_runs(self) -> int:
         """How many runs are followed whose root has not ended."""
-        return self._trees.size
+        return len(self._runs)
 
     def start(
         self,
@@ -151,10 +154,11 @@ class RunTracker:
         if CHECK_TAG in (tags or ()):
             return _NOTHING
         with self._lock:
-            checks = run_info.get("name") in _CHECKS
-            loop = running_loop()
-            run = self._trees.start(run_id, parent_run_id, kind, checks=checks, loop=loop)
-            late = list(self._trees.beyond(self._max_runs))
+            run = self._add(run_id, parent_run_id, kind, checks=run_info.get("name") in _CHECKS)
+            late = []
+            while len(self._roots) > self._max_runs:
+                late.append(next(iter(self._roots.values())))
+                self._forget(late[-1])
         if run is not None:
             with run.root.lock:
                 run.root.inputs.take_inputs(inputs)
@@ -178,7 +182,7 @@ class RunTracker:
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         """Take text of a model; if it may be the answer, it is checked while it is written."""
-        run = self._trees.get(run_id) if text else None
+        run = self._runs.get(run_id) if text else None
         if self._begin is None or run is None or not run.may_answer:
             return
         run.reported_by = run.reported_by or source
@@ -203,7 +207,7 @@ class RunTracker:
         **_: Any,
     ) -> FollowUp:
         """Take the end of a run; the answer of a root is then due for its check."""
-        run = self._trees.get(run_id)
+        run = self._runs.get(run_id)
         if run is None:
             return _NOTHING
         with run.root.lock:
@@ -224,7 +228,7 @@ class RunTracker:
 
     def fail(self, run_id: UUID, error: BaseException) -> FollowUp:
         """Take the failure of a run; it may be cancelled, or its stream no longer read."""
-        run = self._trees.get(run_id)
+        run = self._runs.get(run_id)
         if run is None:
             return _NOTHING
         with run.root.lock:
@@ -238,10 +242,44 @@ class RunTracker:
         written = run.root.partial_answers.pop(run_id, None)
         return _NOTHING if written is None else FollowUp(dropped=(written,))
 
+    def _add(
+        self, run_id: UUID, parent_run_id: UUID | None, kind: Kind, *, checks: bool
+    ) -> Run | None:
+        if run_id in self._runs:
+            return self._runs[run_id]
+        above = None if parent_run_id is None else self._runs.get(parent_run_id)
+        if run_id in self._ended or (above is None and parent_run_id in self._ended):
+            self._remember([run_id])
+            return None
+        root = above.root if above else Root(run_id, parent_run_id, loop=running_loop())
+        run = Run(
+            run_id,
+            kind,
+            root,
+            retriever=(above and above.retriever) or (run_id if kind == "retriever" else None),
+            tool=(above and above.tool) or (run_id if kind == "tool" else None),
+            checks=checks or (above is not None and above.checks),
+        )
+        self._runs[run_id] = run
+        self._roots.setdefault(root.run_id, root)
+        root.runs.add(run_id)
+        return run
+
     def _forget_root(self, run: Run) -> None:
         if run.is_root:
             with self._lock:
-                self._trees.forget(run.run_id)
+                self._forget(run.root)
+
+    def _forget(self, root: Root) -> None:
+        if self._roots.pop(root.run_id, None) is not None:
+            for run_id in root.runs:
+                self._runs.pop(run_id, None)
+            self._remember(root.runs)
+
+    def _remember(self, run_ids: Iterable[UUID]) -> None:
+        self._ended |= dict.fromkeys(run_ids)
+        while len(self._ended) > _REMEMBERED:
+            del self._ended[next(iter(self._ended))]
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -265,77 +303,6 @@ def _take_output(run: Run, output: Any, inputs: object, name: str | None) -> Non
 def _given_up(*roots: Root) -> FollowUp:
     dropped = tuple(text for root in roots for text in root.partial_answers.values())
     return FollowUp(dropped, tuple(map(abandoned, roots)))
-
-
-class RunTrees:
-    """All runs that have begun and whose root has not ended."""
-
-    def __init__(self) -> None:
-        """Start with no run."""
-        self._runs: dict[UUID, Run] = {}
-        self._roots: dict[UUID, Root] = {}
-        # A late callback of a run that has ended must not make it a new root.
-        self._ended: dict[UUID, None] = {}
-
-    @property
-    def size(self) -> int:
-        """How many runs are known."""
-        return len(self._runs)
-
-    def start(
-        self,
-        run_id: UUID,
-        parent_run_id: UUID | None,
-        kind: Kind,
-        *,
-        checks: bool = False,
-        loop: Any = None,
-    ) -> Run | None:
-        """Add a run."""
-        if run_id in self._runs:
-            return self._runs[run_id]
-        above = None if parent_run_id is None else self._runs.get(parent_run_id)
-        if run_id in self._ended or (above is None and parent_run_id in self._ended):
-            self._remember([run_id])
-            return None
-        root = Root(run_id, parent_run_id, loop=loop) if above is None else above.root
-        run = Run(
-            run_id,
-            kind,
-            root,
-            retriever=(above and above.retriever) or (run_id if kind == "retriever" else None),
-            tool=(above and above.tool) or (run_id if kind == "tool" else None),
-            checks=checks or (above is not None and above.checks),
-        )
-        self._runs[run_id] = run
-        self._roots.setdefault(root.run_id, root)
-        root.runs.add(run_id)
-        return run
-
-    def get(self, run_id: UUID) -> Run | None:
-        """Look a run up."""
-        return self._runs.get(run_id)
-
-    def forget(self, root_id: UUID) -> Root | None:
-        """Forget a root and all runs below it."""
-        root = self._roots.pop(root_id, None)
-        if root is not None:
-            for run_id in root.runs:
-                self._runs.pop(run_id, None)
-            self._remember(root.runs)
-        return root
-
-    def beyond(self, most: int) -> Iterator[Root]:
-        """Forget the oldest roots while there are too many."""
-        while len(self._roots) > most:
-            root = self.forget(next(iter(self._roots)))
-            if root is not None:
-                yield root
-
-    def _remember(self, run_ids: Iterable[UUID]) -> None:
-        self._ended |= dict.fromkeys(run_ids)
-        while len(self._ended) > _REMEMBERED:
-            del self._ended[next(iter(self._ended))]
 
 
 def abandoned(root: Root) -> GroundednessEvent:

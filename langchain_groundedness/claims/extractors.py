@@ -5,16 +5,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Self, TypeAlias
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import locate_quote
@@ -29,7 +29,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.text.words import content_words, fold, stem
 from langchain_groundedness.types import Claim, ExtractionTask
@@ -120,7 +119,7 @@ class ExtractionExample(BaseModel):
         return self
 
 
-class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | str, list[Claim]]):
+class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[Claim]]):
     """Finds the claims of an answer with a chat model, in one call.
 
     The model sees the sentences of the answer by number and writes only what is to change:
@@ -164,36 +163,11 @@ class LLMClaimExtractor(CheckedOptions, RunnableSerializable[ExtractionTask | st
         return True
 
     @override
-    def invoke(
-        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
-    ) -> list[Claim]:
-        return self._call_with_config(self._extract, input, config)
+    def _size(self, task: ExtractionTask | str, /) -> int:
+        return len(_answer(task))
 
     @override
-    async def ainvoke(
-        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
-    ) -> list[Claim]:
-        return await self._acall_with_config(self._aextract, input, config)
-
-    def _extract(
-        self,
-        task: ExtractionTask | str,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[Claim]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return drive(self._flow(task), child)
-
-    async def _aextract(
-        self,
-        task: ExtractionTask | str,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> list[Claim]:
-        child = quiet(patch_config(config, callbacks=run_manager.get_child()))
-        return await adrive(self._flow(task), child, size=len(_answer(task)))
-
-    def _flow(self, task: ExtractionTask | str) -> Flow[list[Claim]]:
+    def _flow(self, task: ExtractionTask | str, /, **_: Any) -> Flow[list[Claim]]:
         task = ExtractionTask(answer=task) if isinstance(task, str) else task
         sentences = _sentences(task.answer)
         if not sentences:

@@ -5,7 +5,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.cli import (
     calibrate,
     check,

@@ -16,10 +16,10 @@ from langchain_core.language_models import BaseChatModel
 from rich import box
 from rich.table import Table
 
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_calls
 from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.cli.errors import CommandError, one_line
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, timed_out_calls
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -252,7 +252,7 @@ def open_log(db: str) -> SQLAuditLog:
     """Open an audit log in a database that exists already."""
     log = SQLAuditLog(db, on_store_down="raise")
     place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-    path = place.place_of(db).path
+    path = place.database_of(db).path
     if path is not None and not path.is_file():
         msg = f"there is no audit log at {path}"
         raise ConfigurationError(msg)

@@ -69,9 +69,8 @@ def _serve(  # noqa: PLR0913  (as the command)
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, extra="review")
     from langchain_groundedness.review import create_review_app, server  # noqa: PLC0415
-    from langchain_groundedness.review.requests import is_loopback  # noqa: PLC0415
 
-    local = is_loopback(host)
+    local = server.is_loopback(host)
     if not login and not local:
         msg = f"--no-login would let in everybody who can reach {host}; it needs a loopback address"
         raise ConfigurationError(msg)

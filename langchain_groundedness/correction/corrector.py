@@ -12,6 +12,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.correction.edits import (
     MARKER,
     PLACE,
@@ -31,7 +32,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.types import (
     ClaimVerdict,
     CorrectedAnswer,
@@ -83,6 +83,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     marker: str | None = MARKER
     """How a correction is shown, with the place `{correction}`; `None` for clean text."""
@@ -102,11 +103,6 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             msg = f"marker must be None or hold {PLACE!r} once, got {marker!r}"
             raise ValueError(msg)
         return marker
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:

@@ -14,10 +14,10 @@ __all__ = [
     "PLACE",
     "Replacement",
     "apply_edits",
+    "check_edits",
     "differing_part",
     "edited_claim",
     "head_start",
-    "refuse_unfit",
     "removal",
     "rewordings",
     "tail_end",
@@ -145,7 +145,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def refuse_unfit(edits: Sequence[Edit], answer: str, claim_ids: Container[str]) -> None:
+def check_edits(edits: Sequence[Edit], answer: str, claim_ids: Container[str]) -> None:
     """Refuse edits that cannot be made, or cannot be checked."""
     reached = 0
     for edit in edits:

@@ -26,13 +26,13 @@ from langchain_groundedness.verification.scoring import answer_verdict
 __all__ = [
     "Amount",
     "Conditions",
+    "DecisionContext",
     "Flag",
     "Holds",
-    "Part",
+    "PolicyPart",
     "Range",
-    "Situation",
+    "as_tuple",
     "holds_for_score",
-    "listed",
 ]
 
 _COUNTED: Final = ("supported", "contradicted", "unverifiable", "unchecked", "conflicting")
@@ -94,28 +94,24 @@ class Truth(NamedTuple):
 Label = Annotated[str, Field(strict=True, pattern=r"\S")]
 
 
-def listed(value: object) -> object:
+def as_tuple(value: object) -> object:
     """Read one value where a list is accepted."""
     one = isinstance(value, str | int | float) and not isinstance(value, bool)
     return (value,) if one else value
 
 
-Labels = Annotated[tuple[Label | None, ...], Field(min_length=1), BeforeValidator(listed)]
+Labels = Annotated[tuple[Label | None, ...], Field(min_length=1), BeforeValidator(as_tuple)]
 
 Flag = Annotated[bool, Field(strict=True)]
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class Part(CheckedOptions, Serializable):
+class PolicyPart(CheckedOptions, Serializable):
     """A part of a policy: frozen, and written without what was not given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
+    _can_be_saved = True
 
     @override
     @classmethod
@@ -129,7 +125,7 @@ class Part(CheckedOptions, Serializable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
+class DecisionContext:
     """What is known about an answer when it is decided on."""
 
     verdicts: Sequence[ClaimVerdict]
@@ -149,7 +145,7 @@ class Situation:
     @classmethod
     def after_failure(
         cls, reason: str, verdicts: Sequence[ClaimVerdict], answer: str, **question: Any
-    ) -> "Situation":
+    ) -> "DecisionContext":
         """Describe an answer whose check did not take place."""
         unread = ClaimVerdict.unchecked(Claim(id="c1", text=answer), reason)
         return cls(
@@ -189,7 +185,7 @@ class Situation:
         return [v.support_probability for v in self.verdicts if v.verdict in labels]
 
 
-class Range(Part):
+class Range(PolicyPart):
     """Where a number has to lie. One that is not known lies nowhere, unless `unknown` is set.
 
     Example:
@@ -226,7 +222,7 @@ class Range(Part):
         return bounded and above and (self.below is None or number < self.below)
 
 
-def holds_for_score(bounds: Range, given: Situation) -> Holds:
+def holds_for_score(bounds: Range, given: DecisionContext) -> Holds:
     """Tell whether the trust score lies within bounds."""
     if given.complete:
         return given.final(so=bounds.has(given.trust_score))
@@ -243,7 +239,7 @@ def holds_for_score(bounds: Range, given: Situation) -> Holds:
 
 
 def _holds_for_extreme(
-    bounds: Range, found: Sequence[float | None], given: Situation, *, lowest: bool
+    bounds: Range, found: Sequence[float | None], given: DecisionContext, *, lowest: bool
 ) -> Holds:
     """Tell whether the lowest or highest of some probabilities lies within bounds."""
     # One claim is enough to pass the first bound; all claims have to pass the second.
@@ -265,7 +261,7 @@ def _holds_for_extreme(
     return Holds.both((one, given.final(so=bool(found) or bounds.unknown)))
 
 
-def bounded(value: object) -> object:
+def require_bounds(value: object) -> object:
     """Refuse a number where its bounds are wanted, and say how they are written."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         msg = f"Input should be a mapping, such as {{at_least: {value}}}, not a number alone"
@@ -273,7 +269,7 @@ def bounded(value: object) -> object:
     return value
 
 
-def within(low: float, high: float) -> "Callable[[Range], Range]":
+def limited_to(low: float, high: float) -> "Callable[[Range], Range]":
     """Make what refuses bounds that no number of a kind can reach."""
 
     def check(given: "Range") -> "Range":
@@ -286,16 +282,16 @@ def within(low: float, high: float) -> "Callable[[Range], Range]":
     return check
 
 
-Portion = Annotated[Range, BeforeValidator(bounded), AfterValidator(within(0.0, 1.0))]
+Portion = Annotated[Range, BeforeValidator(require_bounds), AfterValidator(limited_to(0.0, 1.0))]
 
-Cosine = Annotated[Range, BeforeValidator(bounded), AfterValidator(within(-1.0, 1.0))]
+Cosine = Annotated[Range, BeforeValidator(require_bounds), AfterValidator(limited_to(-1.0, 1.0))]
 
 Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 
 Whole = Annotated[int, Field(strict=True, ge=0)]
 
 
-class Amount(Part):
+class Amount(PolicyPart):
     """How many claims there have to be.
 
     Example:
@@ -321,7 +317,7 @@ class Amount(Part):
         return self
 
 
-def _holds_for_count(bounds: Amount, count: int, given: Situation) -> Holds:
+def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Holds:
     total = len(given.verdicts)
     share = count / total if total else math.nan  # which is neither above nor below anything
     bound_by = (
@@ -337,12 +333,12 @@ def _holds_for_count(bounds: Amount, count: int, given: Situation) -> Holds:
     )
 
 
-Count = Annotated[Amount, BeforeValidator(bounded)]
+Count = Annotated[Amount, BeforeValidator(require_bounds)]
 
-Verdicts = Annotated[tuple[AnswerVerdict, ...], Field(min_length=1), BeforeValidator(listed)]
+Verdicts = Annotated[tuple[AnswerVerdict, ...], Field(min_length=1), BeforeValidator(as_tuple)]
 
 
-class Conditions(Part):
+class Conditions(PolicyPart):
     """What must hold for a rule to hold: all of it. Without a condition, the rule always holds.
 
     Example:
@@ -374,7 +370,7 @@ class Conditions(Part):
     retrieval_score: Cosine | None = None
     """How close the best document is to the question, where that is known."""
 
-    def truth(self, given: Situation) -> Truth:
+    def truth(self, given: DecisionContext) -> Truth:
         """Tell whether all of it holds.
 
         Args:
@@ -384,7 +380,7 @@ class Conditions(Part):
         words = " and ".join(part.words for part in parts) or "it applies to every answer"
         return Truth(Holds.both(part.holds for part in parts), words)
 
-    def _parts(self, given: Situation) -> Iterator[Truth]:
+    def _parts(self, given: DecisionContext) -> Iterator[Truth]:
         if self.verdict is not None:
             verdict = answer_verdict(given.verdicts)
             yield Truth(_of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}")
@@ -408,7 +404,7 @@ class Conditions(Part):
             holds = given.about_question(so=fits, known=score is not None)
             yield Truth(holds, _said("the retrieval score", score))
 
-    def _of_probabilities(self, given: Situation) -> Iterator[Truth]:
+    def _of_probabilities(self, given: DecisionContext) -> Iterator[Truth]:
         low, high = self.lowest_supported_probability, self.highest_unsupported_probability
         supported = given.probabilities("supported")
         others = given.probabilities("contradicted", "unverifiable")
@@ -423,7 +419,7 @@ class Conditions(Part):
 
 
 def _of_verdict(
-    accepted: Sequence[AnswerVerdict], verdict: AnswerVerdict, given: Situation
+    accepted: Sequence[AnswerVerdict], verdict: AnswerVerdict, given: DecisionContext
 ) -> Holds:
     possible, wanted = _LATER[verdict], frozenset(accepted)
     if given.complete:
@@ -437,7 +433,7 @@ def _of_verdict(
 
 
 def _of_label(
-    name: str, accepted: Sequence[str | None], label: str | None, given: Situation
+    name: str, accepted: Sequence[str | None], label: str | None, given: DecisionContext
 ) -> Truth:
     fits = _folded(label) in map(_folded, accepted)
     shown = "is not known" if label is None else f"is {label!r}"

@@ -15,13 +15,13 @@ from langchain_groundedness.claims.checkable import declines, only_asks, without
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.decision.conditions import (
     Conditions,
+    DecisionContext,
     Flag,
     Holds,
-    Part,
+    PolicyPart,
     Range,
-    Situation,
+    as_tuple,
     holds_for_score,
-    listed,
 )
 from langchain_groundedness.decision.policy_files import (
     made_from_text,
@@ -46,7 +46,7 @@ FindingName: TypeAlias = Literal[
 ]
 
 
-class DecisionRule(Part):
+class DecisionRule(PolicyPart):
     """What to do with answers for which some conditions hold.
 
     A rule alone never hides anything: its action is added to those that the policy finds, and the
@@ -67,7 +67,7 @@ class DecisionRule(Part):
     reason: str | None = None
     """Stands among the reasons of the decision; by default, the number of the rule and what holds
     of the answer."""
-    excuses: Annotated[tuple[FindingName, ...], BeforeValidator(listed)] = ()
+    excuses: Annotated[tuple[FindingName, ...], BeforeValidator(as_tuple)] = ()
     """Findings, by the names of the policy's fields, that do not count where this rule holds.
     Nothing else overrides a finding."""
     final: Flag = False
@@ -96,6 +96,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _can_be_saved = True
 
     contradicted: Action = "flag"
     """The documents contradict a claim."""
@@ -117,11 +118,6 @@ class DecisionPolicy(CheckedOptions, Serializable):
     at_most: Literal["flag", "review", "block"] = "block"
     """The most severe action that is taken. Of a finding or a rule that asks for more, the reasons
     say what it would have done."""
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @classmethod
     def strict(cls) -> Self:
@@ -287,7 +283,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             every reason.
         """
         return self.judge(
-            Situation(
+            DecisionContext(
                 verdicts=verdicts,
                 answer=answer,
                 trust_score=trust_score,
@@ -298,7 +294,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             )
         )
 
-    def judge(self, given: Situation) -> Decision:
+    def judge(self, given: DecisionContext) -> Decision:
         """Decide on one answer, as `decide` does.
 
         Args:
@@ -325,7 +321,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
         actions = (*(getattr(self, name) for name in _FINDINGS), *(r.action for r in self.rules))
         return self.at_most == "block" and "block" in actions
 
-    def blocking(self, given: Situation) -> Holds:
+    def blocking(self, given: DecisionContext) -> Holds:
         """Tell whether an answer that may still be growing is blocked.
 
         Args:
@@ -362,13 +358,13 @@ class DecisionPolicy(CheckedOptions, Serializable):
             `pass`, which by default it does for refusals and courtesy only.
         """
         if not verdicts:
-            given = Situation(verdicts=(), answer=answer, trust_score=trust_score)
+            given = DecisionContext(verdicts=(), answer=answer, trust_score=trust_score)
             return all(getattr(self, found.name) == "pass" for found in _findings(given))
         if any(v.verdict in ("contradicted", "unchecked") for v in verdicts):
             return False
         return trust_score is not None and trust_score >= trust_threshold
 
-    def _effects(self, given: Situation) -> Iterator["_Effect"]:
+    def _effects(self, given: DecisionContext) -> Iterator["_Effect"]:
         """Apply the rules in order, and then the findings that they do not excuse."""
         ended = Holds.NO
         excused: dict[FindingName, Holds] = {}
@@ -407,7 +403,7 @@ class _Effect(NamedTuple):
 _SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
 
 
-def _nothing_found(given: Situation) -> str:
+def _nothing_found(given: DecisionContext) -> str:
     if given.count("supported") == len(given.verdicts) or given.trust_score is None:
         return "every claim is supported"
     score, threshold = given.trust_score, given.trust_threshold
@@ -429,7 +425,7 @@ class _Finding(NamedTuple):
     words: str
 
 
-def _findings(given: Situation) -> Iterator[_Finding]:
+def _findings(given: DecisionContext) -> Iterator[_Finding]:
     """Look at an answer."""
     if given.verdicts:
         yield from _about_claims(given)
@@ -440,7 +436,7 @@ def _findings(given: Situation) -> Iterator[_Finding]:
         yield from (_Finding(name, Holds.OPEN, "") for name in _WITHOUT_CLAIMS)
 
 
-def _about_claims(given: Situation) -> Iterator[_Finding]:
+def _about_claims(given: DecisionContext) -> Iterator[_Finding]:
     total, score, threshold = len(given.verdicts), given.trust_score, given.trust_threshold
     contradicted, conflicting = given.count("contradicted"), given.count("conflicting")
     yield _Finding(

@@ -10,6 +10,7 @@ from langchain_groundedness.evals.correctness import (
     FactualCorrectnessEvaluator,
 )
 from langchain_groundedness.evals.datasets import DataSet, open_dataset
+from langchain_groundedness.evals.display import run_html
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.faithfulness import FaithfulnessEvaluator
 from langchain_groundedness.evals.judged import (
@@ -73,17 +74,8 @@ __all__ = [
     "load_run",
     "make_metric",
     "open_dataset",
+    "run_html",
     "save_run",
     "summarize",
     "to_pandas",
 ]
-
-
-def _run_html(run: EvaluationRun) -> str:
-    """Show a run in a notebook; the report is imported only then."""
-    from langchain_groundedness.report.html import run_html  # noqa: PLC0415  (for notebooks)
-
-    return run_html(run)
-
-
-EvaluationRun.as_html = _run_html

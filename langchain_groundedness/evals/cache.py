@@ -58,7 +58,7 @@ class ResultCache:
             fingerprint: What the evaluator says of itself.
 
         Returns:
-            The score, with no usage, since nothing was paid for it now; `None` if there is none.
+            The score, without usage, since it costs nothing now; `None` if there is none.
         """
         path = self._path(row, fingerprint)
         try:

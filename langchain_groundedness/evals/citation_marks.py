@@ -147,7 +147,7 @@ def _shown_target(rest: str) -> str:
     return link["target"] if link and link["link"] else rest
 
 
-def document_name(name: str) -> str:
+def fold_name(name: str) -> str:
     """Fold a name for comparison: case and white space at the ends do not count."""
     return " ".join(name.split()).casefold()
 
@@ -217,7 +217,7 @@ def _target(rest: str, names: Container[str], *, numbers: bool) -> Iterator[int 
 
 
 def _named(text: str, names: Container[str]) -> bool:
-    return document_name(text) in names or document_name(text.partition("#")[0]) in names
+    return fold_name(text) in names or fold_name(text.partition("#")[0]) in names
 
 
 SOURCE_KEYS = (
@@ -261,7 +261,7 @@ _HEADING = re.compile(r"(?m)^[ ]{0,3}#{1,6}[ \t]+(.{1,200}?)[ \t#]*$")
 _NOT_IN_A_SLUG = re.compile(r"[^\w]+")
 
 
-class _Named(NamedTuple):
+class _DocumentNames(NamedTuple):
     """A document as citations may name it."""
 
     names: frozenset[str]
@@ -291,13 +291,11 @@ class DocumentIndex:
         self._numbers = dict(numbers or {})
         self._first = first_number
         sources, sections = tuple(source_keys), tuple(section_keys)
-        self._documents = tuple(
-            _cited_documents_named(each, sources, sections) for each in documents
-        )
+        self._documents = tuple(_document_names(each, sources, sections) for each in documents)
 
     @property
     def names(self) -> frozenset[str]:
-        """Every name that a citation may use, folded by `document_name`."""
+        """Every name that a citation may use, folded by `fold_name`."""
         return frozenset(name for document in self._documents for name in document.names)
 
     def find(self, target: int | str) -> tuple[int, ...]:
@@ -307,39 +305,39 @@ class DocumentIndex:
         if isinstance(target, int):
             place = target - self._first
             return (place,) if 0 <= place < len(self._documents) else ()
-        folded = document_name(target)
+        folded = fold_name(target)
         if exact := tuple(n for n, d in enumerate(self._documents) if folded in d.names):
             return exact
         path, _, section = target.partition("#")
         slug = _slug(section)
         at_path = (
-            tuple(place for place in places if self._may_have(place, slug))
-            for places in self._at(_path(path), document_name(path))
+            tuple(place for place in places if self._may_have_section(place, slug))
+            for places in self._at_path(_path(path), fold_name(path))
         )
         return next(filter(None, at_path), ())
 
-    def _at(self, path: tuple[str, ...], name: str) -> Iterator[list[int]]:
+    def _at_path(self, path: tuple[str, ...], name: str) -> Iterator[list[int]]:
         """Find the documents at just that path, and those at one that ends like it."""
         listed = list(enumerate(self._documents))
         yield [place for place, each in listed if path in each.paths or name in each.names]
         if path:
-            yield [place for place, each in listed if any(_ends(path, p) for p in each.paths)]
+            yield [place for place, each in listed if any(_share_end(path, p) for p in each.paths)]
 
-    def _may_have(self, place: int, section: str) -> bool:
+    def _may_have_section(self, place: int, section: str) -> bool:
         told = self._documents[place].sections
         return not section or not told or section in told
 
 
-def _cited_documents_named(
+def _document_names(
     document: Document, sources: Sequence[str], sections: Sequence[str]
-) -> _Named:
+) -> _DocumentNames:
     metadata = document.metadata
     raw = [*_texts(document.id), *(t for key in sources for t in _texts(metadata.get(key)))]
     own = [part for text in raw if (part := text.partition("#")[2].strip())]
     own += [text for key in sections for text in _texts(metadata.get(key))]
     own += _HEADING.findall(document.page_content)
-    return _Named(
-        names=frozenset(filter(None, map(document_name, raw))),
+    return _DocumentNames(
+        names=frozenset(filter(None, map(fold_name, raw))),
         paths=tuple(dict.fromkeys(filter(None, (_path(t.partition("#")[0]) for t in raw)))),
         sections=frozenset(filter(None, map(_slug, own))),
     )
@@ -372,7 +370,7 @@ def _path(text: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _ends(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
+def _share_end(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
     shorter, longer = sorted((path, other), key=len)
     return longer[-len(shorter) :] == shorter
 

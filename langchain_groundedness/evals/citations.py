@@ -19,7 +19,7 @@ from langchain_groundedness.evals.citation_marks import (
     citation_marks,
     reference_list,
 )
-from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, Evidence, unchecked_reason
+from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, ClaimGroup
 from langchain_groundedness.evals.correctness import f_beta
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
@@ -60,7 +60,7 @@ class CitingClaim(NamedTuple):
 
 
 class CitationEvaluator(ClaimEvaluator):
-    """Whether citations are right, and whether every claim has one that bears it out.
+    """Whether the citations of an answer are right, and whether they support every claim.
 
     Completeness is the share of claims that the documents cited by their sentence, taken together,
     support: a claim without a citation lowers it. Correctness is the share of citations that
@@ -132,18 +132,16 @@ class CitationEvaluator(ClaimEvaluator):
         found.verdicts.update((yield from self._verdicts(alone, row)))
         source = CheckInput(question=row.question, answer=answer, documents=documents)
         result = self._result(source, map(found.verdict, claims))
-        details = found.details()
-        if reason := unchecked_reason(list(found.verdicts.values())):
-            return self._failed(reason, details=details, result=result)
-        score = found.score(self.mode)
-        if score is None:
-            reason = (
-                "the answer cites nothing"
-                if claims
-                else "the answer makes no claim to be cited for"
-            )
-            return self._skipped(reason, details=details, result=result)
-        return self._scored(score, comment=found.comment(), details=details, result=result)
+        return self._row_score(
+            found.score(self.mode),
+            list(found.verdicts.values()),
+            nothing="the answer cites nothing"
+            if claims
+            else "the answer makes no claim to be cited for",
+            comment=found.comment(),
+            details=found.details(),
+            result=result,
+        )
 
     def _index(
         self, documents: Sequence[Document], numbers: Mapping[int, str] | None = None
@@ -163,7 +161,7 @@ class CitationEvaluator(ClaimEvaluator):
         groups: dict[tuple[int, ...], dict[str, Claim]] = {}
         for claim, documents in asked:
             groups.setdefault(documents, {})[claim.id] = claim
-        parts = [Evidence(tuple(claims.values()), places) for places, claims in groups.items()]
+        parts = [ClaimGroup(tuple(claims.values()), places) for places, claims in groups.items()]
         found = yield from self._judge_against(
             parts, row.documents or (), question=row.question, answer=row.answer or ""
         )
@@ -211,9 +209,9 @@ class _Found:
         right = sum(bool(self._is_right(target)) for target in self._targets)
         supported = sum(self.verdict(each).verdict == "supported" for each in self._claims)
         told = f"{right} of {len(self._targets)} citations are right; "
-        told += f"{supported} of {len(self._claims)} claims are borne out by what they cite"
+        told += f"{supported} of {len(self._claims)} claims are supported by what they cite"
         missing = ", ".join(map(str, self._missing))
-        return f"{told}; not there: {missing}" if missing else told
+        return f"{told}; missing documents: {missing}" if missing else told
 
     def details(self) -> dict[str, Any]:
         return {

@@ -14,6 +14,7 @@ from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness._runtime.telemetry import count
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.summary import add_usage
+from langchain_groundedness.evals.values import RowScore
 from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs.formats import CheckInput, has_text, no_documents
 from langchain_groundedness.llm.chat_models import ChatModel
@@ -32,7 +33,14 @@ from langchain_groundedness.types import (
 from langchain_groundedness.verification import EmbeddedVerifier
 from langchain_groundedness.verification.scoring import reconcile
 
-__all__ = ["ClaimEvaluator", "Evidence", "UncheckedError", "listed", "share", "unchecked_reason"]
+__all__ = [
+    "ClaimEvaluator",
+    "ClaimGroup",
+    "plain_verdicts",
+    "supported_count",
+    "supported_share",
+    "unchecked_reason",
+]
 
 _NOTHING = "There is no text that could support it."
 
@@ -40,8 +48,8 @@ InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
 
 
-class Evidence(NamedTuple):
-    """Claims to be judged against some of the documents of a row."""
+class ClaimGroup(NamedTuple):
+    """Claims to judge against the same documents of a row."""
 
     claims: tuple[Claim, ...]
     documents: tuple[int, ...]
@@ -95,7 +103,7 @@ class ClaimEvaluator(Evaluator, ABC):
         """Check texts, all at once; where there is nothing to read, nothing is supported."""
         states, spent = [CheckState(source=source) for source in sources], [Usage()] * len(sources)
         for step in self._check.on_whole_answers():
-            done: list[tuple[CheckState, Usage]] = yield ModelCall(_Counted(step), states)
+            done: list[tuple[CheckState, Usage]] = yield ModelCall(_Batch(step), states)
             states = [state for state, _ in done]
             spent = [add_usage(*costs) for costs in zip(spent, (u for _, u in done), strict=True)]
         results = list(map(self._check.result, states, spent))
@@ -120,7 +128,7 @@ class ClaimEvaluator(Evaluator, ABC):
 
     def _judge_against(
         self,
-        evidence: Sequence[Evidence],
+        groups: Sequence[ClaimGroup],
         documents: tuple[Document, ...],
         *,
         question: str | None,
@@ -133,24 +141,38 @@ class ClaimEvaluator(Evaluator, ABC):
         """
         tasks = [
             VerificationTask(
-                claims=part.claims,
-                documents=tuple(documents[n] for n in part.documents),
+                claims=group.claims,
+                documents=tuple(documents[n] for n in group.documents),
                 question=question,
                 answer=answer,
             )
-            for part in evidence
+            for group in groups
         ]
-        asked = [task for task in tasks if task.claims and has_text(task.documents)]
-        replies = []
+        found = [tuple(map(_not_supported, task.claims)) for task in tasks]
+        asked = [n for n, each in enumerate(tasks) if each.claims and has_text(each.documents)]
         if asked:
-            replies = yield ModelCall(_AllAtOnce(self._check.verifier), asked)
-        given = iter(replies)
-        return [
-            tuple(_placed(task, part, next(given), documents))
-            if task.claims and has_text(task.documents)
-            else tuple(map(_not_supported, task.claims))
-            for task, part in zip(tasks, evidence, strict=True)
-        ]
+            verify = _Batch(self._check.verifier)
+            replies = yield ModelCall(verify, [tasks[n] for n in asked])
+            for n, (reply, _) in zip(asked, replies, strict=True):
+                found[n] = tuple(_placed(tasks[n], groups[n], reply, documents))
+        return found
+
+    def _row_score(  # noqa: PLR0913  (what a score is made of)
+        self,
+        score: float | None,
+        verdicts: Sequence[ClaimVerdict],
+        *,
+        nothing: str,
+        comment: str,
+        details: Mapping[str, Any],
+        result: GroundednessResult | None,
+    ) -> RowScore:
+        """Give a score, unless verdicts are missing, or there are none to take it of."""
+        if reason := unchecked_reason(verdicts):
+            return self._failed(reason, details=details, result=result)
+        if score is None:
+            return self._skipped(nothing, details=details, result=result)
+        return self._scored(score, comment=comment, details=details, result=result)
 
     def _result(self, source: CheckInput, verdicts: Iterable[ClaimVerdict]) -> GroundednessResult:
         """Sum verdicts up as the check at run time does."""
@@ -170,8 +192,8 @@ class UncheckedError(GroundednessError):
     """A row has no score, since something in it could not be checked."""
 
 
-class _AllAtOnce(Runnable[list[InputT], list[OutputT]]):
-    """Runs a runnable on a list, and leaves no run of its own behind."""
+class _Batch(Runnable[list[InputT], list[tuple[OutputT, Usage]]]):
+    """Runs a runnable on a list, with what each entry cost; leaves no run of its own behind."""
 
     def __init__(self, runnable: Runnable[InputT, OutputT]) -> None:
         self._runnable = runnable
@@ -179,45 +201,30 @@ class _AllAtOnce(Runnable[list[InputT], list[OutputT]]):
     @override
     def invoke(
         self, input: list[InputT], config: RunnableConfig | None = None, **_: Any
-    ) -> list[OutputT]:
-        return self._runnable.batch(input, config)
+    ) -> list[tuple[OutputT, Usage]]:
+        configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
+        done = self._runnable.batch(input, list(configs))
+        return [(each, counter.usage) for each, counter in zip(done, counters, strict=True)]
 
     @override
     async def ainvoke(
         self, input: list[InputT], config: RunnableConfig | None = None, **_: Any
-    ) -> list[OutputT]:
-        return await self._runnable.abatch(input, config)
-
-
-class _Counted(Runnable[list[CheckState], list[tuple[CheckState, Usage]]]):
-    """Runs a step on a list, and tells what each of its entries cost."""
-
-    def __init__(self, step: Runnable[CheckState, CheckState]) -> None:
-        self._step = step
-
-    @override
-    def invoke(
-        self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
-    ) -> list[tuple[CheckState, Usage]]:
+    ) -> list[tuple[OutputT, Usage]]:
         configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
-        done = self._step.batch(input, list(configs))
-        return [(state, each.usage) for state, each in zip(done, counters, strict=True)]
-
-    @override
-    async def ainvoke(
-        self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
-    ) -> list[tuple[CheckState, Usage]]:
-        configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
-        done = await self._step.abatch(input, list(configs))
-        return [(state, each.usage) for state, each in zip(done, counters, strict=True)]
+        done = await self._runnable.abatch(input, list(configs))
+        return [(each, counter.usage) for each, counter in zip(done, counters, strict=True)]
 
 
-def share(verdicts: Sequence[ClaimVerdict]) -> float | None:
+def supported_share(verdicts: Sequence[ClaimVerdict]) -> float | None:
     """Give the share of claims that are supported."""
     if any(v.verdict == "unchecked" for v in verdicts):
         return None
-    supported = [v.verdict == "supported" for v in verdicts]
-    return sum(supported) / len(supported) if supported else None
+    return supported_count(verdicts) / len(verdicts) if verdicts else None
+
+
+def supported_count(verdicts: Sequence[ClaimVerdict]) -> int:
+    """Count the claims that are supported."""
+    return sum(v.verdict == "supported" for v in verdicts)
 
 
 def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
@@ -228,18 +235,18 @@ def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
     return f"{len(reasons)} of {len(verdicts)} claims could not be checked: {reasons[0]}"
 
 
-def listed(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
+def plain_verdicts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
     """Write verdicts as plain data."""
     return [{"text": v.claim.text, "verdict": v.verdict} for v in verdicts]
 
 
 def _placed(
-    task: VerificationTask, part: Evidence, reply: Any, documents: Sequence[Document]
+    task: VerificationTask, group: ClaimGroup, reply: Any, documents: Sequence[Document]
 ) -> Iterable[ClaimVerdict]:
     """Match verdicts to claims, and let their citations refer to all documents."""
     for verdict in reconcile(task, replies_of(ClaimVerdict, reply, source="verifier")):
         citations = tuple(
-            Citation.from_document(documents, part.documents[c.document], c.start, c.end)
+            Citation.from_document(documents, group.documents[c.document], c.start, c.end)
             for c in verdict.citations
         )
         yield verdict.model_copy(update={"citations": citations})

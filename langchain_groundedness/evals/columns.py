@@ -94,33 +94,38 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
         msg = f"expected an EvaluationRow or a mapping with some of {names}, got {_type(value)}"
         raise InputFormatError(msg)
     parts = {str(key): _cell(inner) for key, inner in value.items()}
-    found: dict[str, Any] = {"id": parts.get("id")}
-    used = {"id", "metadata", *_AGENT_KEYS}
-    for field, names in COLUMNS.items():
-        name = next((name for name in names if parts.get(name) is not None), "")
-        found[field] = parts.get(name)
-        used.add(name)
+    columns = {field: _first_name(parts, known) for field, known in COLUMNS.items()}
+    found = {field: parts.get(name) for field, name in {**columns, "id": "id"}.items()}
     if found["answer"] is None and _AGENT_KEYS & set(parts):
         state = read_input(parts)
         found["answer"] = state.answer
         found["documents"] = found["documents"] or state.documents or None
         found["question"] = found["question"] or state.question
-    asked = found["question"]
-    if isinstance(asked, list | tuple) and asked and isinstance(asked[-1], BaseMessage):
-        found["question"] = asked[-1]
+    return _make_row(_unwrapped(found), _metadata(parts, set(columns.values())), row_id)
+
+
+def _unwrapped(found: dict[str, Any]) -> dict[str, Any]:
+    """Take what chains give structured: messages as a question, a retriever's whole output."""
+    question, documents = found["question"], found["documents"]
+    if isinstance(question, list | tuple) and question and isinstance(question[-1], BaseMessage):
+        question = question[-1]
+    if isinstance(documents, Mapping):
+        documents = documents.get(_first_name(documents, COLUMNS["documents"]), documents)
+    found |= {"question": question, "documents": documents}
     found["reference"] = _single_text(found["reference"])
-    for field in ("answer", "reference"):  # chains may give structured ones
+    for field in ("answer", "reference"):
         if not isinstance(found[field], str | BaseMessage | None):
             found[field] = read_input({"answer": found[field]}).answer
-    documents = found["documents"]
-    if isinstance(documents, Mapping):  # as a retriever's whole output
-        found["documents"] = _first(documents, COLUMNS["documents"]) or documents
-    metadata = parts.get("metadata") or {}
-    left = {
-        k: v for k, v in parts.items() if k not in used and (v is not None or k not in _KNOWN_NAMES)
-    }
-    metadata = metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
-    return _make_row(found, {**metadata, **left}, row_id)
+    return found
+
+
+def _metadata(parts: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+    """Give the parts that are no fields of a row; a field that was left open is none."""
+    used |= {"id", "metadata", *_AGENT_KEYS}
+    rest = {name: value for name, value in parts.items() if name not in used}
+    rest = {k: v for k, v in rest.items() if v is not None or k not in _KNOWN_NAMES}
+    given = parts.get("metadata") or {}
+    return {**(given if isinstance(given, Mapping) else {"metadata": given}), **rest}
 
 
 def read_columns(
@@ -144,8 +149,8 @@ def read_columns(
             raise InputFormatError(msg)
     lengths = {name: len(column) for name, column in given.items()}
     if len(set(lengths.values())) != 1:
-        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        msg = f"columns must all have the same length; {told or 'no column was given'}"
+        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        msg = f"columns must all have the same length; {found or 'no column was given'}"
         raise InputFormatError(msg)
     rows = []
     for number, values in enumerate(zip(*given.values(), strict=True), 1):
@@ -166,7 +171,7 @@ def read_cells(
     separator: str | None = None,
     is_table: bool = False,
 ) -> EvaluationRow:
-    """Read a row from the cells of a record, of which `columns` says what they hold."""
+    """Read a row from the cells of a record; `columns` maps parts of a row to columns."""
     found = {field: _cell(cells.get(column)) for field, column in columns.items()}
     found["reference"] = _single_text(found.get("reference"))
     documents = found.get("documents")
@@ -195,25 +200,23 @@ def read_cells(
 def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """Tell which column holds which part of a row.
 
-    Names are compared without regard to case, spaces and hyphens. Of a nested column, such as
-    `inputs.question`, the last name counts; what stands under `reference` or `reference_outputs`
-    belongs to the reference.
+    Case, spaces and hyphens in names do not matter. Of a nested column, such as
+    `inputs.question`, the last name counts; columns under `reference` or `reference_outputs`
+    belong to the reference.
     """
     found = _by_field(given or {})
     for field, column in found.items():
         if column not in names:
-            msg = (
-                f"there is no column {column!r} for {field}; the columns are {listed(tuple(names))}"
-            )
+            msg = f"there is no column {column!r} for {field}; the columns are {listed(names)}"
             raise InputFormatError(msg, keys=tuple(names))
     free = [name for name in names if name not in found.values()]
     for field in _DATASET_COLUMNS:
         fitting = [name for name in free if field not in found and _field_of(name) == field]
         if len(fitting) > 1:
             msg = (
-                f"more than one column may hold the {field}: {listed(tuple(fitting))}; say which "
+                f"more than one column may hold the {field}: {listed(fitting)}; say which "
                 f"with columns={{{field!r}: {fitting[0]!r}}}, or --column {field}={fitting[0]}. "
-                f"The columns are {listed(tuple(names))}"
+                f"The columns are {listed(names)}"
             )
             raise InputFormatError(msg, keys=tuple(names))
         if fitting:
@@ -275,8 +278,12 @@ def _named(value: object, field: str) -> dict[str, Any]:
     return {} if value is None else {field: value}
 
 
+def _first_name(parts: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((name for name in names if _cell(parts.get(name)) is not None), "")
+
+
 def _first(parts: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((parts[name] for name in names if _cell(parts.get(name)) is not None), None)
+    return parts.get(_first_name(parts, names))
 
 
 def _cell(value: Any) -> Any:
@@ -327,7 +334,7 @@ def _single_text(value: Any) -> Any:
 
 
 def _unpacked_list(text: str) -> Any:
-    """Read a list that stands in one text, as JSON or Python write it; other texts stay."""
+    """Read a list that is written as text, in JSON or Python; return other texts as they are."""
     if not text.lstrip().startswith("["):
         return text
     try:

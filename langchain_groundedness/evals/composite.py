@@ -22,7 +22,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 is true over what is complete, as data to train on must be."""
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-_SLACK = 1e-9
+_TOLERANCE = 1e-9
 
 
 class CompositeScore(CheckedOptions):
@@ -31,7 +31,7 @@ class CompositeScore(CheckedOptions):
     Score: the sum of weight x score over the dimensions, divided by the sum of the weights if
     that is not 1; the comment says so then. If a dimension that counts has no score, there is no
     score, but a reason. A dimension below its minimum leaves the score as it is: it is named in
-    the details, and `meets_minimums` is false there, for whoever decides what passes.
+        the details, and `meets_minimums` is false there, so that you can decide what passes.
 
     Example:
         >>> composite = CompositeScore(minimums={"correctness": 0.5})
@@ -71,7 +71,7 @@ class CompositeScore(CheckedOptions):
     @property
     def normalised(self) -> bool:
         """Whether the weights do not sum to 1, so that scores are divided by their sum."""
-        return abs(math.fsum(self.weights.values()) - 1.0) > _SLACK
+        return abs(math.fsum(self.weights.values()) - 1.0) > _TOLERANCE
 
     def of(self, scores: Mapping[str, float | None] | RowScore | Iterable[RowScore]) -> RowScore:
         """Combine scores.
@@ -88,26 +88,27 @@ class CompositeScore(CheckedOptions):
             return self.combine([scores] if isinstance(scores, RowScore) else scores)
         known = {name: scores.get(name) for name in self.weights}
         least = self.minimums
-        below = [n for n, s in known.items() if s is not None and s < least.get(n, 0.0)]
-        details = {
-            "dimensions": known,
-            "below_minimum": below,
-            "meets_minimums": not below,
-        }
+        below = [n for n, score in known.items() if score is not None and score < least.get(n, 0.0)]
+        details = {"dimensions": known, "below_minimum": below, "meets_minimums": not below}
         counts = {name for name, weight in self.weights.items() if weight} | set(least)
         missing = [name for name, score in known.items() if score is None and name in counts]
         wrong = [n for n, score in known.items() if score is not None and not 0.0 <= score <= 1.0]
         if missing or wrong:
-            told = f"no score for {', '.join(missing)}" if missing else ""
-            more = f"not in 0 .. 1: {', '.join(wrong)}" if wrong else ""
-            reason = "; ".join(filter(None, (told, more)))
-            return RowScore(key=self.key, status="failed", reason=reason, details=details)
+            reasons = [f"no score for {', '.join(missing)}"] if missing else []
+            reasons += [f"not in 0 .. 1: {', '.join(wrong)}"] if wrong else []
+            return RowScore(
+                key=self.key, status="failed", reason="; ".join(reasons), details=details
+            )
         total = math.fsum(self.weights.values())
-        terms = (w * s for n, w in self.weights.items() if (s := known[n]) is not None)
-        score = min(1.0, math.fsum(terms) / total)
-        comment = self._comment(below, total)
+        weighted = math.fsum(w * (known[name] or 0.0) for name, w in self.weights.items())
+        comments = [f"weights divided by their sum, {total:g}"] if self.normalised else []
+        comments += [f"below its minimum: {', '.join(below)}"] if below else []
         return RowScore(
-            key=self.key, score=score, status="scored", comment=comment, details=details
+            key=self.key,
+            score=min(1.0, weighted / total),
+            status="scored",
+            comment="; ".join(comments),
+            details=details,
         )
 
     def combine(self, scores: Iterable[RowScore]) -> RowScore:
@@ -125,11 +126,6 @@ class CompositeScore(CheckedOptions):
         if combined.reason is None or not why:
             return combined
         return combined.model_copy(update={"reason": f"{combined.reason} ({'; '.join(why)})"})
-
-    def _comment(self, below: list[str], total: float) -> str:
-        parts = [f"weights divided by their sum, {total:g}"] if self.normalised else []
-        parts += [f"below its minimum: {', '.join(below)}"] if below else []
-        return "; ".join(parts)
 
 
 def dimensions(scores: Iterable[RowScore]) -> dict[str, float]:

@@ -130,7 +130,7 @@ class ContextRelevanceEvaluator(Evaluator):
     """Without a model: score question and sentence."""
     threshold: float | None = Field(default=None, ge=-1.0, le=1.0)
     """Without a model: least cosine or score of what is relevant; by default 0.2 for the embedded
-    verifier and 0.5 for others. They differ: look at the scores of yours first."""
+    verifier and 0.5 for others. Scores differ between models: look at yours first."""
     max_tokens: int = Field(default=_MOST_TOKENS, ge=1)
     """Most tokens of contexts in one call of the model; more take more calls, side by side."""
 
@@ -154,9 +154,9 @@ class ContextRelevanceEvaluator(Evaluator):
         if not has_text(documents):
             found: list[_Sentence] = []
         elif self.model is not None:
-            found = yield from self._chosen(question, documents)
+            found = yield from self._by_model(question, documents)
         else:
-            found = yield from self._close(question, documents)
+            found = yield from self._by_score(question, documents)
         statements: list[list[str]] = [[] for _ in documents]
         for sentence in sorted(set(found)):
             statements[sentence.document].append(sentence.text(documents))
@@ -170,7 +170,7 @@ class ContextRelevanceEvaluator(Evaluator):
         score = sum(scores) / len(scores) if scores else 0.0
         return self._scored(score, comment=comment, details=details)
 
-    def _chosen(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
+    def _by_model(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
         pack = RunnableLambda(self._batches, name="number_sentences")
         batches: list[NumberedEvidence] = yield ModelCall(pack, documents)
         if not batches or self.model is None:
@@ -180,17 +180,17 @@ class ContextRelevanceEvaluator(Evaluator):
             "examples": self._example_messages(),
         }
         asking: dict[str, Runnable[Any, RelevantSentences]] = {
-            str(place): self._asking(batch) for place, batch in enumerate(batches)
+            str(place): self._sentence_chooser(batch) for place, batch in enumerate(batches)
         }
         calls = ModelCall(RunnableParallel(asking), question_and_examples)
         replies: dict[str, RelevantSentences] = yield calls
         return [
             sentence
             for place, batch in enumerate(batches)
-            for sentence in _named(batch, replies[str(place)])
+            for sentence in _chosen_sentences(batch, replies[str(place)])
         ]
 
-    def _asking(self, batch: NumberedEvidence) -> Runnable[Any, RelevantSentences]:
+    def _sentence_chooser(self, batch: NumberedEvidence) -> Runnable[Any, RelevantSentences]:
         return StructuredModel[RelevantSentences](
             model=self.model,
             prompt=self._prompt.partial(evidence=batch.shown),
@@ -201,18 +201,18 @@ class ContextRelevanceEvaluator(Evaluator):
             why_unusable=partial(_why_unreadable, batch),
         )
 
-    def _close(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
+    def _by_score(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
         number = RunnableLambda(_sentences, name="number_sentences")
         sentences: list[_Sentence] = yield ModelCall(number, documents)
-        sentences += _wholes(sentences, documents)
+        sentences += _whole_contexts(sentences, documents)
         texts = [sentence.text(documents) for sentence in sentences]
         if not texts:
             return []
-        scores = yield from closeness(question, texts, self.embeddings or self.cross_encoder)
-        return _reaching(dict(zip(sentences, scores, strict=True)), self._least)
+        scores = yield from similarities(question, texts, self.embeddings or self.cross_encoder)
+        return _above_threshold(dict(zip(sentences, scores, strict=True)), self._threshold)
 
     @property
-    def _least(self) -> float:
+    def _threshold(self) -> float:
         own = self.embeddings is None and self.cross_encoder is None
         return self.threshold if self.threshold is not None else 0.2 if own else 0.5
 
@@ -237,7 +237,7 @@ class ContextRelevanceEvaluator(Evaluator):
             return {"prompt": self._prompt, "examples": re.sub(r"<.*?>", "", shown)}
         own = self.embeddings is None and self.cross_encoder is None
         embedded = {"verifier": EmbeddedVerifier(), "encoder": encoder_checksum()} if own else {}
-        return {"threshold": self._least, **embedded}
+        return {"threshold": self._threshold, **embedded}
 
 
 class _Sentence(NamedTuple):
@@ -258,7 +258,9 @@ def _sentences(documents: Sequence[Document]) -> list[_Sentence]:
     return [_Sentence(s.document, s.start, s.end) for s in evidence.sentences]
 
 
-def _wholes(sentences: Sequence[_Sentence], documents: Sequence[Document]) -> list[_Sentence]:
+def _whole_contexts(
+    sentences: Sequence[_Sentence], documents: Sequence[Document]
+) -> list[_Sentence]:
     """Give the contexts of several sentences."""
     counts = Counter(sentence.document for sentence in sentences)
     return [
@@ -268,7 +270,7 @@ def _wholes(sentences: Sequence[_Sentence], documents: Sequence[Document]) -> li
     ]
 
 
-def _reaching(scores: Mapping[_Sentence, float], least: float) -> list[_Sentence]:
+def _above_threshold(scores: Mapping[_Sentence, float], least: float) -> list[_Sentence]:
     """Give the sentences that are close; where only their context is, the closest of it."""
     found = []
     for document in dict.fromkeys(sentence.document for sentence in scores):
@@ -297,7 +299,7 @@ def _why_unreadable(batch: NumberedEvidence, reply: RelevantSentences) -> str | 
     return None
 
 
-def _named(batch: NumberedEvidence, reply: RelevantSentences) -> list[_Sentence]:
+def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list[_Sentence]:
     lines = (_numbers(batch, line) for line in reply.lines if line.strip())
     numbers = {number for line in lines for number in line or ()}
     known = sorted(n for n in numbers if 1 <= n <= len(batch.sentences))
@@ -336,10 +338,10 @@ def _is_quote(text: str, sentence: str) -> bool:
 
 
 class _NotMeasuredError(GroundednessError):
-    """It cannot be told how close a text is."""
+    """The similarity of a text could not be measured."""
 
 
-def closeness(
+def similarities(
     question: str, texts: Sequence[str], measure: Embeddings | BaseCrossEncoder | None
 ) -> Flow[list[float]]:
     """Measure how close texts are to a question."""
@@ -351,14 +353,14 @@ def closeness(
         score = RunnableLambda(measure.score, name="score_sentences")
         scores = yield ModelCall(score, [(question, text) for text in texts])
     else:
-        return (yield from _embedded(question, texts))
+        return (yield from _embedded_similarities(question, texts))
     if len(scores) != len(texts) or any(map(math.isnan, scores)):
         msg = "a sentence or the question has no usable embedding or score"
         raise _NotMeasuredError(msg)
     return [float(score) for score in scores]
 
 
-def _embedded(question: str, texts: Sequence[str]) -> Flow[list[float]]:
+def _embedded_similarities(question: str, texts: Sequence[str]) -> Flow[list[float]]:
     asked = Claim(id="question", text=question)
     tasks = [VerificationTask(claims=(asked,), documents=(Document(text),)) for text in texts]
     replies: list[list[ClaimVerdict]] = yield ModelCall(EmbeddedVerifier().map(), tasks)

@@ -11,8 +11,9 @@ from langchain_groundedness._runtime.flow import Flow
 from langchain_groundedness.evals.citation_marks import blanked, citation_marks, reference_list
 from langchain_groundedness.evals.claim_evaluator import (
     ClaimEvaluator,
-    listed,
-    share,
+    plain_verdicts,
+    supported_count,
+    supported_share,
     unchecked_reason,
 )
 from langchain_groundedness.evals.text_metrics import cosine_of
@@ -47,19 +48,40 @@ class _Comparison(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        return None if self.answer is None else share(self.answer.claims)
+        return None if self.answer is None else supported_share(self.answer.claims)
 
     @property
     def recall(self) -> float | None:
-        return None if self.reference is None else share(self.reference.claims)
+        return None if self.reference is None else supported_share(self.reference.claims)
+
+    def f_score(self, beta: float) -> float | None:
+        """Join both directions; `None` if neither text makes a claim.
+
+        An answer without claims repeats nothing of the reference, and claims where the reference
+        has none are not supported by it: the missing half counts as 0.
+        """
+        if self.precision is None and self.recall is None:
+            return None
+        return f_beta(self.precision or 0.0, self.recall or 0.0, beta)
 
     def details(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"precision": self.precision, "recall": self.recall}
+        sides = {"claims": self.answer, "reference_claims": self.reference}
+        claims = {
+            key: plain_verdicts(side.claims) for key, side in sides.items() if side is not None
+        }
+        return {"precision": self.precision, "recall": self.recall, **claims}
+
+    def comment(self) -> str:
+        told = []
         if self.answer is not None:
-            told["claims"] = listed(self.answer.claims)
+            told.append(f"the reference supports {_supported(self.answer)} of the answer")
         if self.reference is not None:
-            told["reference_claims"] = listed(self.reference.claims)
-        return told
+            told.append(f"the answer supports {_supported(self.reference)} of the reference")
+        return "; ".join(told)
+
+
+def _supported(result: GroundednessResult) -> str:
+    return f"{supported_count(result.claims)} of {len(result.claims)} claims"
 
 
 class _ComparingEvaluator(ClaimEvaluator):
@@ -75,31 +97,21 @@ class _ComparingEvaluator(ClaimEvaluator):
     ) -> Flow[_Comparison]:
         said, right = row.answer or "", row.reference or ""
         pairs = [(said, right)] * answer + [(right, _uncited(said))] * reference
-        results = yield from self._judge_all(
-            [
-                CheckInput(
-                    question=row.question, answer=text, documents=(Document(page_content=other),)
+        given = iter(
+            (
+                yield from self._judge_all(
+                    [
+                        CheckInput(question=row.question, answer=text, documents=(Document(other),))
+                        for text, other in pairs
+                    ]
                 )
-                for text, other in pairs
-            ]
+            )
         )
-        given = iter(results)
         return _Comparison(next(given) if answer else None, next(given) if reference else None)
-
-    def _f(self, compared: _Comparison) -> float | None:
-        """Join both directions; `None` if neither text makes a claim.
-
-        An answer without claims repeats nothing of the reference, and claims where the reference
-        has none are not borne out by it: the missing half counts as 0.
-        """
-        precision, recall = compared.precision, compared.recall
-        if precision is None and recall is None:
-            return None
-        return f_beta(precision or 0.0, recall or 0.0, self.beta)
 
 
 class FactualCorrectnessEvaluator(_ComparingEvaluator):
-    """How much of an answer the reference bears out, and how much of the reference it says.
+    """How much of an answer the reference supports, and how much of the reference it covers.
 
     Precision is the share of the claims of the answer that the reference supports; recall is the
     share of the claims of the reference that the answer supports; `f1` joins them. Both sides are
@@ -130,20 +142,20 @@ class FactualCorrectnessEvaluator(_ComparingEvaluator):
         compared = yield from self._compare(
             row, answer=self.mode != "recall", reference=self.mode != "precision"
         )
-        details = {"mode": self.mode, "beta": self.beta, **compared.details()}
-        result = compared.answer or compared.reference
-        if reason := unchecked_reason(compared.verdicts):
-            return self._failed(reason, details=details, result=result)
-        score = {
-            "f1": self._f(compared),
-            "precision": compared.precision,
-            "recall": compared.recall,
-        }[self.mode]
-        if score is None:
-            parts = {"precision": _ANSWER, "recall": _REFERENCE}
-            both = f"{_ANSWER}, and {_REFERENCE}"
-            return self._skipped(parts.get(self.mode, both), details=details, result=result)
-        return self._scored(score, comment=_comment(compared), details=details, result=result)
+        scores = {
+            "f1": (compared.f_score(self.beta), f"{_ANSWER}, and {_REFERENCE}"),
+            "precision": (compared.precision, _ANSWER),
+            "recall": (compared.recall, _REFERENCE),
+        }
+        score, nothing = scores[self.mode]
+        return self._row_score(
+            score,
+            compared.verdicts,
+            nothing=nothing,
+            comment=compared.comment(),
+            details={"mode": self.mode, "beta": self.beta, **compared.details()},
+            result=compared.answer or compared.reference,
+        )
 
 
 class AnswerCorrectnessEvaluator(_ComparingEvaluator):
@@ -182,22 +194,23 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         compared = yield from self._compare(row)
         details = {"beta": self.beta, "weights": list(self.weights), **compared.details()}
-        if reason := unchecked_reason(compared.verdicts):
-            return self._failed(reason, details=details, result=compared.answer)
-        factual = self._f(compared)
-        if factual is None:
-            reason = f"{_ANSWER}, and {_REFERENCE}"
-            return self._skipped(reason, details=details, result=compared.answer)
-        similarity = 0.0
-        if self.embeddings is not None and self.weights[1]:
-            similarity = yield from cosine_of(
-                self.embeddings, row.answer or "", row.reference or ""
-            )
-            details["similarity"] = similarity
-        details["factual"] = factual
-        score = (self.weights[0] * factual + self.weights[1] * similarity) / sum(self.weights)
-        return self._scored(
-            score, comment=_comment(compared), details=details, result=compared.answer
+        score = compared.f_score(self.beta)
+        if score is not None and not unchecked_reason(compared.verdicts):
+            similarity = 0.0
+            details["factual"] = score
+            if self.embeddings is not None and self.weights[1]:
+                similarity = yield from cosine_of(
+                    self.embeddings, row.answer or "", row.reference or ""
+                )
+                details["similarity"] = similarity
+            score = (self.weights[0] * score + self.weights[1] * similarity) / sum(self.weights)
+        return self._row_score(
+            score,
+            compared.verdicts,
+            nothing=f"{_ANSWER}, and {_REFERENCE}",
+            comment=compared.comment(),
+            details=details,
+            result=compared.answer,
         )
 
 
@@ -205,17 +218,3 @@ def _uncited(answer: str) -> str:
     """Take citations out of an answer: the number in `[5]` is no fact that it states."""
     text, _ = reference_list(answer)
     return blanked(text, citation_marks(text))
-
-
-def _comment(compared: _Comparison) -> str:
-    told = []
-    if compared.answer is not None:
-        told.append(f"the reference supports {_of(compared.answer)} of the answer")
-    if compared.reference is not None:
-        told.append(f"the answer supports {_of(compared.reference)} of the reference")
-    return "; ".join(told)
-
-
-def _of(result: GroundednessResult) -> str:
-    supported = sum(v.verdict == "supported" for v in result.claims)
-    return f"{supported} of {len(result.claims)} claims"

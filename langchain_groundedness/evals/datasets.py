@@ -31,7 +31,7 @@ _LANGSMITH_COLUMNS = ("inputs", "outputs", "reference", "reference_outputs")
 
 
 class LocatedRow(NamedTuple):
-    """A row, and where it stands."""
+    """A row and its position."""
 
     row: EvaluationRow
     line: int | None
@@ -40,17 +40,17 @@ class LocatedRow(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What reading a whole data set once tells of it."""
+    """What one pass over a whole data set finds."""
 
     rows: int
     """How many rows can be evaluated."""
     bad_rows: tuple[BadRow, ...]
     """The others."""
     digest: str
-    """SHA-256 of all rows in order, whatever kind of file they came from."""
+    """SHA-256 of all rows in order; it does not depend on the file format."""
 
     def require_rows(self, name: str) -> None:
-        """Refuse a data set of which nothing can be read."""
+        """Refuse a data set without a readable row."""
         if self.rows:
             return
         if not self.bad_rows:
@@ -88,20 +88,20 @@ def open_dataset(
 
     Args:
         source: A path, several paths, or an object of one of these kinds.
-        columns: The column of a part of the row, where its name does not say it:
+        columns: Which column holds a part of the row, where the name does not tell:
             `{"answer": "my_column"}`.
         layout: How records make rows.
-        separator: What stands between documents that are written into one text.
-        limit: Read this many rows only, the first ones.
+        separator: What separates documents in a cell that holds them as one text.
+        limit: Read only the first so many rows.
 
     Returns:
-        The data set; nothing of it is kept in memory but what was given in memory.
+        The data set; files are read row by row, never into memory as a whole.
 
     Raises:
         ConfigurationError: An option has a value that cannot work.
-        InputFormatError: It is of a kind that cannot be read, or its columns do not tell what
-            they hold; the message lists the columns.
-        MissingDependencyError: An extra is needed.
+        InputFormatError: The source cannot be read, or its columns cannot be mapped; the
+            message lists the columns.
+        MissingDependencyError: An extra is not installed.
 
     Example:
         >>> rows = [{"query": "Capital?", "response": "Rome.", "contexts": ["Rome is it."]}]
@@ -144,7 +144,7 @@ class DataSet:
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
-        """All columns that there are; of JSON lines, all of the file is read to know them."""
+        """All columns; for JSON lines, this reads the whole file."""
         names: dict[str, None] = {}
         for part in self.parts:
             for record in islice(self._arranged(part.read()), self.limit):
@@ -155,10 +155,10 @@ class DataSet:
 
     @cached_property
     def columns(self) -> Mapping[str, str]:
-        """By part of a row, the column that holds it.
+        """The column of each part of a row.
 
         Raises:
-            InputFormatError: Columns do not tell what they hold.
+            InputFormatError: Columns cannot be mapped.
         """
         try:
             return find_columns(self.column_names, self.given_columns)
@@ -167,7 +167,7 @@ class DataSet:
             raise InputFormatError(msg, keys=exc.keys) from None
 
     def require(self, needs: Mapping[str, Iterable[str]]) -> None:
-        """Refuse to go on if no column holds what is needed.
+        """Raise unless a column holds each part that is needed.
 
         Args:
             needs: By part of a row, who needs it.
@@ -177,13 +177,13 @@ class DataSet:
         """
         missing = [field for field in needs if field not in self.columns]
         if missing and self.column_names:
-            told = "; ".join(
+            problems = "; ".join(
                 f"no column holds the {field}, which {', '.join(needs[field])} needs"
                 for field in missing
             )
             msg = (
-                f"{self.name}: {told}. Say which with columns={{{missing[0]!r}: ...}}, or --column "
-                f"{missing[0]}=... The columns are {listed(self.column_names)}"
+                f"{self.name}: {problems}. Say which with columns={{{missing[0]!r}: ...}}, or "
+                f"--column {missing[0]}=... The columns are {listed(self.column_names)}"
             )
             raise InputFormatError(msg, keys=self.column_names)
 
@@ -202,10 +202,10 @@ class DataSet:
                 yield found
 
     def outline(self) -> Outline:
-        """Read all of it once, to know what there is to do.
+        """Read the data set once, to count and check its rows.
 
         Returns:
-            How many rows there are, which are bad, and a digest of all.
+            How many rows there are, which cannot be read, and a digest of all.
         """
         digest, rows, bad = hashlib.sha256(), 0, []
         for found in self:
@@ -253,7 +253,7 @@ class DataSet:
 
 
 class _FileLabel(NamedTuple):
-    """What tells one of several files from the others."""
+    """How rows name the file they came from, if there are several."""
 
     name: str
     prefix: str

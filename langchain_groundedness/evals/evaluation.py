@@ -1,6 +1,7 @@
 """The state of one evaluation, from its options to its end; `runner` and Ray carry it out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Any, NamedTuple, Self
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, Outline, open_dataset
-from langchain_groundedness.evals.evaluator import Evaluator, failed_rows_message
+from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.progress import Price, ProgressBar
 from langchain_groundedness.evals.run_files import Journal, RunEnd
-from langchain_groundedness.evals.summary import RunTotals, register_notebook_view
+from langchain_groundedness.evals.summary import RunTotals
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -48,52 +49,51 @@ class Done(NamedTuple):
     row: EvaluatedRow
 
 
+@dataclass
 class Evaluation:
     """All that an evaluation knows while it goes on; a context manager that writes its end.
 
     `advance` gives rows to evaluate and takes their outcomes, which `work` and `awork` make; the
-    options are those of `evaluate`.
+    options are those of `evaluate`. No file is opened before the first call of `advance`.
     """
 
-    def __init__(  # noqa: PLR0913  (as `evaluate`)
-        self,
-        dataset: Any,
-        evaluators: Evaluator | Sequence[Evaluator],
-        *,
-        columns: Mapping[str, str] | None = None,
-        journal: str | Path | None = None,
-        fresh: bool = False,
-        retry_failed: bool = False,
-        fsync: bool = False,
-        cache: ResultCache | str | Path | None = None,
-        progress: bool = False,
-        price: tuple[float, float] | None = None,
-        name: str | None = None,
-        config: RunnableConfig | None = None,
-        keep_rows: bool = True,
-    ) -> None:
-        """Check the options; no file is opened yet. `keep_rows`: whether `result` has the rows."""
-        self.evaluators = _require_evaluators(dataset, evaluators)
-        if isinstance(dataset, DataSet) and columns:
+    dataset: Any
+    evaluators: Any
+    _: KW_ONLY
+    columns: Mapping[str, str] | None = None
+    journal: str | Path | None = None
+    fresh: bool = False
+    retry_failed: bool = False
+    fsync: bool = False
+    cache: ResultCache | str | Path | None = None
+    progress: bool = False
+    price: tuple[float, float] | None = None
+    name: str | None = None
+    config: RunnableConfig | None = None
+    keep_rows: bool = True
+    """Whether `result` has the rows."""
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        self.evaluators = _require_evaluators(self.dataset, self.evaluators)
+        if isinstance(self.dataset, DataSet) and self.columns:
             msg = "columns belong to open_dataset when the data set is opened by it"
             raise ConfigurationError(msg)
-        is_open = isinstance(dataset, DataSet)
-        self.dataset: DataSet = dataset if is_open else open_dataset(dataset, columns=columns)
-        self.config = config or {}
+        if not isinstance(self.dataset, DataSet):
+            self.dataset = open_dataset(self.dataset, columns=self.columns)
+        cache = self.cache
+        self._cache = ResultCache(cache) if isinstance(cache, str | Path) else cache
+        self._name: str = self.name or self.dataset.name
         self.header: RunHeader | None = None
         self.outline = Outline(0, (), "")
         self.totals = RunTotals(each.key for each in self.evaluators)
         self.new_rows = 0
-        self._name = name or self.dataset.name
-        self._journal_options = None if journal is None else (journal, fresh, fsync)
-        self._journal: Journal | None = None
-        self._retry_failed = retry_failed
-        self._cache = ResultCache(cache) if isinstance(cache, str | Path) else cache
-        self._bar = ProgressBar(wanted=progress, price=None if price is None else Price(*price))
-        self._keep_rows = keep_rows
+        price = None if self.price is None else Price(*self.price)
+        self._bar = ProgressBar(wanted=self.progress, price=price)
         self._fingerprints = {each.key: each.fingerprint() for each in self.evaluators}
         self._bound = [(each.key, each.bind(raise_on_failure=False)) for each in self.evaluators]
         self._jobs = self._open_jobs()
+        self._journal: Journal | None = None
         self._rows: dict[int, EvaluatedRow] = {}
         self._in_journal: dict[str, EvaluatedRow | None] = {}  # the row only if it has failed
         self._is_complete = False  # according to the journal, to which nothing was added
@@ -121,14 +121,14 @@ class Evaluation:
     def work(self, job: Job) -> Done | Exception:
         """Evaluate a row."""
         try:
-            return drive(self._scored(job), self.config)
+            return drive(self._scored(job), self.config or {})
         except Exception as exc:  # noqa: BLE001  (`advance` raises it)
             return exc
 
     async def awork(self, job: Job) -> Done | Exception:
         """Evaluate a row without blocking the event loop."""
         try:
-            return await adrive(self._scored(job), self.config)
+            return await adrive(self._scored(job), self.config or {})
         except Exception as exc:  # noqa: BLE001  (`advance` raises it)
             return exc
 
@@ -141,7 +141,7 @@ class Evaluation:
         try:
             if self.header is not None and not (complete and self._is_complete):
                 end = RunEnd(complete=complete, seconds=self.seconds, usage=self.totals.usage)
-                self._journal.finish(end)
+                self._journal.write(end)
         finally:
             self._journal.close()
 
@@ -156,8 +156,7 @@ class Evaluation:
         return (self._ended or perf_counter()) - self._begun
 
     def result(self, *, complete: bool) -> EvaluationRun:
-        """Give all that is there; raise if it is complete, rows failed, and that must be heard."""
-        register_notebook_view()
+        """Return the run so far; raise if it is complete and `raise_on_failure` rows failed."""
         run = EvaluationRun(
             header=self.header or self._make_header(),
             rows=tuple(self._rows[place] for place in sorted(self._rows)),
@@ -169,7 +168,7 @@ class Evaluation:
         strict = {each.key for each in self.evaluators if each.raise_on_failure}
         failed = tuple(row.row.id for row in run.rows if _failed(row, strict))
         if complete and failed:
-            msg = failed_rows_message(failed, len(run.rows))
+            msg = f"{len(failed)} of {len(run.rows)} rows failed (rows {listed_ids(failed)})"
             raise EvaluationError(msg, row_ids=failed, result=run)
         return run
 
@@ -183,9 +182,8 @@ class Evaluation:
         self.outline = self.dataset.outline()
         self.outline.require_rows(self.dataset.name)
         header = self._make_header()
-        if self._journal_options is not None:
-            path, fresh, fsync = self._journal_options
-            self._journal = Journal(path, fresh=fresh, fsync=fsync)
+        if self.journal is not None:
+            self._journal = Journal(self.journal, fresh=self.fresh, fsync=self.fsync)
             self._journal.start(header)
             header = self._journal.header or header
             self._resume(self._journal)
@@ -195,13 +193,13 @@ class Evaluation:
         for place, located in enumerate(rows):
             if located.row.id not in self._in_journal:
                 yield Job(place, located, self._cached(located))
-            elif self._retry_failed and (before := self._in_journal[located.row.id]) is not None:
+            elif self.retry_failed and (before := self._in_journal[located.row.id]) is not None:
                 kept = (each for each in before.scores if each.status != "failed")
                 known = {each.key: each.model_copy(update={"usage": Usage()}) for each in kept}
                 yield Job(place, located, known, before)
 
     def _resume(self, journal: Journal) -> None:
-        """Take what stands in the journal as done; write down what is bad, if it is not yet."""
+        """Count rows of the journal as done; add bad rows that it does not have."""
         bad: set[BadRow] = set()
         for line in journal.lines():
             value = line.value
@@ -215,7 +213,7 @@ class Evaluation:
                 bad.add(value)
             elif isinstance(value, RunEnd):
                 self._earlier_seconds = value.seconds or 0.0
-        journal.add_bad(row for row in self.outline.bad_rows if row not in bad)
+        journal.write(*(row for row in self.outline.bad_rows if row not in bad))
 
     def _record(self, done: Sequence[Done]) -> None:
         if self._journal is not None:
@@ -232,7 +230,7 @@ class Evaluation:
 
     def _keep(self, place: int, row: EvaluatedRow, *, instead_of: EvaluatedRow | None) -> None:
         self.totals.add(row, instead_of=instead_of)
-        if self._keep_rows:
+        if self.keep_rows:
             self._rows[place] = row
 
     def _make_header(self) -> RunHeader:
@@ -269,7 +267,7 @@ def _failed(row: EvaluatedRow, keys: set[str] | None = None) -> bool:
     return any(s.status == "failed" and (keys is None or s.key in keys) for s in row.scores)
 
 
-def _require_evaluators(dataset: object, given: object) -> list[Evaluator]:
+def _require_evaluators(dataset: object, given: Any) -> list[Evaluator]:
     if isinstance(dataset, Evaluator):
         msg = "the data set comes first, then the evaluators: evaluate(rows, evaluator)"
         raise ConfigurationError(msg)

@@ -4,26 +4,30 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any, ClassVar, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import (
     Flow,
+    FlowRunnable,
     ModelCall,
-    adrive,
-    drive,
     exceptions_at_most,
-    quiet,
 )
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import OptionsAlone
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness._runtime.timeouts import (
+    DEFAULT_TIMEOUT,
+    Seconds,
+    acall_with_timeout,
+    call_with_timeout,
+)
 from langchain_groundedness.evals.columns import Example, read_columns, read_row
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.progress import ProgressBar
@@ -36,16 +40,10 @@ from langchain_groundedness.exceptions import (
     MissingDependencyError,
     cause,
 )
-from langchain_groundedness.llm.timeouts import (
-    DEFAULT_TIMEOUT,
-    Seconds,
-    acall_with_timeout,
-    call_with_timeout,
-)
-from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import Usage
 
-__all__ = ["EvaluationResult", "Evaluator", "failed_rows_message"]
+__all__ = ["EvaluationResult", "Evaluator", "listed_ids"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -53,8 +51,6 @@ _ROWS_PER_CALL = 2
 """Rows that have begun for each call that may run: one waits for its call, one is next."""
 
 _MAX_LISTED = 10
-
-ResultT = TypeVar("ResultT")
 
 
 class EvaluationResult(BaseModel):
@@ -122,7 +118,7 @@ class EvaluationResult(BaseModel):
         return tuple(type(self).model_fields)
 
 
-class Evaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
+class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
     """Scores rows, each for itself; a row that cannot be scored says why, and has no number.
 
     Three ways to call one: `invoke` and its kin take an `EvaluationRow`, or a mapping with
@@ -163,17 +159,6 @@ class Evaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
     @classmethod
     def is_lc_serializable(cls) -> bool:
         return True
-
-    @override
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RowScore:
-        """Score a row."""
-        return self._call_with_config(self._run, input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> RowScore:
-        return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     @override
     def batch(
@@ -339,7 +324,7 @@ class Evaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
         return {**describe(self), **describe(self._defaults()), "version": PACKAGE_VERSION}
 
     def _defaults(self) -> Mapping[str, Any]:
-        """Give what stands in for options that are `None`, as far as the scores depend on it."""
+        """Return what replaces options that are `None`, if scores depend on it."""
         return {}
 
     def _scored(self, score: float, **found: Any) -> RowScore:
@@ -351,59 +336,24 @@ class Evaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
     def _skipped(self, reason: str, **found: Any) -> RowScore:
         return RowScore(key=self.key, status="skipped", reason=reason, **found)
 
-    def _run(
-        self,
-        value: Any,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        *,
-        raise_on_failure: bool | None = None,
-        limit: "_CallLimit | None" = None,
-    ) -> RowScore:
-        child, counter = counted(_child(config, run_manager.get_child(), limit))
-        score, error = drive(self._flow(value, limit), child)
-        return self._with_usage(score, error, counter.usage, raise_on_failure)
-
-    async def _arun(
-        self,
-        value: Any,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        *,
-        raise_on_failure: bool | None = None,
-        limit: "_CallLimit | None" = None,
-    ) -> RowScore:
-        child, counter = counted(_child(config, run_manager.get_child(), limit))
-        score, error = await adrive(self._flow(value, limit), child)
-        return self._with_usage(score, error, counter.usage, raise_on_failure)
-
-    def _flow(
-        self, value: Any, limit: "_CallLimit | None"
-    ) -> Flow[tuple[RowScore, Exception | None]]:
-        """Score a row; give also what was raised, if that is why there is no score."""
+    @override
+    def _flow(self, value: Any, /, **options: Any) -> Flow[RowScore]:
+        counters: list[UsageCounter] = []
+        error: Exception | None = None
         try:
             row = read_row(value)
             if missing := [name for name in self.needs if _is_missing(row, name)]:
-                return self._skipped(f"the row has no {' and no '.join(missing)}"), None
-            flow = self._score(row)
-            return (yield from flow if limit is None else limit.apply(flow)), None
+                score = self._skipped(f"the row has no {' and no '.join(missing)}")
+            else:
+                score = yield from _metered(self._score(row), counters, options.get("limit"))
         except (ConfigurationError, MissingDependencyError):
             raise  # a broken installation fails every row: the caller must hear of it
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-            reason = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
-            return self._failed(reason), exc
-
-    def _with_usage(
-        self,
-        score: RowScore,
-        error: Exception | None,
-        usage: Usage,
-        raise_on_failure: bool | None,  # noqa: FBT001  (an option handed on)
-    ) -> RowScore:
-        """Add the usage; raise, where that is asked for, if the row failed."""
-        raises = self.raise_on_failure if raise_on_failure is None else raise_on_failure
+            score = self._failed(str(exc) if isinstance(exc, GroundednessError) else cause(exc))
+            error = exc
+        usage = add_usage(*(counter.usage for counter in counters))
         score = score.model_copy(update={"usage": usage})
-        if raises and score.status == "failed":
+        if options.get("raise_on_failure", self.raise_on_failure) and score.status == "failed":
             msg = f"{self.key}: the row failed: {score.reason}"
             raise EvaluationError(msg, result=EvaluationResult.of(self.key, [score])) from error
         return score
@@ -434,7 +384,9 @@ class Evaluator(OptionsAlone, RunnableSerializable[Any, RowScore], ABC):
         result = EvaluationResult.of(self.key, scores)
         failed = [r.id for r, s in zip(rows, scores, strict=True) if s.status == "failed"]
         if self.raise_on_failure and failed:
-            msg = f"{self.key}: {failed_rows_message(failed, len(rows))}"
+            msg = (
+                f"{self.key}: {len(failed)} of {len(rows)} rows failed (rows {listed_ids(failed)})"
+            )
             raise EvaluationError(msg, row_ids=tuple(failed), result=result)
         if result.note:
             _LOGGER.warning("%s: %s", self.key, result.note)
@@ -455,45 +407,55 @@ class _CallLimit:
         self.executor = ContextThreadPoolExecutor(calls)
         self.semaphore = asyncio.Semaphore(calls)
 
-    def apply(self, flow: Flow[ResultT]) -> Flow[ResultT]:
-        """Make the calls of a flow within the limit."""
-        try:
-            call = next(flow)
-            while True:
-                try:
-                    reply = yield ModelCall(_LimitedCall(call, self), call.input)
-                except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
-                    call = flow.throw(exc)
-                else:
-                    call = flow.send(reply)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]  # untyped
+
+def _metered(
+    flow: Flow[RowScore], counters: list[UsageCounter], limit: _CallLimit | None
+) -> Flow[RowScore]:
+    """Count what the calls of a flow cost, and make them within a limit."""
+    try:
+        call = next(flow)
+        while True:
+            try:
+                reply = yield ModelCall(_MeteredCall(call, counters, limit), call.input)
+            except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
+                call = flow.throw(exc)
+            else:
+                call = flow.send(reply)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]  # untyped
 
 
-class _LimitedCall(Runnable[Any, Any]):
-    """A call within a limit; its timeout counts from when the limit lets it begin."""
+class _MeteredCall(Runnable[Any, Any]):
+    """A call that is counted; its timeout counts from when the limit lets it begin."""
 
-    def __init__(self, call: ModelCall, limit: _CallLimit) -> None:
+    def __init__(
+        self, call: ModelCall, counters: list[UsageCounter], limit: _CallLimit | None
+    ) -> None:
         self._call = call
+        self._counters = counters
         self._limit = limit
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
-        bound = self._call.bound("invoke", config or {})
-        return self._limit.executor.submit(call_with_timeout, self._call.seconds, bound).result()
+        timed = partial(call_with_timeout, self._call.seconds, self._bound("invoke", config))
+        return timed() if self._limit is None else self._limit.executor.submit(timed).result()
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
-        async with self._limit.semaphore:
-            return await acall_with_timeout(
-                self._call.seconds, self._call.bound("ainvoke", config or {})
-            )
+        async with nullcontext() if self._limit is None else self._limit.semaphore:
+            return await acall_with_timeout(self._call.seconds, self._bound("ainvoke", config))
+
+    def _bound(self, method: str, config: RunnableConfig | None) -> Callable[[], Any]:
+        config, counter = counted(config or {})
+        self._counters.append(counter)
+        if self._limit is not None:
+            config["max_concurrency"] = self._limit.calls
+        return self._call.bound(method, config)
 
 
-def failed_rows_message(failed: Sequence[str], rows: int) -> str:
-    """Say how many rows failed, and name the first."""
-    listed = ", ".join(failed[:_MAX_LISTED]) + (" …" if len(failed) > _MAX_LISTED else "")
-    return f"{len(failed)} of {rows} rows failed (rows {listed})"
+def listed_ids(ids: Sequence[str]) -> str:
+    """Name rows in an error, the first ones."""
+    return ", ".join(ids[:_MAX_LISTED]) + (" …" if len(ids) > _MAX_LISTED else "")
 
 
 def _feedback(score: RowScore) -> dict[str, Any]:
@@ -530,11 +492,6 @@ def _note(rows: Sequence[RowScore]) -> str:
     if not parts:
         return ""
     return f"of {len(rows)} rows, these are not part of the score: {'; '.join(parts)}"
-
-
-def _child(config: RunnableConfig, callbacks: Any, limit: _CallLimit | None) -> RunnableConfig:
-    child = quiet(patch_config(config, callbacks=callbacks))
-    return child if limit is None else {**child, "max_concurrency": limit.calls}
 
 
 def _is_missing(row: EvaluationRow, name: str) -> bool:

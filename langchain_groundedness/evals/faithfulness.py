@@ -1,23 +1,20 @@
 """Faithfulness: how much of what an answer says the documents support."""
 
-from typing import Any, Self
-
-from pydantic import Field, model_validator
+from pydantic import Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow
-from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, unchecked_reason
+from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator
 from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, FaithfulnessExample
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.types import GroundednessResult, VerdictLabel
 from langchain_groundedness.verification import LLMVerifier
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 __all__ = ["FaithfulnessEvaluator"]
 
-NO_CLAIMS = "the answer makes no claim that could be checked"
+_NO_CLAIMS = "the answer makes no claim that could be checked"
 
 
 class FaithfulnessEvaluator(ClaimEvaluator):
@@ -53,29 +50,27 @@ class FaithfulnessEvaluator(ClaimEvaluator):
     """Find and judge the claims in one call of the model, as `GroundednessRunnable` does;
     without `examples`, `extractor` and `verifier`."""
 
-    @model_validator(mode="after")
-    def _options_go_together(self) -> Self:
-        if self.examples is not None and (self.model is None or self.extractor is not None):
-            msg = (
-                "examples are for the model: give model=, and no extractor= (an extractor and a "
-                "verifier of your own take their examples themselves)"
-            )
-            raise ValueError(msg)
-        return self
-
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         source = CheckInput(
             question=row.question, answer=row.answer or "", documents=row.documents or ()
         )
         [result] = yield from self._judge_all([source])
-        details = _details(result)
-        if reason := unchecked_reason(result.claims):
-            return self._failed(reason, details=details, result=result)
-        if result.trust_score is None:
-            return self._skipped(NO_CLAIMS, details=details, result=result)
-        comment = _comment(result)
-        return self._scored(result.trust_score, comment=comment, details=details, result=result)
+        labels = [v.verdict for v in result.claims]
+        counts = ", ".join(f"{labels.count(label)} {label}" for label in dict.fromkeys(labels))
+        scores = {"supported": 1, "contradicted": 0, "unverifiable": 0}
+        return self._row_score(
+            result.trust_score,
+            result.claims,
+            nothing=_NO_CLAIMS,
+            comment=f"{len(labels)} claim{'s' if len(labels) != 1 else ''}: {counts}",
+            details={
+                "statements": [v.claim.text for v in result.claims],
+                "statement_scores": [scores.get(label) for label in labels],
+                "verdicts": labels,
+            },
+            result=result,
+        )
 
     @override
     def _checker(self) -> GroundednessRunnable:
@@ -98,18 +93,3 @@ class FaithfulnessEvaluator(ClaimEvaluator):
             return None
         prompt = FEW_SHOT_VERIFICATION_PROMPT.partial(examples=messages)
         return LLMVerifier(model=self.model, prompt=prompt, timeout=self.model_timeout)
-
-
-def _details(result: GroundednessResult) -> dict[str, Any]:
-    scores: dict[VerdictLabel, int] = {"supported": 1, "contradicted": 0, "unverifiable": 0}
-    return {
-        "statements": [v.claim.text for v in result.claims],
-        "statement_scores": [scores.get(v.verdict) for v in result.claims],
-        "verdicts": [v.verdict for v in result.claims],
-    }
-
-
-def _comment(result: GroundednessResult) -> str:
-    labels = [v.verdict for v in result.claims]
-    told = (f"{labels.count(label)} {label}" for label in dict.fromkeys(labels))
-    return f"{len(labels)} claim{'s' if len(labels) != 1 else ''}: {', '.join(told)}"

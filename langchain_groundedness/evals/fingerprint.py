@@ -19,8 +19,7 @@ __all__ = ["describe", "digest"]
 
 _MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 _SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "reasoning_effort")
-_OWN = "langchain_groundedness"
-_UNCOUNTED = frozenset(
+_NEUTRAL_OPTIONS = frozenset(
     [
         "name",
         "raise_on_failure",
@@ -32,13 +31,15 @@ _UNCOUNTED = frozenset(
         "retry_budget",
     ]
 )
-_UNTOLD = re.compile(
+_IGNORED_NAMES = re.compile(
     r"_key\b|apikey|secret|passw|credential|auth|cookie|headers?\b|(access|api|bearer|hf)_?token"
     r"|url\b|host\b|_base\b|endpoint|retries|timeout|stream|verbose|callbacks|cache|batch|chunk",
     re.IGNORECASE,
 )
-"""Names of options that hold keys, or by which no score differs."""
-_LONGEST = 80
+"""Names of options that hold keys, or that change no score."""
+
+_LONGEST_TEXT = 80
+"""Characters of a text that is kept as it is; a longer one becomes a digest."""
 
 
 def describe(value: Any) -> Any:
@@ -46,7 +47,7 @@ def describe(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST else digest(value)
+        return value if len(value) <= _LONGEST_TEXT else digest(value)
     if isinstance(value, Mapping):
         return {str(key): describe(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -68,21 +69,25 @@ def _object(value: Any) -> Any:
         bound = describe(value.bound)
         given = {key: value.kwargs[key] for key in _SAMPLING if key in value.kwargs}
         rest = {key: each for key, each in value.kwargs.items() if key not in given}
-        return {**bound, **given, **_counted("bound", rest)} if isinstance(bound, dict) else bound
+        return (
+            {**bound, **given, **_options_digest("bound", rest)}
+            if isinstance(bound, dict)
+            else bound
+        )
     named = value if hasattr(value, "__qualname__") else type(value)
-    told: dict[str, Any] = {"class": f"{named.__module__}.{named.__qualname__}"}
+    described: dict[str, Any] = {"class": f"{named.__module__}.{named.__qualname__}"}
     if isinstance(value, CheckedOptions) or (
-        isinstance(value, BaseModel) and type(value).__module__.startswith(_OWN)
+        isinstance(value, BaseModel) and type(value).__module__.startswith("langchain_groundedness")
     ):
-        fields = (name for name in type(value).model_fields if name not in _UNCOUNTED)
-        return told | {name: describe(getattr(value, name)) for name in fields}
+        fields = (name for name in type(value).model_fields if name not in _NEUTRAL_OPTIONS)
+        return described | {name: describe(getattr(value, name)) for name in fields}
     if parts := _parts(value):
-        return told | {"parts": [describe(part) for part in parts]}
+        return described | {"parts": [describe(part) for part in parts]}
     model = next((n for key in _MODEL_NAMES if isinstance(n := getattr(value, key, None), str)), "")
-    told |= {"model": model} if model else {}
+    described |= {"model": model} if model else {}
     sampling = {key: getattr(value, key, None) for key in _SAMPLING}
-    told |= {k: v for k, v in sampling.items() if isinstance(v, str | int | float)}
-    return told | _counted("options", _options(value))
+    described |= {k: v for k, v in sampling.items() if isinstance(v, str | int | float)}
+    return described | _options_digest("options", _options(value))
 
 
 def _parts(value: Any) -> list[Any]:
@@ -95,12 +100,9 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _options(value: Any) -> Mapping[str, Any]:
-    """Give the options of a part that is not ours: of a model, those by which its replies differ.
-
-    Of others, such as embeddings, those that were given.
-    """
+    """Give the options of a model that change its replies; of other parts, those that were set."""
     if isinstance(value, BaseLanguageModel):
-        with suppress(Exception):  # of whoever wrote the model
+        with suppress(Exception):  # a model may raise anything
             return dict(value._identifying_params)  # noqa: SLF001  (what caches of langchain-core go by)
         return {}
     if isinstance(value, BaseModel):
@@ -108,23 +110,19 @@ def _options(value: Any) -> Mapping[str, Any]:
     return {}
 
 
-def _counted(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+def _options_digest(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Give a digest of options, without those that hold keys, or say where and how to call."""
-    told = _without_keys(options)
     known = {*_MODEL_NAMES, *_SAMPLING}
-    kept = {key: each for key, each in told.items() if key not in known and each is not None}
-    if not kept:
-        return {}
-    return {name: digest(json.dumps(kept, sort_keys=True, default=str))}
+    kept = {k: v for k, v in _without_keys(options).items() if k not in known and v is not None}
+    return {name: digest(json.dumps(kept, sort_keys=True, default=str))} if kept else {}
 
 
 def _without_keys(options: Any) -> Any:
     if isinstance(options, Mapping):
-        names = (str(key) for key in options)
         return {
-            name: _without_keys(each)
-            for name, each in zip(names, options.values(), strict=True)
-            if not _UNTOLD.search(name)
+            str(name): _without_keys(each)
+            for name, each in options.items()
+            if not _IGNORED_NAMES.search(str(name))
         }
     if isinstance(options, list | tuple):
         return [_without_keys(each) for each in options]

@@ -34,7 +34,7 @@ METRICS: Mapping[str, type[Evaluator]] = MappingProxyType(
         "rouge": RougeEvaluator,
     }
 )
-"""Evaluators by name of the metric. Those that need embeddings or criteria of yours are made in
+"""Evaluators by name of the metric; those that need your own embeddings or criteria are made in
 Python."""
 
 

@@ -1,19 +1,36 @@
-"""Results as Parquet, anywhere that fsspec reaches."""
+"""Results as Parquet, anywhere that fsspec reaches.
+
+Its own module because it needs pyarrow, and only the command line writes Parquet.
+"""
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_groundedness.evals.readers import file_error, open_filesystem
-from langchain_groundedness.evals.run_files import as_json, read_line, read_lines
-from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
+from langchain_groundedness.evals.run_files import as_json, read_line, read_run
+from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError, require
 
 __all__ = ["save_parquet"]
 
-_WRITTEN_AT_ONCE = 1024
+_BATCH_ROWS = 1024
+
+_ROW_COLUMNS = (
+    "id",
+    "line",
+    "bad_row",
+    "question",
+    "answer",
+    "contexts",
+    "reference",
+    "label",
+    "metadata",
+    "seconds",
+)
+_SCORE_PARTS = ("status", "reason", "comment", "details")
 
 
 def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
@@ -26,118 +43,66 @@ def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
     """
     arrow: Any = require("pyarrow", extra="data")
     parquet: Any = require("pyarrow.parquet", extra="data")
-    found: Iterator[EvaluatedRow | BadRow]
+    found: Iterable[EvaluatedRow | BadRow]
     if isinstance(run, EvaluationRun):
-        header, found = run.header, iter((*run.rows, *run.bad_rows))
+        header, found = run.header, (*run.rows, *run.bad_rows)
     else:
-        index = index_run(run)
-        header, found = index.header, index.read()
+        header, begins, bad_rows, _ = read_run(run, lambda line: line.begin)
+        found = chain(_rows_at(run, begins), bad_rows)
     keys = list(header.evaluators)
     schema = _schema(arrow, keys)
     files, path = open_filesystem(str(url))
-    rows = (_plain(each, keys) for each in found)
+    rows = (_cells(each, keys) for each in found)
     try:
         with (
             files.transaction,
             files.open(path, "wb") as file,
             parquet.ParquetWriter(file, schema) as writer,
         ):
-            while some := list(islice(rows, _WRITTEN_AT_ONCE)):
-                writer.write_table(arrow.Table.from_pylist(some, schema))
+            while batch := list(islice(rows, _BATCH_ROWS)):
+                writer.write_table(arrow.Table.from_pylist(batch, schema))
     except (OSError, ValueError) as exc:
         raise ConfigurationError(str(file_error(url, exc))) from exc
 
 
+def _rows_at(path: str | Path, begins: Iterable[int]) -> Iterator[EvaluatedRow]:
+    with Path(path).open("rb") as file:
+        for begin in begins:
+            file.seek(begin)
+            line = read_line(file.readline(), f"{path}, at byte {begin}")
+            if line is not None and isinstance(line.value, EvaluatedRow):
+                yield line.value
+
+
 def _schema(arrow: Any, keys: Iterable[str]) -> Any:
-    text = arrow.string()
-    columns = {
-        "id": text,
-        "line": arrow.int64(),
-        "bad_row": text,
-        "question": text,
-        "answer": text,
-        "contexts": arrow.list_(text),
-        "reference": text,
-        "label": text,
-        "metadata": text,
-        "seconds": arrow.float64(),
-    }
+    names = [*_ROW_COLUMNS]
     for key in keys:
-        columns[key] = arrow.float64()
-        columns |= {f"{key}_{part}": text for part in ("status", "reason", "comment", "details")}
-    return arrow.schema(list(columns.items()))
+        names += [key, *(f"{key}_{part}" for part in _SCORE_PARTS)]
+    kinds = {
+        "line": arrow.int64(),
+        "contexts": arrow.list_(arrow.string()),
+        "seconds": arrow.float64(),
+        **dict.fromkeys(keys, arrow.float64()),
+    }
+    return arrow.schema([(name, kinds.get(name, arrow.string())) for name in names])
 
 
-def _plain(found: EvaluatedRow | BadRow, keys: Iterable[str]) -> dict[str, Any]:
+def _cells(found: EvaluatedRow | BadRow, keys: Iterable[str]) -> dict[str, Any]:
     if isinstance(found, BadRow):
         return {"id": found.id, "line": found.line, "bad_row": found.reason}
     row = found.row
-    plain: dict[str, Any] = {
-        "id": row.id,
+    cells: dict[str, Any] = {
+        **row.model_dump(include={"id", "question", "answer", "reference"}),
         "line": found.line,
-        "question": row.question,
-        "answer": row.answer,
         "contexts": None if row.documents is None else [d.page_content for d in row.documents],
-        "reference": row.reference,
-        "label": None if row.label is None else _label(row.label),
+        "label": row.label if isinstance(row.label, str | None) else json.dumps(row.label),
         "metadata": as_json(row.metadata),
         "seconds": found.seconds,
     }
-    scores = {score.key: score for score in found.scores}
-    for key in keys:
-        if (score := scores.get(key)) is not None:
-            plain[key] = score.score
-            plain[f"{key}_status"] = score.status
-            plain[f"{key}_reason"] = score.reason
-            plain[f"{key}_comment"] = score.comment
-            plain[f"{key}_details"] = as_json(score.details)
-    return plain
-
-
-def _label(label: str | float) -> str:
-    return label if isinstance(label, str) else json.dumps(label)
-
-
-class RunIndex(NamedTuple):
-    """Where what stands in a run file."""
-
-    path: Path
-    header: RunHeader
-    rows: tuple[int, ...]
-    """Where each row begins, in bytes, in the order of the data set."""
-    bad_rows: tuple[BadRow, ...]
-
-    def read(self) -> Iterator[EvaluatedRow | BadRow]:
-        """Read the rows, one at a time."""
-        with self.path.open("rb") as file:
-            for begin in self.rows:
-                file.seek(begin)
-                data = file.readline()
-                while data and not data.strip():
-                    data = file.readline()
-                line = read_line(data, file.tell(), f"{self.path}, at byte {begin}")
-                if line is not None and isinstance(line.value, EvaluatedRow):
-                    yield line.value
-        yield from self.bad_rows
-
-
-def index_run(path: str | Path) -> RunIndex:
-    """Look through a run file."""
-    header: RunHeader | None = None
-    begins: dict[str, tuple[float, int]] = {}
-    bad: dict[BadRow, None] = {}
-    begin = 0
-    for line in read_lines(path):
-        if isinstance(line.value, RunHeader):
-            header = line.value
-        elif isinstance(line.value, EvaluatedRow):
-            place = line.value.line if line.place is None else line.place
-            begins[line.value.row.id] = float("inf") if place is None else place, begin
-        elif isinstance(line.value, BadRow):
-            bad[line.value] = None
-        begin = line.end
-    if header is None:
-        msg = f"{path}: no run in it: it is empty"
-        raise ConfigurationError(msg)
-    rows = tuple(where for _, where in sorted(begins.values()))
-    return RunIndex(Path(path), header, rows, tuple(bad))
+    for score in found.scores:
+        if score.key in keys:
+            cells[score.key] = score.score
+            for part in _SCORE_PARTS:
+                cells[f"{score.key}_{part}"] = getattr(score, part)
+            cells[f"{score.key}_details"] = as_json(score.details)
+    return cells

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections import Counter
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -25,7 +25,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import SecretBytes, SecretStr
 
 from langchain_groundedness.evals.evaluation import Done, Evaluation, Job
-from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.values import EvaluatedRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -37,13 +37,14 @@ from langchain_groundedness.exceptions import (
 
 __all__ = ["RayEngine", "RowWorker", "SerializedEvaluator", "cluster", "make_engine"]
 
-_ROWS_PER_THREAD = 2
-"""Rows in flight for each thread of a worker: one is evaluated, one is there to be next."""
+_TASKS_PER_THREAD = 2
+"""Tasks in flight for each thread of a worker: it carries one out, and one is there to be next."""
+
+_ROWS_PER_TASK = 8
+"""Most rows that one task takes through Ray, which costs some tenths of a millisecond."""
 
 _RETRIES = 1
 """How often Ray evaluates a row again whose worker died; after that, it is evaluated alone."""
-
-_MAX_LISTED = 10
 
 
 class RayEngine:
@@ -59,35 +60,30 @@ class RayEngine:
         workers: int = 1,
         address: str | None = None,
         max_concurrency: int = 16,
-        cpus_per_worker: float = 1.0,
     ) -> None:
         """Check the options; nothing is started yet."""
-        if workers < 1 or max_concurrency < 1 or cpus_per_worker < 0:
-            msg = (
-                "workers and max_concurrency must be 1 or more, cpus_per_worker 0 or more; got "
-                f"{workers}, {max_concurrency} and {cpus_per_worker}"
-            )
+        if workers < 1 or max_concurrency < 1:
+            msg = f"workers and max_concurrency must be 1 or more, got {workers}, {max_concurrency}"
             raise ConfigurationError(msg)
         self._workers = workers
         self._address = address
         self._max_concurrency = max_concurrency
-        self._cpus = cpus_per_worker
 
     @property
     def max_rows_in_flight(self) -> int:
         """Most rows that are read and not done."""
-        return self._workers * self._max_concurrency * _ROWS_PER_THREAD
+        return self._workers * self._max_concurrency * _TASKS_PER_THREAD * _ROWS_PER_TASK
 
     def run(self, evaluation: Evaluation) -> None:
         """Carry an evaluation out; nothing is started if all its rows are done."""
         evaluators = [SerializedEvaluator.of(each) for each in evaluation.evaluators]
-        config = _plain_config(evaluation.config)
+        config = _plain_config(evaluation.config or {})
         jobs = evaluation.advance([], self.max_rows_in_flight)
         if not jobs:
             return
         with cluster(self._workers, self._address) as ray, ExitStack() as stack:
             worker_class = ray.remote(RowWorker).options(
-                num_cpus=self._cpus,
+                num_cpus=1,
                 max_concurrency=self._max_concurrency,
                 max_restarts=-1,
                 max_task_retries=_RETRIES,
@@ -96,7 +92,9 @@ class RayEngine:
             for _ in range(self._workers):
                 workers.append(worker_class.remote(evaluators, config))
                 stack.callback(ray.kill, workers[-1])
-            _Dispatch(ray, workers, evaluation, self.max_rows_in_flight).run(jobs)
+            _Dispatch(ray, workers * self._max_concurrency * _TASKS_PER_THREAD, evaluation).run(
+                jobs
+            )
 
 
 def make_engine(
@@ -119,62 +117,59 @@ def make_engine(
 class _Dispatch:
     """Sends rows to workers, and takes their scores."""
 
-    def __init__(
-        self, ray: Any, workers: Sequence[Any], evaluation: Evaluation, limit: int
-    ) -> None:
+    def __init__(self, ray: Any, slots: Sequence[Any], evaluation: Evaluation) -> None:
         self._ray = ray
-        self._workers = workers
+        self._free = deque(slots)  # the worker of each task that may be sent
         self._evaluation = evaluation
-        self._limit = limit
-        self._in_flight: dict[Any, tuple[Job, int]] = {}
-        self._load = Counter(dict.fromkeys(range(len(workers)), 0))
+        self._in_flight: dict[Any, tuple[Sequence[Job], Any]] = {}
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Evaluate these rows and all that follow."""
         lost: list[Job] = []
         while jobs or self._in_flight:
-            for job in jobs:
-                self._send(job)
-            received = list(self._receive())
+            tasks = min(len(jobs), len(self._free))
+            for number in range(tasks):
+                self._send(jobs[number::tasks])
+            received = self._receive()
             lost += [job for job, outcome in received if outcome is None]
             outcomes = [outcome for _, outcome in received if outcome is not None]
-            jobs = self._evaluation.advance(outcomes, self._limit - len(self._in_flight))
+            jobs = self._evaluation.advance(outcomes, len(self._free) * _ROWS_PER_TASK)
         for job in lost:
-            self._send(job)
+            self._send([job])
             [(_, outcome)] = self._receive()
             self._evaluation.advance([outcome or self._failed(job)], 0)
 
-    def _send(self, job: Job) -> None:
-        [(worker, _)] = self._load.most_common()[-1:]
-        self._load[worker] += 1
-        sent = job._replace(located=job.located._replace(cells=None), before=None)
-        self._in_flight[self._workers[worker].evaluate.remote(sent)] = job, worker
+    def _send(self, jobs: Sequence[Job]) -> None:
+        worker = self._free.popleft()
+        sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
+        self._in_flight[worker.evaluate.remote(sent)] = jobs, worker
 
-    def _receive(self) -> Iterator[tuple[Job, Done | Exception | None]]:
+    def _receive(self) -> list[tuple[Job, Done | Exception | None]]:
         """Wait for rows; the outcome of one is `None` if its worker has died too often."""
-        died: Any = require("ray.exceptions", extra="ray").RayActorError
         waiting = list(self._in_flight)
+        self._ray.wait(waiting, num_returns=1)
+        ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
+        return [each for answer in ready for each in self._outcomes(answer)]
+
+    def _outcomes(self, answer: Any) -> Iterator[tuple[Job, Done | Exception | None]]:
+        jobs, worker = self._in_flight.pop(answer)
+        self._free.append(worker)
         try:
-            self._ray.wait(waiting, num_returns=1)
-            ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
-            for answer in ready:
-                try:
-                    row, fault = self._ray.get(answer)
-                except died:
-                    row, fault = None, None
-                job, worker = self._in_flight.pop(answer)
-                self._load[worker] -= 1
-                error = None if fault is None else ConfigurationError(fault)
-                yield job, error if row is None else Done(job, row)
+            answers = self._ray.get(answer)
+        except self._ray.exceptions.RayActorError:
+            yield from ((job, None) for job in jobs)
         except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
-            ids = tuple(job.located.row.id for job, _ in self._in_flight.values())
-            listed = ", ".join(ids[:_MAX_LISTED]) + (" …" if len(ids) > _MAX_LISTED else "")
+            in_flight = [*jobs, *(job for jobs, _ in self._in_flight.values() for job in jobs)]
+            ids = tuple(job.located.row.id for job in in_flight)
             msg = (
                 f"Ray gave up ({type(exc).__name__}) while {len(ids)} rows were in flight "
-                f"({listed}). What is done is in the journal, if there is one: the run can be "
-                "resumed"
+                f"({listed_ids(ids)}). What is done is in the journal, if there is one: the run "
+                "can be resumed"
             )
-            raise EvaluationError(msg, row_ids=ids, result=None) from None
+            yield jobs[0], EvaluationError(msg, row_ids=ids, result=None)
+        else:
+            for job, (row, fault) in zip(jobs, answers, strict=True):
+                yield job, ConfigurationError(fault) if row is None else Done(job, row)
 
     def _failed(self, job: Job) -> Done:
         reason = (
@@ -191,7 +186,7 @@ class RowWorker:
     """Evaluates rows in a process of its own; an actor of Ray."""
 
     def __init__(self, evaluators: Sequence["SerializedEvaluator"], config: RunnableConfig) -> None:
-        """Make the evaluators; an error is told with the first row: Ray would try forever."""
+        """Make the evaluators; an error is returned with the first row: Ray would retry forever."""
         self._fault: str | None = None
         try:
             self._evaluation = Evaluation(
@@ -200,13 +195,16 @@ class RowWorker:
         except ConfigurationError as exc:
             self._fault = str(exc)
 
-    def evaluate(self, job: Job) -> tuple[EvaluatedRow | None, str | None]:
-        """Give the row with its scores, or why the run cannot go on."""
+    def evaluate(self, jobs: Sequence[Job]) -> list[tuple[EvaluatedRow | None, str]]:
+        """Give each row with its scores, or why the run cannot go on."""
+        return [self._evaluated(job) for job in jobs]
+
+    def _evaluated(self, job: Job) -> tuple[EvaluatedRow | None, str]:
         if self._fault is not None:
             return None, self._fault
         found = self._evaluation.work(job)
         if isinstance(found, Done):
-            return found.row, None
+            return found.row, ""
         return None, str(found) if isinstance(found, GroundednessError) else cause(found)
 
 

@@ -1,4 +1,4 @@
-"""Reads records from files, tables and objects, before anybody knows what their columns mean."""
+"""Reads records from files, tables and objects, before their columns are mapped."""
 
 import csv
 import gzip
@@ -6,7 +6,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -118,7 +118,7 @@ def file_error(path: object, error: Exception) -> InputFormatError:
     return InputFormatError(f"{path}: {why or first or type(error).__name__}")
 
 
-def listed(columns: tuple[str, ...]) -> str:
+def listed(columns: Sequence[str]) -> str:
     """Name columns in an error."""
     shown = ", ".join(repr(column[:_LONGEST_NAME]) for column in columns[:_MAX_LISTED])
     more = len(columns) - _MAX_LISTED
@@ -272,7 +272,8 @@ def _read_csv(path: Path) -> Iterator[Record]:
     with _opened(path) as file:
         # Bytes that are not UTF-8 become halves of characters, which make their row a bad one.
         text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        lines = _CsvLines(path, text)
+        counter = _CsvLines(path, text)
+        lines = iter(counter)
         first = next(lines, "")
         delimiter = max(_DELIMITERS, key=first.count)
         columns = _csv_columns(
@@ -280,8 +281,8 @@ def _read_csv(path: Path) -> Iterator[Record]:
         )
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
-            begin = lines.number + 1
-            lines.row_length = 0
+            begin = counter.number + 1
+            counter.row_length = 0
             try:
                 cells = next(rows, None)
             except csv.Error as exc:
@@ -320,8 +321,8 @@ def _csv_columns(path: Path, rows: Iterator[list[str]]) -> tuple[str, ...]:
     return columns
 
 
-class _CsvLines(Iterator[str]):
-    """The lines of a CSV file, of which no row may take too many: an open quote takes all."""
+class _CsvLines:
+    """The lines of a CSV file, with a limit per row: an open quote would take all of them."""
 
     def __init__(self, path: Path, text: IO[str]) -> None:
         self._path = path
@@ -329,21 +330,16 @@ class _CsvLines(Iterator[str]):
         self.number = 0
         self.row_length = 0
 
-    def __next__(self) -> str:
-        line = self._text.readline(LONGEST_LINE + 1)
-        if not line:
-            raise StopIteration
-        self.number += 1
-        self.row_length += len(line)
-        error = None
-        if len(line) > LONGEST_LINE:
-            error = _TOO_LONG
-        elif self.row_length > _LONGEST_LINES_PER_ROW * LONGEST_LINE:
-            error = f"a row is longer than {_LONGEST_LINES_PER_ROW * LONGEST_LINE >> 20} MiB"
-        if error is not None:
-            msg = f"{self._path}, line {self.number}: {error}"
-            raise InputFormatError(msg)
-        return line
+    def __iter__(self) -> Iterator[str]:
+        while line := self._text.readline(LONGEST_LINE + 1):
+            self.number += 1
+            self.row_length += len(line)
+            is_long = len(line) > LONGEST_LINE
+            limit = LONGEST_LINE if is_long else _LONGEST_LINES_PER_ROW * LONGEST_LINE
+            if is_long or self.row_length > limit:
+                msg = f"{self._path}, line {self.number}: a row is longer than {limit >> 20} MiB"
+                raise InputFormatError(msg)
+            yield line
 
 
 def _csv_error(error: csv.Error) -> str:

@@ -1,21 +1,20 @@
 """How good the retrieved documents are, by the claims of the right answer that they support."""
 
-from typing import Any
-
 from pydantic import Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow
 from langchain_groundedness.evals.claim_evaluator import (
     ClaimEvaluator,
-    Evidence,
-    listed,
-    share,
+    ClaimGroup,
+    plain_verdicts,
+    supported_count,
+    supported_share,
     unchecked_reason,
 )
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
-from langchain_groundedness.types import Claim, ClaimVerdict
+from langchain_groundedness.types import ClaimVerdict
 from langchain_groundedness.verification.scoring import merge_verdicts
 
 __all__ = ["ContextPrecisionEvaluator", "ContextRecallEvaluator", "average_precision"]
@@ -58,25 +57,19 @@ class ContextRecallEvaluator(ClaimEvaluator):
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
-        [result] = yield from self._judge_all(
-            [
-                CheckInput(
-                    question=row.question,
-                    answer=row.reference or "",
-                    documents=row.documents or (),
-                )
-            ]
+        source = CheckInput(
+            question=row.question, answer=row.reference or "", documents=row.documents or ()
         )
-        details = {"reference_claims": listed(result.claims)}
-        if reason := unchecked_reason(result.claims):
-            return self._failed(reason, details=details, result=result)
-        score = share(result.claims)
-        if score is None:
-            reason = "the reference makes no claim that could be checked"
-            return self._skipped(reason, details=details, result=result)
-        found = sum(v.verdict == "supported" for v in result.claims)
-        comment = f"the documents support {found} of {len(result.claims)} claims of the reference"
-        return self._scored(score, comment=comment, details=details, result=result)
+        [result] = yield from self._judge_all([source])
+        found, total = supported_count(result.claims), len(result.claims)
+        return self._row_score(
+            supported_share(result.claims),
+            result.claims,
+            nothing="the reference makes no claim that could be checked",
+            comment=f"the documents support {found} of {total} claims of the reference",
+            details={"reference_claims": plain_verdicts(result.claims)},
+            result=result,
+        )
 
 
 class ContextPrecisionEvaluator(ClaimEvaluator):
@@ -86,7 +79,7 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
     reference, of the answer. Where nothing was retrieved, or nothing relevant, the score is 0. The
     claims are found once; the documents are judged in parallel, each for itself, so that a chat
     model is called about once per document. `details` has `relevant` (1 or 0 per document, `None`
-    where it could not be told), `supported` (for each the claims that it supports) and
+    where that could not be checked), `supported` (for each the claims that it supports) and
     `judged_by`; `result` has for each claim what all documents together say.
 
     Example:
@@ -116,46 +109,31 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
         if not claims:
             return self._skipped(f"the {judged_by} makes no claim that could be checked")
         found = yield from self._judge_against(
-            [Evidence(claims, (place,)) for place in range(len(documents))],
+            [ClaimGroup(claims, (place,)) for place in range(len(documents))],
             documents,
             question=row.question,
             answer=text,
         )
+        merged = [merge_verdicts(verdicts) for verdicts in zip(*found, strict=True)]
         source = CheckInput(question=row.question, answer=text, documents=documents)
-        result = self._result(source, _merged(claims, found))
-        relevant = [any(v.verdict == "supported" for v in verdicts) for verdicts in found]
-        open_ones = [
-            f"document {place} of {len(found)}: {reason}"
-            for place, (verdicts, hit) in enumerate(zip(found, relevant, strict=True), 1)
-            if not hit and (reason := unchecked_reason(verdicts))
-        ]
-        details = _details(judged_by, found)
-        if open_ones:
-            return self._failed(open_ones[0], details=details, result=result)
-        comment = f"{sum(relevant)} of {len(relevant)} documents support the {judged_by}"
-        score = average_precision(relevant)
+        nothing = "no document was retrieved"
+        result = self._result(
+            source, merged or (ClaimVerdict.unchecked(claim, nothing) for claim in claims)
+        )
+        relevant = list(map(_relevance, found))
+        supported = [[v.claim.text for v in each if v.verdict == "supported"] for each in found]
+        details = {"judged_by": judged_by, "relevant": relevant, "supported": supported}
+        if None in relevant:
+            place = relevant.index(None)
+            reason = f"document {place + 1} of {len(found)}: {unchecked_reason(found[place])}"
+            return self._failed(reason, details=details, result=result)
+        hits = [bool(each) for each in relevant]
+        comment = f"{sum(hits)} of {len(hits)} documents support the {judged_by}"
+        score = average_precision(hits)
         return self._scored(score, comment=comment, details=details, result=result)
 
 
-def _details(judged_by: str, found: list[tuple[ClaimVerdict, ...]]) -> dict[str, Any]:
-    return {
-        "judged_by": judged_by,
-        "relevant": [_relevance(verdicts) for verdicts in found],
-        "supported": [
-            [v.claim.text for v in verdicts if v.verdict == "supported"] for verdicts in found
-        ],
-    }
-
-
 def _relevance(verdicts: tuple[ClaimVerdict, ...]) -> int | None:
-    """Tell whether a document supports any claim; `None` if that stayed open."""
+    """Tell whether a document supports any claim; `None` if that could not be checked."""
     labels = {v.verdict for v in verdicts}
     return 1 if "supported" in labels else None if "unchecked" in labels else 0
-
-
-def _merged(claims: tuple[Claim, ...], found: list[tuple[ClaimVerdict, ...]]) -> list[ClaimVerdict]:
-    """Say of each claim what all documents together say."""
-    if not found:
-        reason = "no document was retrieved"
-        return [ClaimVerdict.unchecked(claim, reason) for claim in claims]
-    return [merge_verdicts(verdicts) for verdicts in zip(*found, strict=True)]

@@ -52,7 +52,7 @@ class ReviewExport:
         """Turn records into rows.
 
         Args:
-            records: The records; those that nobody has decided give no row and are not counted.
+            records: The records; undecided ones give no row and are not counted.
 
         Yields:
             Mappings that JSON can hold.
@@ -60,7 +60,7 @@ class ReviewExport:
         for record in records:
             if record.review.status != "decided" or record.review.action is None:
                 continue
-            if (why := _unusable(record)) is not None:
+            if (why := _why_unusable(record)) is not None:
                 self._skip(why)
             elif self._unit == "answer":
                 yield _answer_row(record)
@@ -73,7 +73,7 @@ class ReviewExport:
             label = _label(record, verdict)
             if label is not None:
                 known += 1
-                yield {**_judged(verdict), "label": label, **_common(record)}
+                yield {**_claim_columns(verdict), "label": label, **_record_columns(record)}
         if not known:
             self._skip("no label follows for a claim")
 
@@ -81,7 +81,7 @@ class ReviewExport:
         self.skipped[why] = self.skipped.get(why, 0) + 1
 
 
-def _unusable(record: AuditRecord) -> str | None:
+def _why_unusable(record: AuditRecord) -> str | None:
     if record.content != "full":
         return f"texts are not kept (content={record.content!r})"
     if record.original_answer is None:
@@ -92,15 +92,15 @@ def _unusable(record: AuditRecord) -> str | None:
 
 
 def _answer_row(record: AuditRecord) -> dict[str, Any]:
-    claims = [{**_judged(claim), "label": _label(record, claim)} for claim in record.claims]
+    claims = [{**_claim_columns(claim), "label": _label(record, claim)} for claim in record.claims]
     right = record.review.action == "approve"
     row = {"answer": record.original_answer, "label": _RIGHT if right else _WRONG}
     if record.review.action == "edit":
         row["corrected_answer"] = record.review.answer
-    return {**row, "claims": claims, **_common(record)}
+    return {**row, "claims": claims, **_record_columns(record)}
 
 
-def _judged(found: ClaimVerdict) -> dict[str, Any]:
+def _claim_columns(found: ClaimVerdict) -> dict[str, Any]:
     return {
         "claim": found.claim.text,
         "verdict": found.verdict,
@@ -109,7 +109,7 @@ def _judged(found: ClaimVerdict) -> dict[str, Any]:
     }
 
 
-def _common(record: AuditRecord) -> dict[str, Any]:
+def _record_columns(record: AuditRecord) -> dict[str, Any]:
     texts = [document.content for document in record.documents if document.content is not None]
     return {
         "question": record.question,
@@ -126,7 +126,7 @@ def _common(record: AuditRecord) -> dict[str, Any]:
 
 
 def _label(record: AuditRecord, found: ClaimVerdict) -> str | None:
-    """Say what a reviewer's word on an answer says about a claim of it, if it does."""
+    """Derive the label of a claim from a review of its answer, if one follows."""
     review, claim = record.review, found.claim
     if review.action == "approve":
         return _RIGHT
@@ -135,16 +135,16 @@ def _label(record: AuditRecord, found: ClaimVerdict) -> str | None:
     answer, edited = record.original_answer or "", review.answer or ""
     if claim.start is None or claim.end is None or record.redacted:
         return None
-    return _RIGHT if _stands(answer[claim.start : claim.end], edited) else _WRONG
+    return _RIGHT if _contains_words(answer[claim.start : claim.end], edited) else _WRONG
 
 
-def _stands(words: str, text: str) -> bool:
-    """Tell whether words stand in a text, and not as a part of other words or numbers."""
-    exact = re.escape(_folded(words))
+def _contains_words(words: str, text: str) -> bool:
+    """Tell whether a text has these words, not just as part of other words or numbers."""
+    exact = re.escape(_single_spaced(words))
     before = r"(?<!\d[.,])" + (r"(?<!\w)" if words[:1].isascii() else "")
     after = r"(?![.,]?\d|%)" + (r"(?!\w)" if words[-1:].isascii() else "")
-    return re.search(before + exact + after, _folded(text)) is not None
+    return re.search(before + exact + after, _single_spaced(text)) is not None
 
 
-def _folded(text: str) -> str:
+def _single_spaced(text: str) -> str:
     return " ".join(text.split())

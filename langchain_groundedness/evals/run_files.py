@@ -6,17 +6,25 @@ earlier one. A last line that was cut off, as a killed process leaves it, is lef
 """
 
 import json
+import mmap
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from langchain_groundedness._runtime.files import lines_up_to, replace_file, write_all
+from langchain_groundedness._runtime.files import (
+    lines_up_to,
+    need_locks,
+    replace_file,
+    try_lock,
+    write_all,
+)
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
 from langchain_groundedness.exceptions import ConfigurationError
@@ -25,12 +33,11 @@ from langchain_groundedness.types import Usage
 __all__ = [
     "Journal",
     "RunEnd",
-    "RunLine",
     "as_json",
     "as_line",
     "load_run",
     "read_line",
-    "read_lines",
+    "read_run",
     "save_run",
 ]
 
@@ -52,10 +59,20 @@ class RunLine(NamedTuple):
     """One line of a run file."""
 
     value: RunHeader | EvaluatedRow | BadRow | RunEnd
-    end: int
-    """Position in the file just after it, in bytes."""
     place: int | None = None
-    """Where the row stands in the data set, counted from 0, if the line says so."""
+    """Position of the row in the data set, counted from 0, if the line has it."""
+    begin: int = 0
+    """Position in the file, in bytes."""
+
+    @property
+    def order(self) -> float:
+        """Where a row belongs among the others; last, as they were written, if nothing says so."""
+        line = self.value.line if isinstance(self.value, EvaluatedRow) else None
+        known = line if self.place is None else self.place
+        return float("inf") if known is None else known
+
+
+KeptT = TypeVar("KeptT")
 
 
 def load_run(path: str | Path) -> EvaluationRun:
@@ -71,31 +88,32 @@ def load_run(path: str | Path) -> EvaluationRun:
         ConfigurationError: There is no such file, or a line of it is no line of a run; the message
             names the line.
     """
+    header, rows, bad_rows, end = read_run(path, lambda line: line.value)
+    return EvaluationRun(header=header, rows=rows, bad_rows=bad_rows, **dict(end))
+
+
+def read_run(
+    path: str | Path, keep: Callable[[RunLine], KeptT]
+) -> tuple[RunHeader, list[KeptT], list[BadRow], RunEnd]:
+    """Read a run file, with what `keep` returns for each row, in the order of the data set."""
     header: RunHeader | None = None
-    rows: dict[str, tuple[float, EvaluatedRow]] = {}
-    bad_rows: dict[tuple[int | None, str | None, str], BadRow] = {}
+    rows: dict[str, tuple[float, KeptT]] = {}
+    bad_rows: dict[BadRow, None] = {}
     end = RunEnd(complete=False)
     for line in read_lines(path):
-        value = line.value
-        if isinstance(value, RunHeader):
-            header = value
-        elif isinstance(value, EvaluatedRow):
-            rows[value.row.id] = _order(line, value), value
-        elif isinstance(value, BadRow):
-            bad_rows[value.line, value.id, value.reason] = value
+        if isinstance(line.value, RunHeader):
+            header = line.value
+        elif isinstance(line.value, EvaluatedRow):
+            rows[line.value.row.id] = line.order, keep(line)
+        elif isinstance(line.value, BadRow):
+            bad_rows[line.value] = None
         else:
-            end = value
+            end = line.value
     if header is None:
-        msg = f"{path}: no run in it: it is empty"
+        msg = f"{path}: not a run file: it is empty"
         raise ConfigurationError(msg)
-    return EvaluationRun(
-        header=header,
-        rows=tuple(row for _, row in sorted(rows.values(), key=lambda each: each[0])),
-        bad_rows=tuple(bad_rows.values()),
-        complete=end.complete,
-        seconds=end.seconds,
-        usage=end.usage,
-    )
+    ordered = sorted(rows.values(), key=itemgetter(0))
+    return header, [kept for _, kept in ordered], list(bad_rows), end
 
 
 def save_run(run: EvaluationRun, path: str | Path) -> None:
@@ -111,8 +129,7 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     try:
         replace_file(Path(path), _lines(run))
     except OSError as exc:
-        msg = f"{path}: {exc.strerror or type(exc).__name__}"
-        raise ConfigurationError(msg) from exc
+        raise _file_error(path, exc) from exc
 
 
 def _lines(run: EvaluationRun) -> Iterator[bytes]:
@@ -154,17 +171,16 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 def read_lines(path: str | Path) -> Iterator[RunLine]:
     """Read the lines of a run file, never all at once."""
-    position = 0
+    begin = 0
     try:
         with Path(path).open("rb") as file:
             for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
-                position += len(data)
-                line = read_line(data, position, f"{path}, line {number}", is_first=number == 1)
+                line = read_line(data, f"{path}, line {number}", is_first=number == 1)
                 if line is not None:
-                    yield line
+                    yield line._replace(begin=begin)
+                begin += len(data)
     except OSError as exc:
-        msg = f"{path}: {exc.strerror or type(exc).__name__}"
-        raise ConfigurationError(msg) from exc
+        raise _file_error(path, exc) from exc
 
 
 _KINDS: Mapping[str, type[RunHeader | EvaluatedRow | BadRow | RunEnd]] = {
@@ -175,48 +191,39 @@ _KINDS: Mapping[str, type[RunHeader | EvaluatedRow | BadRow | RunEnd]] = {
 }
 
 
-def read_line(data: bytes, end: int, where: str, *, is_first: bool = False) -> RunLine | None:
-    """Read a line."""
+def read_line(data: bytes, where: str, *, is_first: bool = False) -> RunLine | None:
+    """Read a line; `None` if it is blank, or was cut off when a process was killed."""
     if not data.strip():
         return None
-    is_whole = data.endswith(b"\n")
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as exc:
-        if not is_whole:
+        if not data.endswith(b"\n"):
             return None
         msg = f"{where}: not JSON ({getattr(exc, 'msg', type(exc).__name__)}); is it a run file?"
         raise ConfigurationError(msg) from None  # the cause quotes the text
     kind = found.pop("type", None) if isinstance(found, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
-        msg = f"{where}: no line of a run file: `type` is to be one of {', '.join(_KINDS)}"
+        msg = f"{where}: not a line of a run file: `type` must be one of {', '.join(_KINDS)}"
         raise ConfigurationError(msg)
     if is_first != (kind == "run"):
         msg = f"{where}: a run file begins with one line of type run, got {kind}"
         raise ConfigurationError(msg)
-    place = found.pop("place", None)
-    row = found.get("row")
+    place, row = found.pop("place", None), found.get("row")
     for result in _results(found):
         if isinstance(row, dict):
             result.setdefault("documents", row.get("documents"))
     try:
         value = _KINDS[kind].model_validate(found)
     except ValidationError as exc:
-        msg = f"{where}: not a valid {kind}: {_first_fault(exc)}"
+        fault = exc.errors(include_url=False, include_input=False, include_context=False)[0]
+        msg = f"{where}: not a valid {kind}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
         raise ConfigurationError(msg) from None  # the cause quotes the text
-    return RunLine(value, end, place if isinstance(place, int) else None)
+    return RunLine(value, place if isinstance(place, int) else None)
 
 
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-
-
-def _order(line: RunLine, row: EvaluatedRow) -> float:
-    """Where a row belongs among the others; last, in the order of writing, if nobody says."""
-    if line.place is not None:
-        return line.place
-    return float("inf") if row.line is None else row.line
+def _file_error(path: object, error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"{path}: {error.strerror or type(error).__name__}")
 
 
 def _plain(value: Any) -> Any:
@@ -231,18 +238,16 @@ def _plain(value: Any) -> Any:
     return item() if callable(item) else str(value)
 
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover  (Windows)
-    fcntl = None  # type: ignore[assignment]  # the one name for both cases
+_READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
 
-_READ_WRITE_ALL = 0o666  # as the umask leaves it: whoever evaluates may want to share the file
+_RUN_BEGIN = b'{"type": "run"'
+"""What a header that was cut off begins with."""
 
 _LONGEST_VALUE = 60
 
 
 class Journal:
-    """Appends to a run file, one line per finished row, and reads what stands in it already.
+    """Appends to a run file, one line per finished row, and reads what it already holds.
 
     A process may be killed at any moment: a line that was cut off is cut away by the next one.
     Only one process at a time can have a journal open.
@@ -250,16 +255,17 @@ class Journal:
 
     def __init__(self, path: str | Path, *, fresh: bool = False, fsync: bool = False) -> None:
         """Open a run file, made if it is not there."""
+        need_locks("journal")
         self._path = Path(path)
         self._fsync = fsync
-        self._header: RunHeader | None = None
+        self.header: RunHeader | None = None
+        """The header of the run; `None` if the file is new."""
         try:
             self._file = os.open(
                 self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, _READ_WRITE_ALL
             )
         except OSError as exc:
-            msg = f"{path}: {exc.strerror or type(exc).__name__}"
-            raise ConfigurationError(msg) from exc
+            raise _file_error(path, exc) from exc
         try:
             self._begin(fresh=fresh)
         except BaseException:
@@ -274,38 +280,29 @@ class Journal:
         """Close it."""
         self.close()
 
-    @property
-    def header(self) -> RunHeader | None:
-        """What the run in it is of; `None` if there is none yet."""
-        return self._header
-
     def start(self, header: RunHeader) -> None:
-        """Say what the run is of."""
-        if self._header is None:
+        """Write the header, or check that the run in the file is the same."""
+        if self.header is None:
             self._append([as_line(header)])
-            self._header = header
-        elif differing := "; ".join(_differences(self._header, header)):
+            self.header = header
+        elif differing := "; ".join(_differences(self.header, header)):
             msg = (
                 f"{self._path} holds another evaluation, which cannot be resumed with this one: "
-                f"{differing}. Name another file, or begin anew with fresh=True (--fresh)"
+                f"{differing}. Name another file, or start again with fresh=True (--fresh)"
             )
             raise ConfigurationError(msg)
 
     def lines(self) -> Iterator[RunLine]:
-        """Read what stands in it."""
+        """Read the lines after the header."""
         return (line for line in read_lines(self._path) if not isinstance(line.value, RunHeader))
 
     def add(self, rows: Iterable[tuple[int, EvaluatedRow]]) -> None:
         """Write finished rows."""
         self._append([as_line(row, place=place) for place, row in rows])
 
-    def add_bad(self, rows: Iterable[BadRow]) -> None:
-        """Write rows that could not be read."""
-        self._append([as_line(row) for row in rows])
-
-    def finish(self, end: RunEnd) -> None:
-        """Write the end."""
-        self._append([as_line(end)])
+    def write(self, *values: BadRow | RunEnd) -> None:
+        """Write rows that could not be read, or the end."""
+        self._append([as_line(value) for value in values])
 
     def close(self) -> None:
         """Close the file, and let others have it; closing again does nothing."""
@@ -315,39 +312,29 @@ class Journal:
 
     def _begin(self, *, fresh: bool) -> None:
         if not stat.S_ISREG(os.fstat(self._file).st_mode):
-            msg = f"{self._path}: no plain file"
+            msg = f"{self._path}: not a plain file"
             raise ConfigurationError(msg)
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                msg = f"{self._path}: another process is writing into it; wait for its end"
-                raise ConfigurationError(msg) from None
+        if not try_lock(self._file):
+            msg = f"{self._path}: another process is writing into it; wait until it has ended"
+            raise ConfigurationError(msg)
         first = next(read_lines(self._path), None)
         if fresh or first is None:
-            if first is None and os.fstat(self._file).st_size and not self._begins_like_a_run():
-                msg = f"{self._path}: it is not empty, and no run file; name another one"
+            if first is None and not _RUN_BEGIN.startswith(
+                os.pread(self._file, len(_RUN_BEGIN), 0)
+            ):
+                msg = f"{self._path}: it is not empty, and not a run file; name another one"
                 raise ConfigurationError(msg)
             os.ftruncate(self._file, 0)
             return
         self._cut_torn_line()
         if isinstance(first.value, RunHeader):
-            self._header = first.value
-
-    def _begins_like_a_run(self) -> bool:
-        """Tell whether all there is may be a header that was cut off."""
-        begin = b'{"type": "run"'
-        return begin.startswith(os.pread(self._file, len(begin), 0))
+            self.header = first.value
 
     def _cut_torn_line(self) -> None:
-        """Cut away a last line that was cut off, or end it if only its end is missing."""
-        size = os.fstat(self._file).st_size
-        position, rest = size, b""
-        while position and b"\n" not in rest:
-            begin = max(0, position - (1 << 16))
-            rest = os.pread(self._file, position - begin, begin) + rest
-            position = begin
-        last = rest.rpartition(b"\n")[2]
+        """Remove a last line that was cut off, or end it if only its end is missing."""
+        with mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as data:
+            last = data[data.rfind(b"\n") + 1 :]
+            size = len(data)
         if not last:
             return
         try:
@@ -365,8 +352,7 @@ class Journal:
             if self._fsync:
                 os.fsync(self._file)
         except OSError as exc:
-            msg = f"{self._path}: {exc.strerror or type(exc).__name__}"
-            raise ConfigurationError(msg) from exc
+            raise _file_error(self._path, exc) from exc
 
 
 def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:
@@ -385,8 +371,8 @@ def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:
         was, is_now = dict(_flat(old, "")), dict(_flat(new, ""))
         for option in sorted({*was, *is_now}):
             if was.get(option) != is_now.get(option):
-                told = f"{_shown(was.get(option))}, now {_shown(is_now.get(option))}"
-                yield f"{key}: {option} was {told}"
+                change = f"{_shown(was.get(option))}, now {_shown(is_now.get(option))}"
+                yield f"{key}: {option} was {change}"
 
 
 def _flat(options: Mapping[str, Any], above: str) -> Iterator[tuple[str, Any]]:

@@ -57,19 +57,19 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
     Args:
         dataset: Anything that `open_dataset` takes, or what it gives.
         evaluators: One or more, with different keys.
-        columns: The column of a part of the row, where its name does not say it:
+        columns: Which column holds a part of the row, where the name does not tell:
             `{"answer": "my_column"}`.
-        journal: A run file, into which every row is written as soon as it is done. If it is there
-            already, the run goes on where it ended, however it did; `load_run` reads it.
-        fresh: Begin anew although the journal is there; what stands in it is lost.
-        retry_failed: Try rows that have failed again, when a run is resumed.
-        fsync: Wait after each row until it is on the disk.
+        journal: A run file, to which each row is written as soon as it is done. If it exists, the
+            run goes on where it stopped, for whatever reason; `load_run` reads it.
+        fresh: Start again even if the journal exists; its content is lost.
+        retry_failed: Evaluate rows that failed once more when a run is resumed.
+        fsync: Wait after each row until it is on disk.
         max_concurrency: Most rows at a time.
-        cache: A folder, or a cache, from which scores are taken that were paid for in other runs.
+        cache: A folder or a cache with scores of other runs, which are not paid for again.
         progress: Show a bar on stderr, if that is a terminal and rich is installed.
         price: What a million tokens cost, of prompts and of replies; for the bar.
         name: Name of the run, which reports show; by default that of the data set. Give one to
-            runs over rows in memory, which are told apart by their time alone otherwise.
+            runs over rows in memory, which otherwise differ only in their time.
         config: Config for the calls, such as callbacks and tags.
         engine: `local`: threads of this process. `ray`: processes, on this machine or on many
             (extra `ray`, see `evals.ray_engine`); then `max_concurrency` counts in each of them.
@@ -150,8 +150,8 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
 ) -> EvaluationRun:
     """Evaluate all rows of a data set without blocking the event loop.
 
-    A cancelled evaluation stops at once; what is done stands in the journal. There is no engine to
-    choose: processes of Ray do not stop with a task, so run `evaluate` with `engine="ray"` in a
+    A cancelled evaluation stops at once; the journal has what was done. There is no `engine`
+    option: Ray processes do not stop with a task, so run `evaluate` with `engine="ray"` in a
     thread (`asyncio.to_thread`).
 
     Args:

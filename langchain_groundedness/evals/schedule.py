@@ -10,9 +10,9 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor
 
 from langchain_groundedness.exceptions import ConfigurationError
 
-__all__ = ["GRACE_SECONDS", "Advance", "first_done", "in_thread", "run_in_threads", "run_on_loop"]
+__all__ = ["in_thread", "run_in_threads", "run_on_loop"]
 
-GRACE_SECONDS = 2.0
+_GRACE_SECONDS = 2.0
 """How long rows that are running are waited for after an interruption; threads cannot be ended."""
 
 _POLL_SECONDS = 0.5
@@ -35,11 +35,11 @@ def run_in_threads(
         jobs = advance([], limit)
         while jobs or running:
             running |= {pool.submit(work, job) for job in jobs}
-            done, running = first_done(running)
+            done, running = _first_done(running)
             jobs = advance([each.result() for each in done], limit - len(running))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        done, _ = wait(running, GRACE_SECONDS)
+        done, _ = wait(running, _GRACE_SECONDS)
         outcomes = [each.result() for each in done if not each.cancelled()]
         advance([each for each in outcomes if not isinstance(each, Exception)], 0)
 
@@ -64,7 +64,7 @@ async def run_on_loop(
 
 
 async def in_thread(work: Callable[[], DoneT]) -> DoneT:
-    """Run what must end once it has begun, even when cancelled: a line is written whole."""
+    """Run work to its end even if this task is cancelled: a line is written whole."""
     running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(running)
@@ -73,10 +73,10 @@ async def in_thread(work: Callable[[], DoneT]) -> DoneT:
         raise
 
 
-def first_done(
+def _first_done(
     running: Collection[Future[DoneT]],
 ) -> tuple[set[Future[DoneT]], set[Future[DoneT]]]:
-    """Wait until at least one of several jobs is done; Ctrl-C is heard meanwhile."""
+    """Wait until at least one of several jobs is done; Ctrl-C interrupts the wait."""
     while True:
         # A wait without a limit cannot be interrupted everywhere: on Windows it never can.
         done, others = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from langchain_groundedness.calibration.labelled_data import read_label
-from langchain_groundedness.calibration.threshold_choice import numbered, wilson
+from langchain_groundedness.calibration.threshold_choice import group_numbers, wilson
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
 
@@ -29,9 +29,7 @@ __all__ = [
     "compare_runs",
     "compare_scores",
     "estimate_mean",
-    "find_score",
     "label_agreement",
-    "require_run",
     "run_agreement",
     "slice_scores",
 ]
@@ -426,7 +424,7 @@ class LabelAgreement(_Value):
     """Agreement beyond that of chance (Cohen 1960): 1 is all, 0 none; below 0, less than that."""
     kappa_interval: Interval = None
     unlabelled: int = 0
-    """Rows that nobody has labelled."""
+    """Rows without a label."""
     not_scored: tuple[str, ...] = ()
     """Labelled rows without a score."""
     not_read: tuple[str, ...] = ()
@@ -493,7 +491,7 @@ def label_agreement(  # noqa: PLR0913  (options by keyword)
         labels: One per row, in the words that `langchain-groundedness calibrate` reads: `true`,
             `supported`, `right`, `approve`, 1 for what is right; `false`, `unsupported`, `wrong`,
             `contradicted`, `unverifiable`, `edit`, `reject`, 0 for what is not. `None` for a row
-            that nobody has labelled.
+            without a label.
         ids: Names of the rows, for those that could not be compared; by default their positions.
         threshold: The lowest score that says an answer is right.
         confidence: Of the intervals.
@@ -658,7 +656,7 @@ class _Grouped(NamedTuple):
         scores = np.sort(scores) if groups is None else scores
         if groups is None:
             return cls(scores, np.ones(len(scores)), binary)
-        numbers = numbered(list(groups))
+        numbers = group_numbers(list(groups))
         # Sorted before they are added, so that rounding does not depend on the order either.
         order = np.argsort(scores, kind="stable")
         sums: Floats = np.bincount(numbers[order], weights=scores[order]).astype(np.float64)

@@ -1,9 +1,7 @@
 """What a run comes to: means, counts and usage, and its rows as a table."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +9,7 @@ from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import Usage
 
-__all__ = [
-    "MetricTotals",
-    "RunTotals",
-    "add_usage",
-    "register_notebook_view",
-    "summarize",
-    "to_pandas",
-]
+__all__ = ["MetricTotals", "RunTotals", "add_usage", "summarize", "to_pandas"]
 
 _MAX_REASONS = 1_000
 
@@ -145,10 +136,3 @@ def add_usage(*usages: Usage) -> Usage:
         output_tokens=sum(outputs) if outputs else None,
         cached_verdicts=sum(usage.cached_verdicts for usage in usages),
     )
-
-
-def register_notebook_view() -> None:
-    """Let notebooks show a run as a table; elsewhere, nothing is loaded for that."""
-    if "IPython" in sys.modules:
-        with suppress(ImportError):
-            import langchain_groundedness.report  # noqa: F401, PLC0415  (registers the view)

@@ -36,7 +36,7 @@ class _WordingEvaluator(Evaluator, ABC):
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
-        found = yield ModelCall(_Arithmetic(self._compare), (row.answer or "", row.reference or ""))
+        found = yield ModelCall(_LocalCall(self._compare), (row.answer or "", row.reference or ""))
         score = min(1.0, found.pop("score"))
         return self._scored(score, details=found)
 
@@ -128,7 +128,7 @@ class RougeEvaluator(_WordingEvaluator):
     @override
     def _compare(self, answer: str, reference: str) -> dict[str, float]:
         scorer = require("rouge_score.rouge_scorer", extra="metrics")
-        words: Any = _Words(self.tokenizer) if self.tokenizer else None
+        words: Any = _Tokenizer(self.tokenizer) if self.tokenizer else None
         rouge = scorer.RougeScorer([self.kind], use_stemmer=self.stem, tokenizer=words)
         if not rouge._tokenizer.tokenize(reference):  # noqa: SLF001  (there is no other way to ask)
             msg = "ROUGE finds no word in the reference: give tokenizer= for its language"
@@ -170,7 +170,7 @@ class _NoWordsError(GroundednessError):
     """A text has no words that a metric could count."""
 
 
-class _Arithmetic(Runnable[tuple[str, str], dict[str, float]]):
+class _LocalCall(Runnable[tuple[str, str], dict[str, float]]):
     """Calls a function from a flow: off the event loop, and no run of it is traced."""
 
     def __init__(self, function: Callable[[str, str], dict[str, float]]) -> None:
@@ -183,7 +183,7 @@ class _Arithmetic(Runnable[tuple[str, str], dict[str, float]]):
         return self._function(*input)
 
 
-class _Words:
+class _Tokenizer:
     """A tokenizer as rouge-score wants it."""
 
     def __init__(self, split: Callable[[str], Sequence[str]]) -> None:

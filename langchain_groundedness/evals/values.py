@@ -1,13 +1,13 @@
 """What evaluation reads and gives: rows, the scores of a row, and a whole run."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Iterable
+from typing import Any, Literal, Self
 
 from langchain_core.documents import Document
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness.types import GroundednessResult, Usage
+from langchain_groundedness.types import HTML_FORMATTERS, GroundednessResult, Usage
 
 __all__ = [
     "BadRow",
@@ -86,7 +86,7 @@ class EvaluatedRow(_Value):
     scores: tuple[RowScore, ...]
     """One per evaluator, in their order."""
     line: int | None = None
-    """Where the row stands in its file, counted from 1."""
+    """Line of the row in its file, counted from 1."""
     seconds: float | None = None
     """How long all of it took."""
 
@@ -126,9 +126,6 @@ class EvaluationRun(_Value):
     seconds: float | None = None
     usage: Usage = Usage()
 
-    as_html: ClassVar[Callable[["EvaluationRun"], str] | None] = None
-    """How notebooks show a run; set by `langchain_groundedness.evals`."""
-
     @override
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Tell how much there is; the texts of all rows would fill screens and notebooks."""
@@ -139,5 +136,5 @@ class EvaluationRun(_Value):
         yield "complete", self.complete
 
     def _repr_html_(self) -> str | None:
-        as_html = type(self).as_html
-        return None if as_html is None else as_html(self)
+        shown = HTML_FORMATTERS.get(EvaluationRun)  # `evals.display` enters one
+        return shown(self) if shown else None

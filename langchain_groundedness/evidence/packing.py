@@ -69,6 +69,7 @@ class EvidencePacker(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _can_be_saved = True
 
     max_tokens: Annotated[int, Field(ge=1)]
     """Most tokens that the passages of one batch may have together. Only a single character that
@@ -78,11 +79,6 @@ class EvidencePacker(CheckedOptions, Serializable):
     overlap_sentences: Annotated[int, Field(ge=0)] = 1
     """How many sentences a window of an oversized document repeats from the one before, where
     the budget leaves room for them."""
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this can be saved with `dumpd`."""
-        return True
 
     @override
     def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
@@ -105,11 +101,11 @@ class EvidencePacker(CheckedOptions, Serializable):
         used = 0
         for passage, tokens in self._passages(documents):
             if batch and used + tokens > self.max_tokens:
-                batches.append(_laid_out(batch, used))
+                batches.append(_best_at_both_ends(batch, used))
                 batch, used = [], 0
             batch.append(passage)
             used += tokens
-        return [*batches, _laid_out(batch, used)] if batch else batches
+        return [*batches, _best_at_both_ends(batch, used)] if batch else batches
 
     def _passages(self, documents: Sequence[Document]) -> Iterator[tuple[Passage, int]]:
         for index, score in _ranked(documents):
@@ -186,7 +182,7 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def _laid_out(ranked: list[Passage], tokens: int) -> EvidenceBatch:
+def _best_at_both_ends(ranked: list[Passage], tokens: int) -> EvidenceBatch:
     return EvidenceBatch(passages=(*ranked[::2], *ranked[1::2][::-1]), tokens=tokens)
 
 

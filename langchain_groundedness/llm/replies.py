@@ -19,8 +19,8 @@ __all__ = [
     "numbered_lines",
     "parse_json",
     "refused",
+    "reply_in_error",
     "reply_text",
-    "salvaged",
     "shortcoming",
 ]
 
@@ -140,7 +140,7 @@ def declined(exc: Exception) -> bool:
     return any("Refusal" in name or "ContentFilter" in name for name in names)
 
 
-def salvaged(exc: Exception) -> AIMessage | None:
+def reply_in_error(exc: Exception) -> AIMessage | None:
     """Find the reply inside an error that a client raised because it could not parse it.
 
     The OpenAI client parses structured replies itself and raises on a reply that is cut off

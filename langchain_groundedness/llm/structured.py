@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
+from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.llm.prompts import sanitized
 from langchain_groundedness.llm.replies import (
@@ -29,11 +30,10 @@ from langchain_groundedness.llm.replies import (
     declined,
     parse_json,
     refused,
+    reply_in_error,
     reply_text,
-    salvaged,
     shortcoming,
 )
-from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.llm.weak_cache import recall, remember
 
 __all__ = [
@@ -158,7 +158,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             except Exception as exc:
                 if declined(exc):
                     raise self._refusal(None) from exc
-                raw = salvaged(exc)
+                raw = reply_in_error(exc)
                 if raw is None:
                     if proven is not None or step == _PLAIN or not unsupported(exc):
                         raise

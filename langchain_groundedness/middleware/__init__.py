@@ -8,7 +8,7 @@ from langchain_groundedness.middleware.agent import (
     GroundednessState,
     groundedness_node,
 )
-from langchain_groundedness.middleware.resume import (
+from langchain_groundedness.middleware.review_decisions import (
     aresume_reviewed,
     resume_reviewed,
     resume_value,

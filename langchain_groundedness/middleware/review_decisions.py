@@ -1,14 +1,16 @@
-"""A person is asked about an answer, and the audit log about who was first.
+"""A person is asked about an answer, and the run goes on with the first decision.
 
-Two doors lead to one decision: the graph is resumed, or the record is decided in the audit log.
+Two ways lead to a decision: somebody resumes the graph, or a reviewer decides the record in the
+audit log, and `resume_reviewed` resumes the graph. Whichever comes first holds.
 """
 
 import logging
 from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeAlias
 
-from langchain_core.runnables.config import ensure_config
-from langgraph.types import interrupt
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, model_validator
 
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review, SQLAuditLog
@@ -18,9 +20,7 @@ from langchain_groundedness.exceptions import (
     GroundednessError,
     ReviewConflictError,
 )
-from langchain_groundedness.middleware.resume import resume_value
-from langchain_groundedness.middleware.state import record_of
-from langchain_groundedness.middleware.turn import Turn
+from langchain_groundedness.middleware.state import Turn, state_record
 from langchain_groundedness.pipeline.recording import suggested
 from langchain_groundedness.types import GroundednessResult
 
@@ -30,9 +30,12 @@ __all__ = [
     "EditAnswer",
     "Reject",
     "Respond",
+    "aresume_reviewed",
     "ask",
     "first_decision",
     "require_checkpointer",
+    "resume_reviewed",
+    "resume_value",
     "review_of",
 ]
 
@@ -51,7 +54,7 @@ class _Signed(_Decision):
 
 
 class Approve(_Signed):
-    """The answer goes out as it is."""
+    """The answer is released unchanged."""
 
     type: Literal["approve"]
 
@@ -66,7 +69,7 @@ class _EditedAction(_Decision):
 
 
 class EditAnswer(_Signed):
-    """The reviewer's text goes out, under the same message id, and is not checked again."""
+    """The reviewer's text is released, under the same message id, and is not checked again."""
 
     type: Literal["edit"]
     answer: Words | None = None
@@ -75,7 +78,7 @@ class EditAnswer(_Signed):
     @model_validator(mode="after")
     def _one_text(self) -> "EditAnswer":
         if (self.answer is None) == (self.edited_action is None):
-            msg = "an edit needs the new text, under `answer` or in `edited_action.args.answer`"
+            msg = "an edit needs the new text, in `answer` or `edited_action.args.answer`"
             raise ValueError(msg)
         return self
 
@@ -86,31 +89,41 @@ class EditAnswer(_Signed):
 
 
 class Reject(_Signed):
-    """The answer is withheld; `message` stands in for it, or the blocked message."""
+    """The answer is withheld; `message`, or the blocked message, replaces it."""
 
     type: Literal["reject"]
     message: Words | None = None
 
 
 class Respond(_Signed):
-    """The model hears `message` and answers again; the new answer is checked like the first."""
+    """The model gets `message` and answers again; the new answer is checked like the first."""
 
     type: Literal["respond"]
     message: Words
 
 
-Decided: TypeAlias = Approve | EditAnswer | Reject | Respond
+Decided: TypeAlias = Annotated[Approve | EditAnswer | Reject | Respond, Field(discriminator="type")]
+
+
+class _Decisions(_Decision):
+    decisions: Annotated[list[Decided], Field(min_length=1, max_length=1)]
+
+
+_Answered: TypeAlias = _Decisions | Decided
+"""What resumes the run: one decision, alone or in a list of one under `decisions`."""
+
+_DECIDED: TypeAdapter[Decided] = TypeAdapter(Decided)
 
 UNNAMED = "whoever resumed the graph"
 """Stands for a reviewer who has not said who it was; a decision needs somebody."""
+
+_ACTION = "answer"
 
 _DURABLE_WITHIN = 5.0
 
 _CHECKPOINTER = "__pregel_checkpointer"  # LangGraph tells it to nodes under this key
 
 _LOGGER = logging.getLogger(__name__)
-
-_DECISIONS: TypeAdapter[Decided] = TypeAdapter(Decided)
 
 
 def require_checkpointer() -> None:
@@ -120,8 +133,8 @@ def require_checkpointer() -> None:
     """
     if (ensure_config().get("configurable") or {}).get(_CHECKPOINTER) is None:
         msg = (
-            "a person is to be asked about the answer (on_ungrounded, after_retries or the policy "
-            "says `review`), and this graph has no checkpointer, so it could never go on: give "
+            "a person must review the answer (on_ungrounded, after_retries or the policy "
+            "says `review`), but this graph has no checkpointer and could not continue: give "
             "it one, as in create_agent(..., checkpointer=InMemorySaver()) or "
             "graph.compile(checkpointer=...), and a thread_id, or choose another on_ungrounded"
         )
@@ -130,16 +143,38 @@ def require_checkpointer() -> None:
 
 def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decided:
     """Ask a person; the run ends here, and comes back with what they say."""
-    record = record_of(result, turn, "annotated")
-    request = review_request(result.original_answer, record, suggested(result), record_id)
+    said = "The answer is not grounded in what the tools returned"
+    if result.is_trusted:
+        said = "The policy asks for a review"
+    request = {
+        "type": "groundedness_review",
+        "action_requests": [
+            {
+                "name": _ACTION,
+                "args": {"answer": result.original_answer},
+                "description": f"{said}: {'; '.join(result.decision.reasons)}",
+            }
+        ],
+        "review_configs": [
+            {
+                "action_name": _ACTION,
+                "allowed_decisions": ["approve", "edit", "reject", "respond"],
+            }
+        ],
+        "groundedness": state_record(result, turn, "annotated"),
+        "suggestion": suggested(result),
+        "record_id": record_id,
+    }
     # The schema is a union, which its overloads leave out.
-    return decision_of(interrupt(request, response_schema=Answered))  # type: ignore[call-overload]
+    answered: Any = interrupt(request, response_schema=_Answered)  # type: ignore[call-overload]
+    decided: Decided = answered.decisions[0] if isinstance(answered, _Decisions) else answered
+    return decided
 
 
 def first_decision(
     log: AuditLog | None, record_id: str | None, given: Decided
 ) -> tuple[Decided, AuditRecord | None]:
-    """Write a decision into the audit log, unless another one stands there: then that one holds.
+    """Save a decision in the audit log, unless another one is there: then that one counts.
 
     Blocks while the log is asked. A log that cannot be asked, or knows nothing of the answer,
     changes nothing.
@@ -160,10 +195,10 @@ def first_decision(
             note=review.note,
         )
     except ReviewConflictError:
-        return _standing(log, record_id, given)
+        return _decided_first(log, record_id, given)
     except GroundednessError as exc:
         _LOGGER.warning(
-            "audit: whether a review is the first is not known (%s)", type(exc).__name__
+            "audit: cannot tell whether another review came first (%s)", type(exc).__name__
         )
         return given, None
     return given, record
@@ -179,7 +214,7 @@ def review_of(decided: Decided) -> Review:
     return Review(action="reject", **{**said, "note": decided.note or decided.message})
 
 
-def _standing(
+def _decided_first(
     log: SQLAuditLog, record_id: str, given: Decided
 ) -> tuple[Decided, AuditRecord | None]:
     """Give the decision that was first."""
@@ -194,55 +229,112 @@ def _standing(
     if same and first.reviewer in (mine.reviewer, UNNAMED):
         return given, record  # the step was run before, and has not come to its end
     try:
-        return _DECISIONS.validate_python(resume_value(record)), record
+        return _DECIDED.validate_python(resume_value(record)), record
     except GroundednessError:  # a text that was not kept
         return (given if isinstance(given, EditAnswer) else Reject(type="reject")), record
 
 
-_ACTION = "answer"
+def resume_value(record: AuditRecord) -> dict[str, Any]:
+    """Return the value that resumes a graph waiting for a review: `Command(resume=...)`.
 
-_NOT_GROUNDED = "The answer is not grounded in what the tools returned"
+    Args:
+        record: A record that a reviewer has decided.
 
-_REVIEW_DECISIONS = ("approve", "edit", "reject", "respond")
+    Returns:
+        The decision, in the form that `GroundednessMiddleware` reads.
 
-ReviewDecision: TypeAlias = Annotated[
-    Approve | EditAnswer | Reject | Respond, Field(discriminator="type")
-]
+    Raises:
+        GroundednessError: Nobody has decided it, or the reviewer's text was not kept.
+        ConfigurationError: It is no record.
 
-
-class _Decisions(_Decision):
-    decisions: Annotated[list[ReviewDecision], Field(min_length=1, max_length=1)]
-
-
-Answered: TypeAlias = _Decisions | ReviewDecision
-"""What resumes the run: one decision, alone or in a list of one under `decisions`."""
-
-
-def review_request(
-    answer: str, record: dict[str, Any], suggestion: str | None, record_id: str | None = None
-) -> dict[str, Any]:
-    """Ask a reviewer what to do with an answer."""
-    reasons = "; ".join(record["decision"]["reasons"])
-    grounded = record["is_trusted"]
-    said = "The policy asks for a review" if grounded else _NOT_GROUNDED
-    return {
-        "type": "groundedness_review",
-        "action_requests": [
-            {
-                "name": _ACTION,
-                "args": {"answer": answer},
-                "description": f"{said}: {reasons}",
-            }
-        ],
-        "review_configs": [{"action_name": _ACTION, "allowed_decisions": list(_REVIEW_DECISIONS)}],
-        "groundedness": record,
-        "suggestion": suggestion,
-        "record_id": record_id,
-    }
+    Example:
+        >>> from langchain_groundedness import Decision
+        >>> record = AuditRecord(
+        ...     verdict="unchecked",
+        ...     decision=Decision(action="review"),
+        ...     review={"status": "decided", "action": "reject", "reviewer": "ada"},
+        ... )
+        >>> resume_value(record)
+        {'type': 'reject', 'reviewer': 'ada'}
+    """
+    if not isinstance(record, AuditRecord):
+        kind = type(record).__name__
+        msg = f"record must be an AuditRecord, such as log.get(id) gives, got {kind}"
+        raise ConfigurationError(msg)
+    review = record.review
+    if review.status != "decided" or review.action is None:
+        msg = f"no reviewer has decided the record (status {review.status!r})"
+        raise GroundednessError(msg)
+    value: dict[str, Any] = {"type": review.action}
+    if review.action == "edit":
+        if record.content != "full" or not review.answer:
+            msg = "the reviewer's text is not in the record: the audit log keeps no texts"
+            raise GroundednessError(msg)
+        value["answer"] = review.answer
+    said = {"reviewer": review.reviewer, "note": review.note}
+    return value | {name: text for name, text in said.items() if text}
 
 
-def decision_of(answered: Any) -> Approve | EditAnswer | Reject | Respond:
-    """Give the decision that a validated answer to the request holds."""
-    decision: Approve | EditAnswer | Reject | Respond
-    decision = answered.decisions[0] if isinstance(answered, _Decisions) else answered
-    return decision
+def resume_reviewed(
+    graph: Any, record: AuditRecord, config: RunnableConfig | None = None
+) -> dict[str, Any] | None:
+    """Resume the graph that waits for the review of a record, if it still does.
+
+    It can be called repeatedly, and by several processes one after the other: a graph that has
+    continued is left alone.
+
+    Args:
+        graph: The agent or graph, compiled with the checkpointer that it has waited on.
+        record: A record that a reviewer has decided, as the audit log gives it.
+        config: Options of the run; the thread comes from the record.
+
+    Returns:
+        What the run returns; `None` if nothing waits for this record.
+
+    Raises:
+        GroundednessError: Nobody has decided it, or the record names no thread.
+    """
+    value, config = resume_value(record), _in_thread(record, config)
+    answer = _answer(graph.get_state(config, subgraphs=True), record, value)
+    return None if answer is None else graph.invoke(answer, config)
+
+
+async def aresume_reviewed(
+    graph: Any, record: AuditRecord, config: RunnableConfig | None = None
+) -> dict[str, Any] | None:
+    """Resume the graph that waits for the review of a record, if it still does.
+
+    Args:
+        graph: As for `resume_reviewed`.
+        record: As for `resume_reviewed`.
+        config: As for `resume_reviewed`.
+
+    Returns:
+        As `resume_reviewed`.
+
+    Raises:
+        GroundednessError: As `resume_reviewed`.
+    """
+    value, config = resume_value(record), _in_thread(record, config)
+    answer = _answer(await graph.aget_state(config, subgraphs=True), record, value)
+    return None if answer is None else await graph.ainvoke(answer, config)
+
+
+def _in_thread(record: AuditRecord, config: RunnableConfig | None) -> RunnableConfig:
+    if record.thread_id is None:
+        msg = "the record has no thread_id: no graph is waiting for it"
+        raise GroundednessError(msg)
+    return merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
+
+
+def _answer(snapshot: Any, record: AuditRecord, value: dict[str, Any]) -> Any:
+    """Answer the question that is about this record, and leave others open."""
+    asked = (
+        interrupt.id
+        for interrupt in snapshot.interrupts
+        if isinstance(interrupt.value, dict) and interrupt.value.get("record_id") == record.id
+    )
+    identity = next(asked, None)
+    if identity is None:
+        return None
+    return Command(resume={identity: value})

@@ -20,12 +20,12 @@ from langchain_groundedness._runtime.telemetry import aside, caught, step
 from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.correction.edits import (
     apply_edits,
+    check_edits,
     edited_claim,
-    refuse_unfit,
     rewordings,
 )
 from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.decision.conditions import Situation
+from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
     NO_DOCUMENTS,
@@ -454,8 +454,7 @@ class Check:
     def without_claims(self, state: CheckState, error: Exception) -> CheckState:
         """Fall back to sentences, all unchecked, so that the reader sees what was not checked."""
         reason = f"claim extraction failed ({_cause(error)})"
-        if self.raise_on_failure:
-            raise VerificationError(reason) from error
+        self._raise_if_asked(reason, error)
         return replace(state, claims=tuple(sentences_of(state.source.answer)), failure=reason)
 
     def verification(self, state: CheckState) -> VerificationTask | None:
@@ -490,10 +489,9 @@ class Check:
         if isinstance(error, ConfigurationError):
             raise error
         reason = f"verification failed ({_cause(error)})"
-        if self.raise_on_failure:
-            known = {v.claim.id for v in state.verdicts}
-            missing = tuple(c.id for c in state.claims or () if c.id not in known)
-            raise VerificationError(reason, claim_ids=missing) from error
+        known = {v.claim.id for v in state.verdicts}
+        missing = tuple(c.id for c in state.claims or () if c.id not in known)
+        self._raise_if_asked(reason, error, missing)
         return replace(state, failure=reason)
 
     def correction(self, state: CheckState) -> CorrectionTask | None:
@@ -517,9 +515,7 @@ class Check:
 
     def without_correction(self, state: CheckState, error: Exception) -> CheckState:
         """Leave the answer as it is: the verdicts say what is wrong with it."""
-        if self.raise_on_failure:
-            msg = f"correction failed ({_cause(error)})"
-            raise VerificationError(msg) from error
+        self._raise_if_asked(f"correction failed ({_cause(error)})", error)
         return state
 
     def with_correction(
@@ -532,7 +528,7 @@ class Check:
             msg = f"the corrector gave {type(reply).__name__} where a CorrectedAnswer is needed"
             raise UnexpectedReplyError(msg)
         edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
-        refuse_unfit(edits, state.source.answer, {v.claim.id for v in state.verdicts})
+        check_edits(edits, state.source.answer, {v.claim.id for v in state.verdicts})
         return state.with_edits(edits)
 
     def recheck(self, state: CheckState) -> VerificationTask | None:
@@ -561,13 +557,15 @@ class Check:
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
         """Undo the corrections, since their check failed."""
-        if self.raise_on_failure:
-            msg = f"checking the edits failed ({_cause(error)})"
-            raise VerificationError(msg) from error
+        self._raise_if_asked(f"checking the edits failed ({_cause(error)})", error)
         if state.corrected is None:
             return state
         failed = self._doubtful(state)
         return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+
+    def _raise_if_asked(self, reason: str, error: Exception, claims: tuple[str, ...] = ()) -> None:
+        if self.raise_on_failure:
+            raise VerificationError(reason, claim_ids=claims) from error
 
     def all_verdicts(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
         """Give one verdict per claim, with the reason where it is unchecked."""
@@ -624,9 +622,9 @@ class Check:
         *,
         complete: bool = True,
         labelled: bool = True,
-    ) -> Situation:
+    ) -> DecisionContext:
         """Describe an answer to the policy."""
-        return Situation(
+        return DecisionContext(
             verdicts=verdicts,
             answer=source.answer,
             trust_score=trust_score(verdicts),

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig, run_in_executor
 
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
 from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verification import CachedVerifier

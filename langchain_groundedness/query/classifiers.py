@@ -27,6 +27,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import AnyRunnable, CheckedOptions
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     GroundednessError,
@@ -38,7 +39,6 @@ from langchain_groundedness.inputs.formats import read_input
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import QUERY_PROMPT, check_prompt, fence, fold_space
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 
 __all__ = [
     "EMPTY_QUERY",
@@ -407,6 +407,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The chat model, plain or bound."""
@@ -423,11 +424,6 @@ class LLMQueryClassifier(ClosedSetClassifier):
         _check_names(tuple(self.classes))
         check_prompt(self.prompt or QUERY_PROMPT, required={"classes", "question"})
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def _classify(self, query: str) -> Flow[QueryClass]:
@@ -466,6 +462,7 @@ class RunnableQueryClassifier(ClosedSetClassifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     classifier: AnyRunnable
     """Gets the query as a text; gives a name, a member of an `Enum` of names, a `QueryClass`, or
@@ -477,11 +474,6 @@ class RunnableQueryClassifier(ClosedSetClassifier):
     def _usable(self) -> Self:
         _check_names(self.classes)
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def _classify(self, query: str) -> Flow[QueryClass]:

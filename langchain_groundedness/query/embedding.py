@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, cast
 
@@ -275,7 +275,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
             min_probability=self.min_probability,
             min_probability_of=dict(self.min_probability_of),
             regularization=self.regularization,
-            fitted=self._learnt(),
+            fitted=self._learned(),
         )
         replace_file(Path(path), [saved.model_dump_json().encode()])
 
@@ -348,7 +348,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
 
     @override
     def _classify(self, query: str) -> Flow[QueryClass]:
-        return self._only(self._outcomes(self._learnt(), [query]))
+        return self._only(self._outcomes(self._learned(), [query]))
 
     def _only(self, flow: Flow[list[Exception | QueryClass]]) -> Flow[QueryClass]:
         [outcome] = yield from flow
@@ -358,7 +358,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
 
     def _flow_of_all(self, values: Sequence[Any]) -> Flow[list[Exception | QueryClass]]:
         """Sort many queries with as few calls as possible; each has an outcome of its own."""
-        fitted, queries = self._learnt(), [_read(value) for value in values]
+        fitted, queries = self._learned(), [_read(value) for value in values]
         texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
         outcomes = yield from self._outcomes(fitted, texts)
         found = dict(zip(texts, map(self._settled, outcomes), strict=True))
@@ -378,22 +378,32 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
     def _outcomes(
         self, fitted: QueryWeights, queries: Sequence[str]
     ) -> Flow[list[Exception | QueryClass]]:
-        outcomes: list[Exception | QueryClass] = []
-        for first in range(0, len(queries), self.batch_size):
-            chunk = queries[first : first + self.batch_size]
+        rows = yield from self._embedded(queries)
+        # Row by row: a sum over many rows at once may differ in its last digit.
+        return [row if isinstance(row, Exception) else self._class(fitted, row) for row in rows]
+
+    def _embedded(self, texts: Sequence[str]) -> Flow[list[Exception | Vectors]]:
+        """Give the vector of each text, or why there is none."""
+        rows: list[Exception | Vectors] = []
+        for first in range(0, len(texts), self.batch_size):
+            chunk = texts[first : first + self.batch_size]
             try:
                 reply = yield embedding_of_documents(self.embeddings, chunk)
-                vectors = _of_size(fitted.size, unit_rows(reply, texts=len(chunk)))
+                rows.extend(unit_rows(reply, texts=len(chunk)))
             except Exception as exc:  # noqa: BLE001  (a service may fail in any way)
-                outcomes += [exc] * len(chunk)
-            else:
-                # Row by row: a sum over many rows at once may differ in its last digit.
-                outcomes += map(partial(self._class, fitted), vectors)
-        return outcomes
+                rows += [exc] * len(chunk)
+        no_direction = VectorsError("the embedding is zero or not a number")
+        return [
+            no_direction if isinstance(row, np.ndarray) and np.isnan(row).any() else row
+            for row in rows
+        ]
 
     def _class(self, fitted: QueryWeights, vector: Vectors) -> Exception | QueryClass:
-        if np.isnan(vector).any():
-            msg = "the embedding of the query is zero or not a number"
+        if len(vector) != fitted.size:
+            msg = (
+                f"the embeddings have {len(vector)} numbers, the classifier was fitted with "
+                f"{fitted.size}: give the same embeddings=, or fit again"
+            )
             return VectorsError(msg)
         shares = fitted.probabilities(vector)
         best = int(shares.argmax())
@@ -408,24 +418,21 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
         """Embed samples; that one of them has no vector is an error."""
-        size = self.batch_size
-        chunks = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
-        replies = [(self.embeddings.embed_documents(chunk), len(chunk)) for chunk in chunks]
-        try:
-            vectors = _joined([unit_rows(reply, texts=count) for reply, count in replies])
-        except VectorsError as exc:
-            msg = f"{exc}: give other embeddings="
-            raise ConfigurationError(msg) from None
-        if np.isnan(vectors).any():
-            place = int(np.isnan(vectors).any(axis=1).argmax())
-            msg = (
-                f"the embedding of sample {place} is zero or not a number: leave the sample out, "
-                "or give other embeddings="
-            )
+        vectors: list[Vectors] = []
+        for place, row in enumerate(drive(self._embedded(texts), {})):
+            if isinstance(row, VectorsError):
+                msg = f"sample {place}: {row}: leave the sample out, or give other embeddings="
+                raise ConfigurationError(msg) from None
+            if isinstance(row, Exception):
+                raise row
+            vectors.append(row)
+        sizes = sorted(set(map(len, vectors)))
+        if len(sizes) > 1:
+            msg = f"the embeddings come in sizes {sizes}: give other embeddings="
             raise ConfigurationError(msg)
-        return vectors
+        return np.stack(vectors)
 
-    def _learnt(self) -> QueryWeights:
+    def _learned(self) -> QueryWeights:
         if self.fitted is None:
             msg = (
                 f"{type(self).__name__} has not learned anything yet: call fit(samples), or make "
@@ -440,24 +447,6 @@ def _read(value: Any) -> str | InputFormatError:
         return read_query(value)
     except InputFormatError as exc:
         return exc
-
-
-def _joined(parts: Sequence[Vectors]) -> Vectors:
-    sizes = sorted({part.shape[1] for part in parts})
-    if len(sizes) > 1:
-        msg = f"the embeddings come in sizes {sizes}"
-        raise VectorsError(msg)
-    return np.concatenate(parts)
-
-
-def _of_size(size: int, vectors: Vectors) -> Vectors:
-    if vectors.shape[1] != size:
-        msg = (
-            f"the embeddings have {vectors.shape[1]} numbers, the classifier was fitted with "
-            f"{size}: give the same embeddings=, or fit again"
-        )
-        raise VectorsError(msg)
-    return vectors
 
 
 LARGEST_FILE = 256 << 20

@@ -8,14 +8,13 @@ from langchain_groundedness.evals.statistics import require_run
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.report.figures import GateResult, check_thresholds
-from langchain_groundedness.report.html import run_html, to_html
+from langchain_groundedness.report.html import to_html
 from langchain_groundedness.report.junit import to_junit
 from langchain_groundedness.report.markdown import to_markdown
 
 __all__ = [
     "GateResult",
     "check_thresholds",
-    "run_html",
     "to_html",
     "to_junit",
     "to_markdown",

@@ -1,10 +1,9 @@
-"""Figures of a run, and how every format writes them; pure."""
+"""Figures of a run, whatever format they are written in; pure."""
 
 import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.calibration.thresholds import reliability
 from langchain_groundedness.calibration.values import main_verifier
 from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.evals.display import format_count, format_number, run_title
 from langchain_groundedness.evals.statistics import (
     Estimate,
     LabelAgreement,
@@ -29,7 +29,6 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = [
-    "NONE",
     "ComparedMetric",
     "GateResult",
     "MetricFigures",
@@ -38,31 +37,17 @@ __all__ = [
     "SlicedColumn",
     "check_thresholds",
     "compare",
-    "format_change",
-    "format_count",
-    "format_interval",
-    "format_number",
     "main_result",
     "metrics_of",
     "paired_rows",
     "reliability_of",
-    "run_cost",
-    "run_facts",
-    "run_title",
-    "run_warnings",
     "slice_value",
     "slices_of",
-    "utc_minute",
 ]
 
 _MOST_VALUES = 50
 _LONGEST_VALUE = 80
 _TINY = 0.001
-_TEN = 10
-_MINUTE = 60
-
-NONE = "\N{EN DASH}"
-"""Stands where there is no figure."""
 
 
 class MetricFigures(NamedTuple):
@@ -183,7 +168,7 @@ def _shortened(value: str) -> str:
 
 
 def reliability_of(run: EvaluationRun) -> Reliability | None:
-    """Compare the probabilities of the verdicts to what people have said."""
+    """Compare the probabilities of the verdicts with the labels of people."""
     samples = [sample for row in run.rows if (sample := _sample(row)) is not None]
     return reliability(samples, main_verifier(samples))
 
@@ -343,79 +328,3 @@ def _gate(run: EvaluationRun, metric: MetricFigures, least: float, max_failed: i
     ]
     text = "; ".join(filter(None, faults)) or f"{shown} is not below {least:g}"
     return GateResult(metric.key, passed=not any(faults), text=f"{metric.key}: {text}")
-
-
-def format_number(value: float) -> str:
-    """Write a score."""
-    return f"{value:.1f}" if abs(value) >= _TEN else f"{value:.3f}"
-
-
-def format_count(rows: int, what: str = "row") -> str:
-    """Write how many there are."""
-    return f"{rows:,} {what}{'' if rows == 1 else 's'}"
-
-
-def format_interval(estimate: Estimate | None) -> str:
-    """Write an interval."""
-    if estimate is None:
-        return NONE
-    if estimate.low is None or estimate.high is None:
-        return "interval not known"
-    return f"{format_number(estimate.low)} to {format_number(estimate.high)}"
-
-
-def format_change(difference: float) -> str:
-    """Write a difference with its sign and direction."""
-    arrow = "▲" if difference > 0 else "▼" if difference < 0 else "="
-    return f"{arrow} {difference:+.3f}"
-
-
-def run_title(run: EvaluationRun) -> str:
-    """Name a run; one over rows in memory that was given no name is told by its time."""
-    name = run.header.name
-    unnamed = name == run.header.dataset and name.startswith("a ")
-    return f"{name}, {run.header.made.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if unnamed else name
-
-
-def run_cost(run: EvaluationRun) -> str:
-    """Say what a run took."""
-    usage, parts = run.usage, []
-    if run.seconds is not None:
-        minutes, seconds = divmod(int(run.seconds), _MINUTE)
-        parts.append(f"{minutes} min {seconds} s" if minutes else f"{run.seconds:.1f} s")
-    calls = usage.model_calls
-    parts.append(format_count(calls, "model call") if calls else "no model calls")
-    tokens = (usage.input_tokens, "read"), (usage.output_tokens, "written")
-    parts.extend(f"{n:,} tokens {what}" for n, what in tokens if n is not None)
-    return " · ".join(parts)
-
-
-def run_facts(run: EvaluationRun) -> str:
-    """Say what a run is of, and what it took."""
-    rows, made = format_count(len(run.rows)), utc_minute(run.header.made)
-    return " · ".join((run.header.dataset, rows, run_cost(run), made))
-
-
-def utc_minute(moment: datetime) -> str:
-    """Write a moment."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def run_warnings(run: EvaluationRun) -> dict[str, str]:
-    """Say what stands between the figures and the data set."""
-    said = {}
-    if not run.complete:
-        said["interrupted"] = "The run was interrupted: rows of the data set are missing here."
-    if run.bad_rows:
-        verbs = ("row", "was") if len(run.bad_rows) == 1 else ("rows", "were")
-        said["bad rows"] = "{:,} {} could not be read and {} set aside.".format(
-            len(run.bad_rows), *verbs
-        )
-    failed = sum(any(score.status == "failed" for score in row.scores) for row in run.rows)
-    if failed:
-        has = "has" if failed == 1 else "have"
-        of = format_count(len(run.rows))
-        said["failed"] = f"{failed:,} of {of} {has} a failed metric; the means leave these out."
-    if not run.rows:
-        said["empty"] = "No row was evaluated."
-    return said

@@ -18,17 +18,17 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.thresholds import reliability_plot
-from langchain_groundedness.display.escaping import printable, tag
+from langchain_groundedness.display.escaping import printable
 from langchain_groundedness.display.marked_text import SIGNS, is_located
-from langchain_groundedness.display.notebook import CELL, WARNING, table
 from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.display.templates import render
+from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.report import figures
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
 
-__all__ = ["run_html", "to_html"]
+__all__ = ["to_html"]
 
 _BINS = 20
 _WIDE, _INSET = 120, 6
@@ -59,7 +59,7 @@ def to_html(run: EvaluationRun, *, baseline: EvaluationRun | None = None) -> str
     comparison = None if baseline is None else figures.compare(run, baseline)
     values = {
         "run": run,
-        "figures": figures,
+        "display": display,
         "style": look + own_style,
         "style_hash": _hash(look + own_style),
         "script": script,
@@ -79,41 +79,6 @@ def to_html(run: EvaluationRun, *, baseline: EvaluationRun | None = None) -> str
         **_data_blocks(run, metrics, slices, baseline),
     }
     return render(__package__, "report.html", values)
-
-
-_HEADS = ("metric", "mean", "95 % interval", "scored", "failed", "skipped")
-
-
-def run_html(run: EvaluationRun) -> str:
-    """Show the metrics of a run as a notebook does: a fragment of HTML without script and style.
-
-    Args:
-        run: The run.
-
-    Returns:
-        HTML.
-    """
-    warnings = (tag("p", f"! {text}", style=WARNING) for text in figures.run_warnings(run).values())
-    rows = (
-        (
-            metric.key,
-            figures.format_number(metric.estimate.mean) if metric.estimate else figures.NONE,
-            figures.format_interval(metric.estimate),
-            f"{len(metric.scores):,}",
-            f"! {metric.failed:,}" if metric.failed else "0",
-            f"{metric.skipped:,}",
-        )
-        for metric in figures.metrics_of(run)
-    )
-    cells = (tag("tr", *(tag("td", text, style=CELL, dir="auto") for text in row)) for row in rows)
-    return tag(
-        "div",
-        tag("p", tag("b", figures.run_title(run), dir="auto"), f" · {figures.run_facts(run)}"),
-        *warnings,
-        table(_HEADS, cells),
-        class_="langchain-groundedness",
-        style="max-width:60em",
-    )
 
 
 def _hash(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC
 from xml.etree import ElementTree as ET
 
+from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.report import figures
@@ -67,7 +68,7 @@ def _case(row: EvaluatedRow, key: str, least: float | None) -> _Case:
     if found.score is None:
         return name, "error" if found.status == "failed" else "skipped", found.reason or ""
     if least is not None and found.score < least:
-        told = f"{figures.format_number(found.score)} is below {least:g}. {found.comment}"
+        told = f"{display.format_number(found.score)} is below {least:g}. {found.comment}"
         return name, "failure", told.strip()
     return name, "", ""
 
@@ -92,6 +93,6 @@ def _line(text: str) -> str:
 
 
 def _fit(text: str) -> str:
-    """Replace what XML cannot hold, and shorten what nobody reads to the end."""
+    """Replace what XML cannot hold, and shorten very long texts."""
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return _NOT_XML.sub("\ufffd", text)

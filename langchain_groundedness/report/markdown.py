@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import Estimate, find_score
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.report import figures
@@ -29,9 +30,9 @@ def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) ->
     """
     metrics = figures.metrics_of(run)
     parts = [
-        f"# {_text(figures.run_title(run))}",
-        _text(figures.run_facts(run)),
-        *(f"> **!** {text}" for text in figures.run_warnings(run).values()),
+        f"# {_text(display.run_title(run))}",
+        _text(display.run_facts(run)),
+        *(f"> **!** {text}" for text in display.run_warnings(run).values()),
         _metrics(metrics),
         *(_comparison(figures.compare(run, baseline)) if baseline is not None else ()),
         *_reasons(metrics),
@@ -47,7 +48,7 @@ def _metrics(metrics: Sequence[figures.MetricFigures]) -> str:
         (
             _text(m.key),
             _mean(m.estimate),
-            figures.format_interval(m.estimate),
+            display.format_interval(m.estimate),
             len(m.scores),
             m.failed,
             m.skipped,
@@ -69,10 +70,10 @@ def _change(each: figures.ComparedMetric) -> tuple[object, ...]:
     found = each.found
     return (
         _text(each.key),
-        figures.NONE if found.before is None else figures.format_number(found.before),
-        figures.NONE if found.after is None else figures.format_number(found.after),
-        figures.format_change(found.difference.mean) if found.difference else figures.NONE,
-        figures.format_interval(found.difference),
+        display.NONE if found.before is None else display.format_number(found.before),
+        display.NONE if found.after is None else display.format_number(found.after),
+        display.format_change(found.difference.mean) if found.difference else display.NONE,
+        display.format_interval(found.difference),
         found.better,
         found.worse,
         found.same,
@@ -97,7 +98,7 @@ def _slice(found: figures.SlicedColumn, metrics: Sequence[figures.MetricFigures]
     rows = []
     for group in found.groups:
         means = (group.metrics.get(key) for key in keys)
-        cells = (f"{_mean(mean)} ({figures.format_interval(mean)})" for mean in means)
+        cells = (f"{_mean(mean)} ({display.format_interval(mean)})" for mean in means)
         rows.append((_text(group.name), group.rows, *cells))
     heads = (_text(found.column), "rows", *map(_text, keys))
     return f"## By {_text(found.column)}\n\n{_table(heads, rows)}"
@@ -121,7 +122,7 @@ def _lowest(run: EvaluationRun, metrics: Sequence[figures.MetricFigures]) -> Ite
                 (
                     (
                         _text(row.id),
-                        figures.format_number(score),
+                        display.format_number(score),
                         _text(row.question or row.answer or ""),
                     )
                     for score, row in lowest
@@ -139,7 +140,7 @@ def _bad_rows(run: EvaluationRun) -> Iterator[str]:
         ("line", "id", "reason"),
         (
             (
-                figures.NONE if each.line is None else each.line,
+                display.NONE if each.line is None else each.line,
                 _text(each.id or ""),
                 _text(each.reason),
             )
@@ -147,11 +148,11 @@ def _bad_rows(run: EvaluationRun) -> Iterator[str]:
         ),
     )
     if left := len(run.bad_rows) - len(shown):
-        yield f"and {figures.format_count(left, 'other')}"
+        yield f"and {display.format_count(left, 'other')}"
 
 
 def _mean(found: Estimate | None) -> str:
-    return figures.NONE if found is None else figures.format_number(found.mean)
+    return display.NONE if found is None else display.format_number(found.mean)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -164,4 +165,4 @@ def _text(text: str) -> str:
     line = " ".join(printable(text).split())
     line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKUP.sub(r"\\\1", escaped) or figures.NONE
+    return _MARKUP.sub(r"\\\1", escaped) or display.NONE

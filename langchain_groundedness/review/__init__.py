@@ -1,7 +1,7 @@
-"""A page on which people decide what becomes of doubtful answers.
+"""A web page on which reviewers decide about doubtful answers.
 
-`langchain-groundedness review --db URL` serves it; `create_review_app` gives it to a server of
-yours. Needs the extra `review`.
+`langchain-groundedness review --db URL` serves it; `create_review_app` makes it an ASGI app for
+your own server. Needs the extra `review`.
 """
 
 from collections.abc import Callable, Collection
@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_groundedness.audit import AuditRecord, SQLAuditLog
 from langchain_groundedness.exceptions import require
-from langchain_groundedness.review.requests import Guard
+from langchain_groundedness.review.server import Guard
 
 __all__ = ["create_review_app"]
 
@@ -22,16 +22,16 @@ def create_review_app(
     any_address: bool = False,
     on_decided: Callable[[AuditRecord], object] | None = None,
 ) -> Guard:
-    """Make the review page as an ASGI application, for a server of yours.
+    """Make the review page as an ASGI application, for your own server.
 
     Args:
         store: The audit log.
-        token: What reviewers sign in with, at least 16 characters; `None` lets in whoever can
+        token: What reviewers sign in with, at least 16 characters; `None` lets in everyone who can
             reach the page.
-        allowed_hosts: Under which names the page may be asked for, without a port.
-        any_address: Whether any IP address will do as a name.
-        on_decided: Called with each record that a reviewer has decided, in a thread; what it raises
-            is logged and changes nothing. `resume_reviewed` fits here.
+        allowed_hosts: Host names that browsers may use, without a port.
+        any_address: Whether any IP address is allowed as a host name.
+        on_decided: Called in a thread with each decided record; an exception it raises is logged
+            and changes nothing. `resume_reviewed` can be used here.
 
     Returns:
         The application. It keeps its sessions in memory: run it in one process.

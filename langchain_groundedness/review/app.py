@@ -4,7 +4,6 @@ Views run in threads, since they wait for the audit log.
 """
 
 import hmac
-import logging
 import mimetypes
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +20,9 @@ from starlette.staticfiles import StaticFiles
 from langchain_groundedness.audit import SQLAuditLog
 from langchain_groundedness.audit.record import AuditRecord
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.review.pages import Pages
-from langchain_groundedness.review.requests import Sessions, TooLargeError, Visit
+from langchain_groundedness.review.pages import Pages, Visit
+from langchain_groundedness.review.server import TooLargeError
+from langchain_groundedness.review.sessions import Sessions
 
 __all__ = ["SHORTEST_TOKEN", "make_app"]
 
@@ -31,8 +31,6 @@ _MOST_FIELDS = 20
 _STATIC = Path(__file__).parent / "static"
 _LOOK = ("langchain_groundedness", "static")
 """What the page shares with reports."""
-
-logger = logging.getLogger("langchain_groundedness")
 
 View = Callable[[Visit], Response]
 
@@ -49,30 +47,30 @@ def make_app(
         raise ConfigurationError(msg)
     mimetypes.init()  # it reads files, which would hold up the event loop later
     pages = Pages(store, on_decided)
-    door = _Door(token, pages)
+    access = _Access(token, pages)
     both = ["GET", "POST"]
     routes = [
-        Route("/", door.closed(pages.queue)),
-        Route("/login", door.login, methods=both),
-        Route("/logout", door.closed(pages.logout), methods=["POST"]),
-        Route("/name", door.closed(pages.name, nameless=True), methods=both),
-        Route("/next", door.closed(pages.next)),
-        Route("/records/{record_id:path}", door.closed(pages.item)),
-        Route("/records/{record_id:path}", door.closed(pages.decide), methods=["POST"]),
+        Route("/", access.page(pages.queue)),
+        Route("/login", access.login, methods=both),
+        Route("/logout", access.page(pages.logout), methods=["POST"]),
+        Route("/name", access.page(pages.name, nameless=True), methods=both),
+        Route("/next", access.page(pages.next)),
+        Route("/records/{record_id:path}", access.page(pages.item)),
+        Route("/records/{record_id:path}", access.page(pages.decide), methods=["POST"]),
         Mount("/static", StaticFiles(directory=_STATIC, packages=[_LOOK])),
     ]
     return Starlette(routes=routes, exception_handlers={TooLargeError: _too_large})
 
 
-class _Door:
-    """Lets people in, and forms of ours."""
+class _Access:
+    """Decides who sees a page, and which forms are accepted."""
 
     def __init__(self, token: str | None, pages: Pages) -> None:
         self._token = token
         self._pages = pages
         self._sessions = Sessions()
 
-    def closed(self, view: View, *, nameless: bool = False) -> Any:
+    def page(self, view: View, *, nameless: bool = False) -> Any:
         """Show a view only to people who are signed in, and have said who they are."""
 
         async def endpoint(request: Request) -> Response:
@@ -144,8 +142,7 @@ class _Door:
         try:
             return view(visit)
         except Exception as exc:  # noqa: BLE001  (a traceback could quote what is reviewed)
-            logger.error("review: a page has failed (%s)", type(exc).__name__)  # noqa: TRY400  (same)
-            return self._pages.failed(visit)
+            return self._pages.failed(visit, exc)
 
 
 def _fields(body: bytes) -> dict[str, str]:

@@ -1,14 +1,17 @@
-"""A record as a reviewer reads it: claims in the answer, citations in their documents; pure."""
+"""A record as a reviewer reads it: claims in the answer, citations in their documents; pure.
+
+Its own module because it is pure: what a page shows, before it is a page.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from langchain_groundedness.audit.record import AuditedDocument, AuditRecord
-from langchain_groundedness.display.marked_text import Span, cut, is_located, mark
-from langchain_groundedness.types import Citation, ClaimVerdict, VerdictLabel
+from langchain_groundedness.display.marked_text import MarkedPiece, Span, cut, is_located, mark
+from langchain_groundedness.types import Citation, ClaimVerdict
 
-__all__ = ["AnswerPiece", "CitedText", "DocumentPiece", "Item", "ShownClaim", "ShownDocument"]
+__all__ = ["CitedText", "DocumentPiece", "Item", "ShownClaim", "ShownDocument"]
 
 _AGENTS = ("middleware", "node")
 _WHOLE_UP_TO = 12_000
@@ -34,18 +37,6 @@ class ShownClaim(NamedTuple):
     located: bool
     """Whether it is marked in the answer."""
     citations: tuple[CitedText, ...]
-
-
-class AnswerPiece(NamedTuple):
-    """A piece of the answer."""
-
-    text: str
-    verdict: VerdictLabel | None
-    """The worst verdict of the claims that cover it."""
-    claims: tuple[int, ...]
-    """Their numbers."""
-    ends: tuple[ShownClaim, ...]
-    """The claims that end with it."""
 
 
 class DocumentPiece(NamedTuple):
@@ -141,18 +132,9 @@ class Item:
         return tuple(claim for claim in self.claims if not claim.located)
 
     @property
-    def answer(self) -> tuple[AnswerPiece, ...]:
+    def answer(self) -> list[MarkedPiece]:
         """The answer as it came, cut where claims begin and end."""
-        marked = mark(self.record.original_answer or "", self.record.claims if self._exact else ())
-        return tuple(
-            AnswerPiece(
-                piece.text,
-                piece.verdict,
-                piece.claims,
-                tuple(self.claims[number - 1] for number in piece.ends),
-            )
-            for piece in marked
-        )
+        return mark(self.record.original_answer or "", self.record.claims if self._exact else ())
 
     @property
     def documents(self) -> tuple[ShownDocument, ...]:

@@ -1,24 +1,31 @@
-"""The pages: what is read from the audit log for each, and what a form changes in it."""
+"""The pages: what is read from the audit log for each, and what a form changes in it.
+
+Its own module because who may see a page is the subject of `app`, and what it shows of this one.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple, Self, get_args
 from urllib.parse import quote, urlencode
 
-from starlette.responses import Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from langchain_groundedness.audit import AuditPage, SQLAuditLog
-from langchain_groundedness.audit.content import MOST_UNCITED
-from langchain_groundedness.audit.record import AuditRecord, ReviewAction
-from langchain_groundedness.audit.review_log import cursor
+from langchain_groundedness.audit.record import AuditRecord
+from langchain_groundedness.audit.redaction import MOST_UNCITED
+from langchain_groundedness.audit.sql import cursor
+from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, ReviewConflictError
 from langchain_groundedness.review.item import Item
-from langchain_groundedness.review.requests import Visit, editable
+from langchain_groundedness.review.sessions import Session, Sessions
 from langchain_groundedness.types import Action, AnswerVerdict
 
-__all__ = ["CHOICES", "Filters", "Pages"]
+__all__ = ["CHOICES", "Filters", "Pages", "Visit"]
 
 PER_PAGE = 25
 
@@ -33,6 +40,18 @@ NOT_SAVED = "Your decision was not saved"
 NO_RECORD = "There is no such record in the audit log"
 
 _SAID = {"approve": "approved", "edit": "edited", "reject": "rejected"}
+
+ANY = "any"
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "status": ("waiting", "decided", "none", ANY),
+    "decision": ("", *get_args(Action)),
+    "verdict": ("", *get_args(AnswerVerdict)),
+}
+"""Values of the filters that are chosen from a list; the first is the default."""
+
+_LONGEST = 200
+
 
 logger = logging.getLogger("langchain_groundedness")
 
@@ -99,6 +118,80 @@ class Filters:
         return self.status != "waiting"
 
 
+@dataclass(kw_only=True)
+class Visit:
+    """A request, and who has sent it."""
+
+    request: Request
+    sessions: Sessions
+    form: Mapping[str, str]
+    cookie: str
+    """Name of the cookie."""
+    identity: str
+    """Which browser it is."""
+    session: Session | None = None
+    """What is known of the browser if it is signed in."""
+    token_needed: bool = True
+    """Whether people sign in, and so can sign out."""
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """What stands behind the path."""
+        return self.request.query_params
+
+    @property
+    def root(self) -> str:
+        """Where the application is mounted."""
+        return str(self.request.scope.get("root_path", "")).rstrip("/")
+
+    @property
+    def known(self) -> Session:
+        """What is known of the browser, which is signed in."""
+        assert self.session is not None  # noqa: S101  (nobody else is let in)
+        return self.session
+
+    def signed_in(self) -> "Visit":
+        """Sign the browser in, under a new identity."""
+        self.sessions.end(self.identity)
+        identity = self.sessions.begin()
+        return replace(self, identity=identity, session=self.sessions.find(identity))
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """Answer with a page."""
+        shown = {
+            "root": self.root,
+            "form_token": self.sessions.form_token(self.identity),
+            "session": self.session,
+            "token_needed": self.token_needed,
+            "notice": self._notice(),
+            **values,
+        }
+        text = _templates.get_template(template).render(shown)
+        return self._with_cookie(HTMLResponse(text.encode("utf-8", "replace"), status))
+
+    def redirect(self, path: str) -> Response:
+        """Answer with another address of ours."""
+        return self._with_cookie(RedirectResponse(f"{self.root}{path}", 303))
+
+    def _notice(self) -> str:
+        if self.session is None:
+            return ""
+        notice, self.session.notice = self.session.notice, ""
+        return notice
+
+    def _with_cookie(self, response: Response) -> Response:
+        if self.request.cookies.get(self.cookie) != self.identity:
+            response.set_cookie(
+                self.cookie,
+                self.identity,
+                path=self.root or "/",
+                secure=self.request.url.scheme == "https",
+                httponly=True,
+                samesite="strict",
+            )
+        return response
+
+
 class Pages:
     """The views; each answers one visit."""
 
@@ -139,51 +232,36 @@ class Pages:
     def queue(self, visit: Visit) -> Response:
         """List records."""
         filters = Filters.read(visit.query)
-        try:
-            after = visit.query.get("after") or None
-            found = self._found(filters, after, PER_PAGE)
-            waiting = self._store.count(status="waiting")
-        except ConfigurationError:  # a place that nobody was given
-            return visit.redirect(f"/?{filters.address}")
-        except AuditError as exc:
-            return _down(visit, exc)
+        found = self._found(filters, visit.query.get("after") or None, PER_PAGE)
         return visit.page(
             "queue.html",
             filters=filters,
             choices=CHOICES,
             found=found,
             items=[Item(record) for record in found.records],
-            waiting=waiting,
+            waiting=self._store.count(status="waiting"),
             later="after" in visit.query,
         )
 
     def item(self, visit: Visit) -> Response:
         """Show one record."""
-        try:
-            return self._item(visit)
-        except AuditError as exc:
-            return _down(visit, exc)
+        return self._item(visit)
 
     def next(self, visit: Visit) -> Response:
         """Go to the record behind one, in the order of the queue."""
         filters, after = Filters.read(visit.query), visit.query.get("after") or None
-        try:
-            found = self._found(filters, after, 1)
-            if after and not found.records:
-                found = self._found(filters, None, 1)
-        except ConfigurationError:
-            return visit.redirect("/")
-        except AuditError as exc:
-            return _down(visit, exc)
+        found = self._found(filters, after, 1)
+        if after and not found.records:
+            found = self._found(filters, None, 1)
         if not found.records or cursor(found.records[0]) == after:
-            visit.known.notice = f"{visit.known.notice} There is no other one in this queue."
+            visit.known.notice = f"{visit.known.notice} There are no other items in this queue."
             return visit.redirect(f"/?{filters.address}")
         place = quote(editable(found.records[0].id), safe="")
         return visit.redirect(f"/records/{place}?{filters.address}")
 
     def decide(self, visit: Visit) -> Response:
         """Write what a reviewer has decided."""
-        action = visit.form.get("action", "")
+        action: Any = visit.form.get("action", "")
         revision = visit.form.get("revision", "")
         if action not in _SAID or not (revision.isdecimal() and revision.isascii()):
             return visit.page("message.html", status=400, heading="This form cannot be read")
@@ -193,14 +271,14 @@ class Pages:
             seen = self._store.get(visit.request.path_params["record_id"])
             if seen is None:
                 return _unsaved(visit, 404, NOT_SAVED, NO_RECORD)
-            problem = _too_long(answer, note) or _misread(visit, action, answer, Item(seen))
+            problem = _problem(visit, action, answer, note, Item(seen))
             if problem and seen.revision == int(revision[:9]) and seen.review.status != "decided":
                 return self._item(visit, problem=problem, status=422)
             record = self._store.decide(
                 seen.id,
                 revision=int(revision[:9]),
                 reviewer=visit.known.name,
-                action=_action(action),
+                action=action,
                 answer=answer if action == "edit" else None,
                 note=note,
             )
@@ -209,20 +287,26 @@ class Pages:
         except AuditError as exc:
             return _unsaved(visit, 503, NOT_SAVED, str(exc), again=True)
         self._tell(record)
-        visit.known.notice = f"You have {_SAID[action]} the answer before this one."
+        visit.known.notice = f"You {_SAID[action]} the previous answer."
         filters = Filters.read(visit.form)
         return visit.redirect(f"/next?{urlencode({'after': cursor(record)})}&{filters.address}")
 
     def out_of_date(self, visit: Visit) -> Response:
         """Say that a form was made before the last sign-in, and give its text back."""
-        why = "You are not signed in any more, or have signed in again since this page was shown."
+        why = "You are no longer signed in, or you have signed in again since this page was shown."
         return _unsaved(visit, 403, "Nothing was saved", why)
 
-    def failed(self, visit: Visit) -> Response:
-        """Say that something has gone wrong here."""
+    def failed(self, visit: Visit, error: Exception) -> Response:
+        """Say what went wrong, and give the text of a form back."""
+        if isinstance(error, ConfigurationError) and not visit.form:
+            return visit.redirect(f"/?{Filters.read(visit.query).address}")  # no such place
+        logger.error("review: a page failed (%s)", type(error).__name__)
         if visit.form:
-            return _unsaved(visit, 500, "Something has gone wrong", "The server's log says what.")
-        return visit.page("message.html", status=500, heading="Something has gone wrong")
+            return _unsaved(visit, 500, "Something went wrong", "The server log has the details.")
+        if isinstance(error, AuditError):
+            heading = "The audit log cannot be read"
+            return visit.page("message.html", status=503, heading=heading, why=str(error))
+        return visit.page("message.html", status=500, heading="Something went wrong")
 
     def _found(self, filters: Filters, after: str | None, limit: int) -> AuditPage:
         asked = {**filters.of_store, "newest_first": filters.newest_first}
@@ -255,10 +339,10 @@ class Pages:
             record = None
         first = Item(record) if record is not None else None
         if first is not None and first.decided:
-            heading, why = "Somebody else was first", "Your decision was not saved."
+            heading, why = "Another reviewer decided first", "Your decision was not saved."
         else:
             heading = "The record has changed"
-            why = "Your decision was not saved; read the record again before you decide."
+            why = "Your decision was not saved. Read the record again before you decide."
         return _unsaved(visit, 409, heading, why, first=first)
 
     def _tell(self, record: AuditRecord) -> None:
@@ -267,12 +351,7 @@ class Pages:
         try:
             self._on_decided(record)
         except Exception as exc:  # noqa: BLE001  (the decision stands, whatever comes of it)
-            logger.error("review: on_decided has failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
-
-
-def _down(visit: Visit, error: AuditError) -> Response:
-    heading = "The audit log cannot be read"
-    return visit.page("message.html", status=503, heading=heading, why=str(error))
+            logger.error("review: on_decided failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
 
 
 def _unsaved(  # noqa: PLR0913  (what the page shows)
@@ -300,49 +379,27 @@ def _unsaved(  # noqa: PLR0913  (what the page shows)
     )
 
 
-def _misread(visit: Visit, action: str, answer: str, item: Item) -> Problem | None:
-    """Say why a decision can hardly be meant, if it cannot."""
-    why = ""
-    if action == "edit" and not answer.strip():
-        why = "The edited answer is empty. To withhold the answer, reject it."
-    elif action == "edit" and answer == _text(editable(item.standing or "")):
-        why = "The edited answer is what approving lets out. Change it, or approve."
-    elif (
-        action == "approve" and "answer" in visit.form and answer != _text(editable(item.proposal))
-    ):
-        why = "You have edited the answer. Send the edited answer, or undo your changes first."
-    return Problem(why, "edited") if why else None
-
-
-def _too_long(answer: str, note: str | None) -> Problem | None:
+def _problem(
+    visit: Visit, action: str, answer: str, note: str | None, item: Item
+) -> Problem | None:
+    """Say why a decision cannot be saved, or can hardly be meant, if that is so."""
     if len(answer) > LONGEST_ANSWER:
         return Problem(f"The edited answer is longer than {LONGEST_ANSWER:,} characters.", "edited")
     if note and len(note) > LONGEST_NOTE:
         return Problem(f"The note is longer than {LONGEST_NOTE:,} characters.", "note")
-    return None
-
-
-def _action(name: str) -> ReviewAction:
-    found: dict[str, Any] = {action: action for action in get_args(ReviewAction)}
-    action: ReviewAction = found[name]
-    return action
+    why, proposal = None, _text(editable(item.proposal))
+    if action == "edit" and not answer.strip():
+        why = "The edited answer is empty. To withhold the answer, reject it."
+    elif action == "edit" and answer == _text(editable(item.standing or "")):
+        why = "The edited answer is the same as the one you would approve. Change it, or approve."
+    elif action == "approve" and "answer" in visit.form and answer != proposal:
+        why = "You have edited the answer. Send the edited answer, or undo your changes first."
+    return Problem(why, "edited") if why else None
 
 
 def _text(given: str) -> str:
     """Read a text of a form, in which browsers end lines with two characters."""
     return given.replace("\r\n", "\n").replace("\r", "\n")
-
-
-ANY = "any"
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "status": ("waiting", "decided", "none", ANY),
-    "decision": ("", *get_args(Action)),
-    "verdict": ("", *get_args(AnswerVerdict)),
-}
-"""Values of the filters that are chosen from a list; the first is the default."""
-
-_LONGEST = 200
 
 
 def _day(text: str) -> datetime | None:
@@ -357,3 +414,49 @@ def _next(day: datetime | None) -> datetime | None:
         return day and day + timedelta(days=1)
     except OverflowError:  # the last day there is
         return None
+
+
+def editable(text: str) -> str:
+    """Drop what a field of a form cannot hold."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _shown(text: object) -> str:
+    return printable(str(text).replace("\r\n", "\n"))
+
+
+def _short(text: str, most: int = 160) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _quoted(text: str) -> str:
+    return quote(editable(text), safe="")
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+_templates = Environment(
+    loader=PackageLoader("langchain_groundedness.review"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=lambda value: "" if value is None else value,
+)
+
+_templates.filters |= {
+    "shown": _shown,
+    "editable": editable,
+    "short": _short,
+    "moment": _moment,
+    "words": _words,
+    "quoted": _quoted,
+    "sign": SIGNS.__getitem__,
+}

@@ -1,14 +1,146 @@
-"""Serves the review page until the process is told to stop."""
+"""Serves the review page: which requests are let through, and how a port is listened on."""
 
+import ipaddress
 import socket
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from contextlib import ExitStack
 from typing import Any
 
-import uvicorn
+from langchain_groundedness.exceptions import ConfigurationError, require
 
-from langchain_groundedness.exceptions import ConfigurationError
+__all__ = ["Guard", "TooLargeError", "address_of", "host_of", "is_loopback", "listen", "serve"]
 
-__all__ = ["address_of", "listen", "serve"]
+Message = MutableMapping[str, Any]
+
+Scope = MutableMapping[str, Any]
+
+Receive = Callable[[], Awaitable[Message]]
+
+Send = Callable[[Message], Awaitable[None]]
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LARGEST_BODY = 1 << 20
+
+LONGEST_QUERY = 8_192
+
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    b"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+
+_HEADERS = {
+    b"content-security-policy": _POLICY,
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    b"x-robots-tag": b"noindex",
+    b"cache-control": b"no-store",
+}
+
+
+class TooLargeError(Exception):
+    """A request holds more than is read; raised where it is read."""
+
+
+class Guard:
+    """Lets requests through that name this server and are not too large."""
+
+    def __init__(self, app: App, *, hosts: Collection[str], any_address: bool) -> None:
+        """Name the server's hosts."""
+        self._app = app
+        self._hosts = {host.casefold() for host in hosts}
+        self._any_address = any_address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no page of ours opens a socket
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        send = _with_headers(send)
+        refused = self._refusal(scope)
+        if refused is None:
+            await self._app(scope, _limited(receive), send)
+            return
+        status, text = refused
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": text.encode()})
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        headers = [(name.lower(), value) for name, value in scope["headers"]]
+        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            return 400, "This host name is not allowed. Allow it with --allow-host."
+        length = next((value for name, value in headers if name == b"content-length"), b"0")
+        if not length.isdigit() or int(length) > LARGEST_BODY:
+            return 413, "The form is too large."
+        if len(scope["query_string"]) > LONGEST_QUERY:
+            return 414, "The address is too long."
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        name = host_of(host)
+        if name is None:
+            return False
+        return name in self._hosts or (self._any_address and _address(name) is not None)
+
+
+def _with_headers(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            present = {name.lower() for name, _ in message["headers"]}
+            added = [header for header in _HEADERS.items() if header[0] not in present]
+            message = {**message, "headers": [*message["headers"], *added]}
+        await send(message)
+
+    return sent
+
+
+def _limited(receive: Receive) -> Receive:
+    read = 0
+
+    async def counted() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > LARGEST_BODY:
+            raise TooLargeError
+        return message
+
+    return counted
+
+
+def host_of(host: str) -> str | None:
+    """Read the name from a Host header."""
+    if host.startswith("["):
+        name, bracket, port = host[1:].partition("]")
+        if not bracket or (port and not port.startswith(":")):
+            return None
+        port = port[1:]
+    else:
+        name, _, port = host.partition(":")
+    fine = name and name.isascii() and name.isprintable() and not set(name) & set(" /@\\?#")
+    return name.casefold() if fine and (not port or port.isdigit()) else None
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from this machine only."""
+    address = _address(host)
+    return host.casefold() == "localhost" if address is None else address.is_loopback
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -24,7 +156,7 @@ def listen(host: str, port: int) -> socket.socket:
             undo.pop_all()
     except OSError as exc:
         why = exc.strerror or type(exc).__name__
-        msg = f"{host} port {port} cannot be listened on ({why}); choose another with --port"
+        msg = f"cannot listen on {host} port {port} ({why}); choose another port with --port"
         raise ConfigurationError(msg) from exc
     return taken
 
@@ -38,6 +170,7 @@ def address_of(host: str, taken: socket.socket) -> str:
 
 def serve(app: Any, taken: socket.socket) -> None:
     """Serve until a signal says stop. Requests are not logged: an address may hold the token."""
+    uvicorn: Any = require("uvicorn", extra="review")
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.runnables import Runnable
 
-from langchain_groundedness._runtime.lazy_imports import absent
+from langchain_groundedness._runtime.installed import absent
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.cached import CachedVerifier
 from langchain_groundedness.verification.cascade import CascadeVerifier, Stage

@@ -2,8 +2,8 @@
 
 A verifier writes its logic once, as a generator without input or output: it yields what it needs
 (texts to embed, pairs to score, tasks for another verifier) and is sent the reply, or has the
-error of the attempt raised at the `yield`; it yields `Found` when verdicts are final. This module
-drives that generator for `invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `astream`.
+error of the attempt raised at the `yield`; it yields `FinalVerdicts` as they are found. This
+module drives that generator for `invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `astream`.
 """
 
 from abc import ABC, abstractmethod
@@ -24,10 +24,10 @@ from langchain_groundedness.llm.usage import count_cached
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.scoring import reconcile
 
-__all__ = ["AskVerifier", "Found", "Judging", "PooledVerifier", "checked_reply"]
+__all__ = ["AskVerifier", "FinalVerdicts", "PooledVerifier", "VerdictSteps", "checked_reply"]
 
 
-class Found(NamedTuple):
+class FinalVerdicts(NamedTuple):
     """Verdicts that are final, each claim of a task in at most one of these."""
 
     task: int
@@ -82,8 +82,8 @@ def _lasting_raised(replies: list[Any]) -> list[Any]:
     return replies
 
 
-Judging = Generator[Any, Any, None]
-"""Yields requests and `Found`; is sent the reply to each request."""
+VerdictSteps = Generator[Any, Any, None]
+"""Yields requests and `FinalVerdicts`; is sent the reply to each request."""
 
 
 class PooledVerifier(
@@ -104,21 +104,18 @@ class PooledVerifier(
         """Raise `ConfigurationError` if options do not fit."""
 
     @abstractmethod
-    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+    def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         """Judge the tasks: the logic, free of input and output."""
 
     def _ask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
-        """Answer a request of `_judging` of its own, given the child config of each task."""
+        """Answer a request of `_verdict_steps` of its own, given the child config of each task."""
         raise NotImplementedError
 
     async def _aask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
         """Answer such a request without blocking the event loop."""
         return self._ask(request, configs)
 
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
+    _can_be_saved = True
 
     # Casts to Any: LangChain passes the config by name, which its types do not say.
 
@@ -199,15 +196,17 @@ class PooledVerifier(
     def _judge_all(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
     ) -> list[list[ClaimVerdict]]:
-        return self._gathered(tasks, self._found(tasks, config))
+        return self._gathered(tasks, self._final_verdicts(tasks, config))
 
     async def _ajudge_all(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
     ) -> list[list[ClaimVerdict]]:
-        return self._gathered(tasks, [found async for found in self._afound(tasks, config)])
+        return self._gathered(
+            tasks, [found async for found in self._afinal_verdicts(tasks, config)]
+        )
 
     def _gathered(
-        self, tasks: Sequence[VerificationTask], found: Iterable[Found]
+        self, tasks: Sequence[VerificationTask], found: Iterable[FinalVerdicts]
     ) -> list[list[ClaimVerdict]]:
         by_task: list[list[ClaimVerdict]] = [[] for _ in tasks]
         for each in found:
@@ -222,22 +221,22 @@ class PooledVerifier(
     ) -> Iterator[list[ClaimVerdict]]:
         for task in tasks:
             told: set[str] = set()
-            for found in self._found([task], [config]):
-                yield self._told(task, found.verdicts, told)
+            for found in self._final_verdicts([task], [config]):
+                yield self._newly_final(task, found.verdicts, told)
             if len(told) < len(task.claims):
-                yield self._told(task, None, told)
+                yield self._newly_final(task, None, told)
 
     async def _astream(
         self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
             told: set[str] = set()
-            async for found in self._afound([task], [config]):
-                yield self._told(task, found.verdicts, told)
+            async for found in self._afinal_verdicts([task], [config]):
+                yield self._newly_final(task, found.verdicts, told)
             if len(told) < len(task.claims):
-                yield self._told(task, None, told)
+                yield self._newly_final(task, None, told)
 
-    def _told(
+    def _newly_final(
         self, task: VerificationTask, verdicts: Sequence[ClaimVerdict] | None, told: set[str]
     ) -> list[ClaimVerdict]:
         """Reconcile some of the verdicts on a task or, for `None`, the claims without any."""
@@ -250,15 +249,15 @@ class PooledVerifier(
         told.update(claim.id for claim in claims)
         return reconcile(task.only(claims), verdicts or (), verifier=self.get_name())
 
-    def _found(
+    def _final_verdicts(
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
-    ) -> Iterator[Found]:
-        judging = self._judging(tasks)
+    ) -> Iterator[FinalVerdicts]:
+        judging = self._verdict_steps(tasks)
         reply: Any = None
         error: Exception | None = None
         while (item := _step(judging, reply, error)) is not None:
             reply = error = None
-            if isinstance(item, Found):
+            if isinstance(item, FinalVerdicts):
                 if item.cached:
                     count_cached(configs[item.task], item.cached)
                 yield item
@@ -269,16 +268,16 @@ class PooledVerifier(
             except Exception as exc:  # noqa: BLE001  (the logic decides what an error means)
                 error = exc
 
-    async def _afound(
+    async def _afinal_verdicts(
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
-    ) -> AsyncIterator[Found]:
-        judging = self._judging(tasks)
+    ) -> AsyncIterator[FinalVerdicts]:
+        judging = self._verdict_steps(tasks)
         size = sum(size_of(task.documents) for task in tasks)
         reply: Any = None
         error: Exception | None = None
         while (item := await computed(size, _step, judging, reply, error)) is not None:
             reply = error = None
-            if isinstance(item, Found):
+            if isinstance(item, FinalVerdicts):
                 if item.cached:
                     count_cached(configs[item.task], item.cached)
                 yield item
@@ -290,7 +289,7 @@ class PooledVerifier(
                 error = exc
 
 
-def _step(judging: Judging, reply: Any, error: Exception | None) -> Any:
+def _step(judging: VerdictSteps, reply: Any, error: Exception | None) -> Any:
     """Resume the logic and give what it yields next, or `None` at its end."""
     try:
         return judging.send(reply) if error is None else judging.throw(error)

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.evidence.packing import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError, details
 from langchain_groundedness.llm.prompts import (
@@ -20,7 +21,6 @@ from langchain_groundedness.llm.prompts import (
     with_tag,
 )
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import RetryBudget
 from langchain_groundedness.types import (
     Citation,
     Claim,

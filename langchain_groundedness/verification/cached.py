@@ -26,10 +26,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, SkipValidation
 from pydantic_core import to_jsonable_python
 from typing_extensions import override
 
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import AnyRunnable
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness._runtime.timeouts import TimedCalls
 from langchain_groundedness.exceptions import ConfigurationError, cause
-from langchain_groundedness.llm.timeouts import TimedCalls
 from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import (
     Citation,
@@ -41,9 +41,9 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verification.base import (
     AskVerifier,
-    Found,
-    Judging,
+    FinalVerdicts,
     PooledVerifier,
+    VerdictSteps,
     checked_reply,
 )
 from langchain_groundedness.verification.cascade import CascadeVerifier
@@ -85,6 +85,7 @@ class CachedVerifier(PooledVerifier):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = False
 
     verifier: AnyRunnable
     """What is asked: a verifier of this package, or any runnable from a task to verdicts."""
@@ -111,12 +112,6 @@ class CachedVerifier(PooledVerifier):
         require_store(self.store, "store")
         self._description()
 
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        """Tell LangChain that this cannot be saved: no store can."""
-        return False
-
     def warm_up(self) -> None:
         """Load what the verifier needs now instead of on first use."""
         warm_up = getattr(self.verifier, "warm_up", None)
@@ -124,7 +119,7 @@ class CachedVerifier(PooledVerifier):
             warm_up()
 
     @override
-    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+    def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         lookups = self._lookups(tasks)
         keys = list(dict.fromkeys(lookup.key for lookup in lookups))
         entries: dict[str, Any] = {}
@@ -145,7 +140,7 @@ class CachedVerifier(PooledVerifier):
         entries: dict[str, Any] = {}
         for group, task, reply in zip(groups, tasks, replies, strict=True):
             verdicts = checked_reply(task, reply, self.verifier.get_name())
-            yield Found(group[0].place, verdicts)
+            yield FinalVerdicts(group[0].place, verdicts)
             pairs = zip(group, verdicts, strict=True)
             entries |= {lookup.key: lookup.written(verdict) for lookup, verdict in pairs}
         kept = [(key, entry) for key, entry in entries.items() if isinstance(entry, str)]
@@ -230,7 +225,7 @@ def _give_known(lookups: Sequence["_Lookup"], entries: Mapping[str, Any]) -> Any
     for place, group in groupby(known, key=itemgetter(0)):
         verdicts = [verdict for _, verdict in group]
         cached = sum(verdict.reason is None for verdict in verdicts)
-        yield Found(place, verdicts, cached)
+        yield FinalVerdicts(place, verdicts, cached)
     return [lookup for lookup, verdict in found if verdict is None]
 
 

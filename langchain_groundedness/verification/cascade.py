@@ -14,9 +14,9 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.base import (
     AskVerifier,
-    Found,
-    Judging,
+    FinalVerdicts,
     PooledVerifier,
+    VerdictSteps,
     checked_reply,
 )
 
@@ -39,6 +39,7 @@ class Stage(CheckedOptions, Serializable):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     verifier: Runnable[VerificationTask, list[ClaimVerdict]]
     """A verifier, or any function or chain from a task to verdicts."""
@@ -65,11 +66,6 @@ class Stage(CheckedOptions, Serializable):
     @classmethod
     def _runnable(cls, verifier: Any) -> Any:
         return coerce_to_runnable(verifier)
-
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @property
     def title(self) -> str:
@@ -139,7 +135,7 @@ class CascadeVerifier(PooledVerifier):
             raise ConfigurationError(msg)
 
     @override
-    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+    def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         remaining = list(tasks)
         leanings: list[dict[str, str]] = [{} for _ in tasks]
         for number, stage in enumerate(self.stages, 1):
@@ -153,7 +149,7 @@ class CascadeVerifier(PooledVerifier):
                 final, doubtful = _sorted_out(stage, task, reply)
                 if number == len(self.stages):
                     final, doubtful = [*final, *doubtful], []
-                yield Found(place, [_with_leaning(v, leanings[place]) for v in final])
+                yield FinalVerdicts(place, [_with_leaning(v, leanings[place]) for v in final])
                 remaining[place] = task.only(v.claim for v in doubtful)
                 leanings[place].update((v.claim.id, _leaning(stage, v)) for v in doubtful)
 

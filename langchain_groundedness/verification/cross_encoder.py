@@ -21,7 +21,7 @@ from langchain_groundedness.evidence.windows import (
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.text.words import content_words
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
-from langchain_groundedness.verification.base import Found, Judging, PooledVerifier
+from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
 from langchain_groundedness.verification.scoring import merge_verdicts
 
 __all__ = ["CrossEncoderVerifier"]
@@ -108,7 +108,7 @@ class CrossEncoderVerifier(PooledVerifier):
             raise ConfigurationError(msg)
 
     @override
-    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+    def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         windows = [self._windows(task) for task in tasks]
         pairs = list(
             dict.fromkeys(
@@ -127,7 +127,7 @@ class CrossEncoderVerifier(PooledVerifier):
                 scored = [_Reading(failure=_cause(caught(exc)))] * len(chunk)
             readings.update(zip(chunk, scored, strict=True))
         for place, (task, its_windows) in enumerate(zip(tasks, windows, strict=True)):
-            yield Found(
+            yield FinalVerdicts(
                 place,
                 [
                     self._verdict(

@@ -22,11 +22,11 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.embeddings import VectorsError, unit_rows
 from langchain_groundedness.text.words import content_words, fold
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
-from langchain_groundedness.verification.base import Found, Judging, PooledVerifier
+from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.quantities import find_quantities, same_quantity
 
-__all__ = ["EmbeddingVerifier", "overlooked"]
+__all__ = ["EmbeddingVerifier", "differences"]
 
 Vector = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class EmbeddingVerifier(PooledVerifier):
             raise ConfigurationError(msg)
 
     @override
-    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+    def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         windows = [self._windows(task) for task in tasks]
         claims = [claim.text for task in tasks for claim in task.claims]
         passages = [window.text for its_windows in windows for window in its_windows]
@@ -103,7 +103,7 @@ class EmbeddingVerifier(PooledVerifier):
             vectors.update(zip(chunk, embedded, strict=True))
         vectors = _one_size(vectors)
         for place, (task, its_windows) in enumerate(zip(tasks, windows, strict=True)):
-            yield Found(place, list(self._verdicts(task, its_windows, vectors)))
+            yield FinalVerdicts(place, list(self._verdicts(task, its_windows, vectors)))
 
     @override
     def _ask(self, request: list[str], configs: Sequence[RunnableConfig]) -> Any:
@@ -160,7 +160,7 @@ class EmbeddingVerifier(PooledVerifier):
             if similarities[place] < self.accept:
                 break
             window = windows[place]
-            found = overlooked(claim.text, window.text)
+            found = differences(claim.text, window.text)
             if not found:
                 quote = Citation.from_document(
                     task.documents, window.document, window.start, window.end
@@ -232,7 +232,7 @@ _MORE_NEGATIONS = frozenset(
 _UNSPACED_NEGATIONS = re.compile("[不没沒無无非未]|ない|ません|なかった")
 
 
-def overlooked(claim: str, passage: str) -> tuple[str, ...]:
+def differences(claim: str, passage: str) -> tuple[str, ...]:
     """Tell in what a passage differs from a claim, beyond wording.
 
     Reports a difference in case of doubt: texts that read alike may say different things. A name

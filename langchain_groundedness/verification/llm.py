@@ -15,6 +15,7 @@ from langchain_groundedness._runtime.executors import computed, size_of
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import (
@@ -29,7 +30,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import answer_start, refused, reply_text
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.llm.weak_cache import memoized, recall, remember
 from langchain_groundedness.types import (
     Citation,
@@ -72,6 +72,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The judge: a chat model, plain or bound."""
@@ -105,11 +106,6 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         claims = "claims" if self.strategy == "batched" else "claim"
         check_prompt(self._prompt, required={"evidence", claims}, optional={"question"})
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     # Casts to Any: LangChain passes the config by name, which its types do not say.
 
@@ -391,7 +387,7 @@ def _ask(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> F
         raw = yield from _call(ask, again, budget)
         answer = _read(raw, ask.threshold)
         if answer.label is None and not answer.refused:
-            answer = _forced(raw, ask.threshold)
+            answer = _implied_answer(raw, ask.threshold)
     return answer
 
 
@@ -420,10 +416,10 @@ def _read(raw: Any, threshold: float) -> _Answer:
         return _Answer(None, None, refused=True)
     label = _label(reply_text(raw))
     probabilities = label_probabilities(raw) if label else {}
-    return _weighed(probabilities, threshold) if probabilities else _Answer(label, None)
+    return _from_probabilities(probabilities, threshold) if probabilities else _Answer(label, None)
 
 
-def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
+def _from_probabilities(probabilities: dict[Label, float], threshold: float) -> _Answer:
     if not probabilities:
         return _Answer(None, None)
     support = probabilities.pop("supported", 0.0)
@@ -433,7 +429,7 @@ def _weighed(probabilities: dict[Label, float], threshold: float) -> _Answer:
     return _Answer("contradicted" if against else "unverifiable", support)
 
 
-def _forced(raw: Any, threshold: float) -> _Answer:
+def _implied_answer(raw: Any, threshold: float) -> _Answer:
     """Read which label a model that wrote a sentence would have begun with, by its probabilities.
 
     Its text overrides the probabilities: a sentence that may take a verdict back is none.
@@ -441,7 +437,7 @@ def _forced(raw: Any, threshold: float) -> _Answer:
     text = reply_text(raw)
     if says_no(text) or may_retract(text) or _NOT_PLAIN.search(text):
         return _Answer(None, None)
-    return _weighed(label_probabilities(raw, forced=True), threshold)
+    return _from_probabilities(label_probabilities(raw, forced=True), threshold)
 
 
 def _label(text: str) -> Label | None:

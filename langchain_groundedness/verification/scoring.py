@@ -34,14 +34,14 @@ def reconcile(
     for verdict in verdicts:
         by_id.setdefault(verdict.claim.id, []).append(_backed(verdict, task))
     return [
-        _about(claim, merge_verdicts(by_id[claim.id]))
+        _for_claim(claim, merge_verdicts(by_id[claim.id]))
         if claim.id in by_id
         else ClaimVerdict.unchecked(claim, "the verifier gave no verdict", verifier=verifier)
         for claim in task.claims
     ]
 
 
-def _about(claim: Claim, verdict: ClaimVerdict) -> ClaimVerdict:
+def _for_claim(claim: Claim, verdict: ClaimVerdict) -> ClaimVerdict:
     # Copies cost more than all else here, and mostly nothing is to be changed.
     same = verdict.claim is claim or verdict.claim == claim
     return verdict if same else verdict.model_copy(update={"claim": claim})

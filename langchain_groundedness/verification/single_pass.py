@@ -11,6 +11,7 @@ from langchain_groundedness._runtime.executors import size_of
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.extractors import LLMClaimExtractor, known_stems, rewritings
 from langchain_groundedness.claims.statements import sentence_claims
@@ -29,7 +30,6 @@ from langchain_groundedness.llm.prompts import (
     with_tag,
 )
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier
@@ -95,6 +95,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The chat model, plain or bound."""
@@ -120,11 +121,6 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
         check_prompt(prompt, required={"evidence", "answer"}, optional={"question"})
         return self
 
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
-
     @property
     def verifier(self) -> LLMVerifier:
         """Judges claims that are known already, with the same model.
@@ -134,7 +130,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
         """
         return memoized(self, self._stages).verifier
 
-    def _laid_out(self, task: VerificationTask) -> "_Layout":
+    def _layout(self, task: VerificationTask) -> "_Layout":
         sentences = tuple(sentence_claims(task.answer or "", only_checkable=False))
         evidence = None
         tokens = sum(self.packer.count_tokens(d.page_content) for d in task.documents)
@@ -151,7 +147,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     @override
     def _flow(self, task: VerificationTask, /, **_: Any) -> Flow[list[ClaimVerdict]]:
-        layout = self._laid_out(task)
+        layout = self._layout(task)
         sentences, evidence = layout.sentences, layout.evidence
         if not has_text(task.documents):
             claims = _numbered(layout.statements)
@@ -172,14 +168,14 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
             return layout.unchecked(exc, name)
         else:
             judged = read_judged(reply)
-        return (yield from self._settle(layout, evidence, judged))
+        return (yield from self._verdicts_of(layout, evidence, judged))
 
     def _two_steps(self, task: VerificationTask) -> Flow[list[ClaimVerdict]]:
         request = ExtractionTask(answer=task.answer or "", question=task.question)
         claims = yield ModelCall(memoized(self, self._stages).extractor, request)
         return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
 
-    def _settle(
+    def _verdicts_of(
         self, layout: "_Layout", evidence: NumberedEvidence, judged: Mapping[int, Judged]
     ) -> Flow[list[ClaimVerdict]]:
         """Keep what the evidence backs, and ask again about what is missing."""

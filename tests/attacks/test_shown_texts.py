@@ -84,7 +84,9 @@ def test_the_page_of_a_run_lets_only_its_own_script_run_and_loads_nothing() -> N
 
 @pytest.mark.parametrize("attack", ATTACKS[::6], ids=lambda attack: attack.id)
 def test_a_notebook_shows_texts_only(attack: Attack) -> None:
-    found = Shape(result_of(attack)._repr_html_())
+    shown = result_of(attack)._repr_html_()
+    assert shown is not None
+    found = Shape(shown)
     assert not ({*ACTIVE, "script", "style", "meta", "body", "template"} & set(found.tags))
     assert not [name for name in found.attributes if name.startswith("on")]
 

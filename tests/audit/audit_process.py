@@ -1,7 +1,7 @@
 """A process that writes records as it is told on its standard input, and says what is durable.
 
-`write N` hands N records over, flushes, and prints how many of this process wait in the spill
-folder; `bring` flushes until none does; `end` ends the process in the ordinary way.
+`write N` hands N records over, flushes, and prints how many wait in the
+spool; `bring` flushes until none does; `end` ends the process in the ordinary way.
 """
 
 import logging
@@ -12,10 +12,10 @@ from langchain_groundedness import Decision, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.audit import AuditLog, AuditRecord
 
 
-def log_at(place: str, spill: str) -> AuditLog:
+def log_at(place: str, spool: str) -> AuditLog:
     if "://" in place:
-        return SQLAuditLog(place, spill_folder=spill, retry_after=0.1)
-    return JsonlAuditLog(place, spill_folder=spill, rotate_bytes=200_000, fsync=False)
+        return SQLAuditLog(place, spool_path=spool, retry_after=0.1)
+    return JsonlAuditLog(place, spool_path=spool, rotate_bytes=200_000, fsync=False)
 
 
 def record(name: str) -> AuditRecord:
@@ -30,8 +30,8 @@ def tell(words: object) -> None:
 
 def main() -> None:
     logging.disable(logging.CRITICAL)
-    place, spill, name = sys.argv[1:]
-    log, number = log_at(place, spill), 0
+    place, spool, name = sys.argv[1:]
+    log, number = log_at(place, spool), 0
     tell("ready")
     for line in sys.stdin:
         command, *arguments = line.split()
@@ -48,10 +48,10 @@ def main() -> None:
             tell("handed")
             continue
         assert log.flush()
-        while command == "bring" and log.spilled:
+        while command == "bring" and log.spooled:
             time.sleep(0.05)
             assert log.flush()
-        tell(log.spilled)
+        tell(log.spooled)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class MemoryLog(AuditLog):
         self.writing = threading.Event()
         if folder is None:
             options = {"on_store_down": "raise", **options}
-        super().__init__(**{"spill_folder": folder, "retry_after": 60.0, **options})
+        super().__init__(**{"spool_path": folder, "retry_after": 60.0, **options})
 
     @override
     def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:

@@ -138,7 +138,7 @@ def test_a_record_names_its_place_in_the_tree_of_runs(log: JsonlAuditLog) -> Non
 @pytest.mark.parametrize("whose", ["own", "the checker's"])
 def test_the_guard_records_each_decision_once_with_the_text_it_let_out(
     way: str,
-    release: str,
+    release: Any,
     whose: str,
     log: JsonlAuditLog,
 ) -> None:
@@ -299,13 +299,13 @@ def test_an_answer_that_the_handler_could_not_check_is_recorded_as_unchecked(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_store_that_is_down_breaks_no_answer_if_records_are_spilled(
+def test_a_store_that_is_down_breaks_no_answer_if_records_are_spooled(
     way: str, tmp_path: Path
 ) -> None:
-    down = MemoryLog(tmp_path / "spill", down=True)
+    down = MemoryLog(tmp_path / "spool", down=True)
     assert WAYS[way](checker(down), None)
     assert down.flush()
-    assert down.spilled == 1
+    assert down.spooled == 1
     down.close()
 
 
@@ -435,8 +435,8 @@ def test_a_checker_is_saved_without_its_log(log: JsonlAuditLog) -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: GroundednessRunnable(audit_log="audit.db"),
-        lambda: GroundednessGuard(GroundednessRunnable(), audit_log="audit.db"),
+        lambda: GroundednessRunnable(audit_log="audit.db"),  # type: ignore[arg-type]  # wrong
+        lambda: GroundednessGuard(GroundednessRunnable(), audit_log="audit.db"),  # type: ignore[arg-type]  # wrong
         lambda: GroundednessCallbackHandler(audit_log="audit.db"),  # type: ignore[arg-type]  # wrong
         lambda: GroundednessMiddleware(audit_log="audit.db"),  # type: ignore[arg-type]  # wrong
         lambda: groundedness_node(audit_log="audit.db"),  # type: ignore[arg-type]  # wrong

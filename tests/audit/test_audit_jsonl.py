@@ -15,8 +15,8 @@ from audit.stores import names, record
 from audit.strategies import records
 from langchain_groundedness import ConfigurationError, JsonlAuditLog
 from langchain_groundedness.audit import AuditRecord, Review
-from langchain_groundedness.audit.content import Keeping
 from langchain_groundedness.audit.record import AuditEntry
+from langchain_groundedness.audit.redaction import Redaction
 from langchain_groundedness.exceptions import AuditError
 
 
@@ -37,7 +37,9 @@ def test_any_records_come_back_as_they_were_kept(
     with JsonlAuditLog(path, fsync=False) as log:
         for each in given_records:
             log.record(each)
-    assert list(JsonlAuditLog(path).records()) == [Keeping().record(each) for each in given_records]
+    assert list(JsonlAuditLog(path).records()) == [
+        Redaction().record(each) for each in given_records
+    ]
 
 
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
@@ -219,13 +221,13 @@ def test_a_link_that_is_put_in_the_place_of_the_file_later_is_not_followed(tmp_p
     assert stat.S_ISREG(os.lstat(tmp_path / "audit.jsonl").st_mode)
 
 
-def test_while_the_file_cannot_be_written_records_wait_in_the_spill_folder(tmp_path: Path) -> None:
+def test_while_the_file_cannot_be_written_records_wait_in_the_spool_path(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     with JsonlAuditLog(path, retry_after=60) as log:
         path.mkdir()
         log.record(record("a"))
         assert log.flush()
-        assert log.spilled == 1
+        assert log.spooled == 1
         path.rmdir()
         log.record(record("b"))
         assert log.flush()
@@ -235,11 +237,10 @@ def test_while_the_file_cannot_be_written_records_wait_in_the_spill_folder(tmp_p
 
 
 def test_what_is_brought_twice_is_written_once(tmp_path: Path) -> None:
-    path, spill = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.spill"
+    path, spool = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.spool"
     with JsonlAuditLog(path) as log:
         log.record(record("a"))
-    spill.mkdir()
-    (spill / "x.jsonl").write_text("".join(f"{record(name).to_json()}\n" for name in ("a", "b")))
+    spool.write_text("".join(f"{record(name).to_json()}\n" for name in ("a", "b")))
     with JsonlAuditLog(path) as log:
         assert log.flush()
     assert len(path.read_text().splitlines()) == 2

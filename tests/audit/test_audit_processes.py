@@ -12,8 +12,8 @@ from langchain_groundedness import JsonlAuditLog, SQLAuditLog
 PROCESSES = 8
 
 
-def begun(stack: ExitStack, place: str, spill: Path, *, number: int = PROCESSES) -> list[Writer]:
-    writers = [stack.enter_context(Writer(place, spill, f"p{n}")) for n in range(number)]
+def begun(stack: ExitStack, place: str, spool: Path, *, number: int = PROCESSES) -> list[Writer]:
+    writers = [stack.enter_context(Writer(place, spool, f"p{n}")) for n in range(number)]
     assert [writer.said() for writer in writers] == ["ready"] * number
     return writers
 
@@ -23,13 +23,13 @@ def expected(*, each: int, number: int = PROCESSES) -> list[str]:
 
 
 def kept_in(url: str, tmp_path: Path) -> list[str]:
-    with SQLAuditLog(url, spill_folder=tmp_path / "spill-of-reader") as log:
+    with SQLAuditLog(url, spool_path=tmp_path / "spool-of-reader") as log:
         return sorted(record.id for record in log.records())
 
 
 def emptied(url: str, tmp_path: Path) -> str:
     """Give the URL of a database without rows of other tests."""
-    with SQLAuditLog(url, spill_folder=tmp_path / "spill-of-reader") as log:
+    with SQLAuditLog(url, spool_path=tmp_path / "spool-of-reader") as log:
         log._store.delete([])
     return url
 
@@ -44,7 +44,7 @@ def test_eight_processes_write_a_thousand_records_each_and_none_is_lost_or_doubl
     elif store == "postgres":
         place = emptied(request.getfixturevalue("postgres").url, tmp_path)
     with ExitStack() as stack:
-        writers = begun(stack, place, tmp_path / "spill")
+        writers = begun(stack, place, tmp_path / "spool")
         assert all_at_once(writers, "write 1000") == ["0"] * PROCESSES
     if store == "jsonl":
         kept = [record.id for record in JsonlAuditLog(place).records()]
@@ -62,9 +62,9 @@ def lines_of(path: Path) -> list[bytes]:
 def test_none_is_lost_or_doubled_when_the_server_stops_and_starts_in_between(
     postgres: Cluster, tmp_path: Path
 ) -> None:
-    url, spill = emptied(postgres.url, tmp_path), tmp_path / "spill"
+    url, spool = emptied(postgres.url, tmp_path), tmp_path / "spool"
     with ExitStack() as stack:
-        writers = begun(stack, url, spill)
+        writers = begun(stack, url, spool)
         all_at_once(writers, "write 300")
         for writer in writers:
             writer.tell("write 400")
@@ -74,32 +74,32 @@ def test_none_is_lost_or_doubled_when_the_server_stops_and_starts_in_between(
             more = [int(told) for told in all_at_once(writers, "write 300")]
         finally:
             postgres.start()
-        assert min(more) >= 300, "durable on disk while the server is away"
-        assert [now - before for now, before in zip(more, waiting, strict=True)] == [300] * 8
+        assert max(more) >= 8 * 300, "durable on disk while the server is away"
+        assert max(more) - max(waiting) == 8 * 300
         assert all_at_once(writers, "bring") == ["0"] * PROCESSES
         assert [writer.end() for writer in writers] == [0] * PROCESSES
     assert kept_in(url, tmp_path) == expected(each=1000)
-    assert not list(spill.glob("*"))
+    assert not spool.stat().st_size
 
 
-def test_the_next_process_brings_what_a_killed_one_has_spilled(
+def test_the_next_process_brings_what_a_killed_one_has_spooled(
     postgres: Cluster, tmp_path: Path
 ) -> None:
-    url, spill = emptied(postgres.url, tmp_path), tmp_path / "spill"
+    url, spool = emptied(postgres.url, tmp_path), tmp_path / "spool"
     postgres.stop("fast")
     try:
-        with Writer(url, spill, "p0") as writer:
+        with Writer(url, spool, "p0") as writer:
             assert writer.said() == "ready"
             assert writer.ask("write 50") == "50"
             writer.kill()
     finally:
         postgres.start()
     with ExitStack() as stack:  # both see the file; one of them brings it
-        others = [stack.enter_context(Writer(url, spill, f"q{n}")) for n in range(2)]
+        others = [stack.enter_context(Writer(url, spool, f"q{n}")) for n in range(2)]
         assert [other.said() for other in others] == ["ready", "ready"]
         assert all_at_once(others, "bring") == ["0", "0"]
     assert kept_in(url, tmp_path) == expected(each=50, number=1)
-    assert not list(spill.glob("*"))
+    assert not spool.stat().st_size
 
 
 @pytest.mark.parametrize("store", ["sqlite", "jsonl"])
@@ -108,7 +108,7 @@ def test_a_killed_process_loses_nothing_that_it_had_flushed(store: str, tmp_path
     place = place if store == "jsonl" else f"sqlite:///{tmp_path / 'audit.db'}"
     acknowledged = 0
     for round_ in range(3):
-        with Writer(place, tmp_path / "spill", f"p{round_}") as writer:
+        with Writer(place, tmp_path / "spool", f"p{round_}") as writer:
             assert writer.said() == "ready"
             assert writer.ask("write 200") == "0"
             acknowledged += 200
@@ -128,7 +128,7 @@ def test_a_process_that_ends_in_the_ordinary_way_writes_what_it_has_not_flushed(
 ) -> None:
     place = str(tmp_path / "audit.jsonl")
     place = place if store == "jsonl" else f"sqlite:///{tmp_path / 'audit.db'}"
-    with Writer(place, tmp_path / "spill", "p0") as writer:
+    with Writer(place, tmp_path / "spool", "p0") as writer:
         assert writer.said() == "ready"
         assert writer.ask("hand 500") == "handed"
         assert writer.end() == 0

@@ -22,8 +22,8 @@ from langchain_groundedness import (
     GroundednessResult,
 )
 from langchain_groundedness.audit import AuditRecord, Review
-from langchain_groundedness.audit.content import MOST_UNCITED, Keeping
 from langchain_groundedness.audit.record import new_id
+from langchain_groundedness.audit.redaction import MOST_UNCITED, Redaction
 from langchain_groundedness.exceptions import AuditError
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -78,7 +78,7 @@ def test_a_record_waits_exactly_if_the_decision_is_review(action: str, status: s
 
 
 def test_of_documents_that_are_cited_the_text_is_kept_of_others_id_digest_and_length() -> None:
-    cited, other = Keeping().record(AuditRecord.from_result(result())).documents
+    cited, other = Redaction().record(AuditRecord.from_result(result())).documents
     assert (cited.content, cited.id) == (CITED.page_content, "d1")
     assert (other.content, other.id, other.length) == (None, "d2", len("Costs fell."))
     assert other.digest == f"sha256:{hashlib.sha256(b'Costs fell.').hexdigest()}"
@@ -86,10 +86,10 @@ def test_of_documents_that_are_cited_the_text_is_kept_of_others_id_digest_and_le
 
 def test_of_a_record_that_waits_all_documents_are_kept_and_still_are_when_it_is_decided() -> None:
     record = AuditRecord.from_result(result("review"))
-    cited, other = Keeping().record(record).documents
+    cited, other = Redaction().record(record).documents
     assert (cited.content, other.content) == (CITED.page_content, OTHER.page_content)
     review = Review(status="decided", reviewer="ada", action="approve")
-    decided = Keeping().record(record.model_copy(update={"review": review}))
+    decided = Redaction().record(record.model_copy(update={"review": review}))
     assert decided.documents == (cited, other)
 
 
@@ -97,7 +97,7 @@ def test_documents_of_a_record_that_waits_are_kept_up_to_a_bound_and_those_cited
     long = Document(CITED.page_content + "." * MOST_UNCITED)
     texts = [long, Document("b" * (MOST_UNCITED - 3)), Document("cccc"), Document("ddd")]
     waits = result("review").model_copy(update={"documents": tuple(texts)})
-    kept = Keeping().record(AuditRecord.from_result(waits)).documents
+    kept = Redaction().record(AuditRecord.from_result(waits)).documents
     assert [document.content is not None for document in kept] == [True, True, False, True]
     assert kept[2].digest == f"sha256:{hashlib.sha256(b'cccc').hexdigest()}"
 
@@ -105,33 +105,47 @@ def test_documents_of_a_record_that_waits_are_kept_up_to_a_bound_and_those_cited
 @pytest.mark.parametrize("content", ["hash", "none"])
 def test_of_a_record_that_waits_no_text_is_kept_if_the_log_keeps_none(content: str) -> None:
     waits = AuditRecord.from_result(result("review"))
-    kept = Keeping(content=content).record(waits)  # type: ignore[arg-type]  # one of them
+    kept = Redaction(content=content).record(waits)  # type: ignore[arg-type]  # one of them
     assert [document.content for document in kept.documents] == [None, None]
 
 
 def test_redaction_sees_the_documents_that_a_reviewer_gets() -> None:
     waits = AuditRecord.from_result(result("review"))
-    kept = Keeping(redact=lambda text: text.replace("Costs", "[C]")).record(waits)
+    kept = Redaction(redact=lambda text: text.replace("Costs", "[C]")).record(waits)
     assert kept.documents[1].content == "[C] fell."
 
 
 def test_what_is_said_to_be_kept_is_shown_if_it_cannot_be() -> None:
     with pytest.raises(ConfigurationError, match=r"'full', 'hash', 'none', got 'hashed'"):
-        Keeping(content="hashed")  # type: ignore[arg-type]  # wrong on purpose
+        Redaction(content="hashed")  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_texts_of_verdicts_of_a_class_of_ones_own_are_redacted_too() -> None:
+    class Verdict(ClaimVerdict):
+        pass
+
+    claim = Claim(id="c1", text="SECRET", start=0, end=6)
+    verdict = Verdict(claim=claim, verdict="unverifiable", explanation="SECRET")
+    record = AuditRecord(
+        verdict="partially_grounded", decision=Decision(action="flag"), claims=(verdict,)
+    )
+    for content in ("hash", "none"):
+        assert "SECRET" not in Redaction(content=content).record(record).to_json()
+    assert "SECRET" not in Redaction(redact=lambda _: "x").record(record).to_json()
 
 
 def test_ids_of_documents_are_kept_as_texts_are() -> None:
     record = AuditRecord.from_result(result())
     full, hashed, none = (
-        Keeping(content=content).record(record) for content in ("full", "hash", "none")
+        Redaction(content=content).record(record) for content in ("full", "hash", "none")
     )
     assert [document.id for document in full.documents] == ["d1", "d2"]
     assert full.claims[0].citations[0].document_id == "d1"
-    digest = Keeping(content="hash").text("d1")
+    digest = Redaction(content="hash").digest("d1")
     assert (hashed.documents[0].id, hashed.claims[0].citations[0].document_id) == (digest, digest)
     assert {document.id for document in none.documents} == {None}
     assert none.claims[0].citations[0].document_id is None
-    redacted = Keeping(redact=lambda text: text.replace("d1", "[ID]")).record(record)
+    redacted = Redaction(redact=lambda text: text.replace("d1", "[ID]")).record(record)
     assert redacted.documents[0].id == redacted.claims[0].citations[0].document_id == "[ID]"
 
 
@@ -140,7 +154,7 @@ def test_ids_of_documents_are_kept_as_texts_are() -> None:
 def test_what_is_kept_of_any_record_can_be_written_in_ascii_and_read_back(
     record: AuditRecord,
 ) -> None:
-    kept = Keeping().record(record)
+    kept = Redaction().record(record)
     line = kept.to_json()
     assert line.isascii()
     assert "\n" not in line
@@ -152,8 +166,8 @@ def test_what_is_kept_of_any_record_can_be_written_in_ascii_and_read_back(
 def test_no_text_is_left_in_a_record_whose_texts_are_not_kept(
     record: AuditRecord, content: str
 ) -> None:
-    marked = Keeping(redact=lambda text: f"SECRET{text}").record(record)
-    kept = Keeping(content=content, redact=None).record(marked)  # type: ignore[arg-type]  # one of them
+    marked = Redaction(redact=lambda text: f"SECRET{text}").record(record)
+    kept = Redaction(content=content, redact=None).record(marked)  # type: ignore[arg-type]  # one of them
     assert "SECRET" not in kept.to_json()
     assert kept.content == content
     assert AuditRecord.from_json(kept.to_json()) == kept
@@ -162,25 +176,25 @@ def test_no_text_is_left_in_a_record_whose_texts_are_not_kept(
 @given(TEXTS)
 @PATIENT
 def test_a_digest_keeps_the_length_and_says_which_texts_are_the_same(text: str) -> None:
-    digest = Keeping(content="hash").text(text)
-    assert digest == Keeping(content="hash").text(text)
-    assert digest != Keeping(content="hash").text(f"{text}x")
+    digest = Redaction(content="hash").digest(text)
+    assert digest == Redaction(content="hash").digest(text)
+    assert digest != Redaction(content="hash").digest(f"{text}x")
     assert digest.endswith(f":{len(text)}")
 
 
 def test_with_a_key_digests_cannot_be_found_by_trying() -> None:
     record = AuditRecord.from_result(result())
-    kept = Keeping(content="hash", hash_key="key").record(record)
+    kept = Redaction(content="hash", hash_key="key").record(record)
     line = kept.to_json()
     assert hashlib.sha256(b"Costs fell.").hexdigest() not in line
     assert kept.question is not None
     assert kept.question.startswith("hmac-sha256:")
-    assert kept.question != Keeping(content="hash", hash_key="other").record(record).question
+    assert kept.question != Redaction(content="hash", hash_key="other").record(record).question
 
 
 def test_redaction_reaches_every_text_and_nothing_else() -> None:
     record = AuditRecord.from_result(result(), thread_id="Revenue")
-    kept = Keeping(redact=lambda text: text.replace("Revenue", "[R]")).record(record)
+    kept = Redaction(redact=lambda text: text.replace("Revenue", "[R]")).record(record)
     assert kept.redacted
     line = kept.model_copy(update={"thread_id": None}).to_json()
     assert "Revenue" not in line
@@ -193,7 +207,7 @@ def test_a_redaction_that_fails_leaves_no_text_and_says_so(
     wrong: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        kept = Keeping(redact=wrong).record(AuditRecord.from_result(result()))  # type: ignore[arg-type]  # wrong on purpose
+        kept = Redaction(redact=wrong).record(AuditRecord.from_result(result()))  # type: ignore[arg-type]  # wrong on purpose
     assert kept.content == "none"
     assert "redaction failed" in kept.notes[0]
     assert kept.decision.action == "flag"
@@ -204,12 +218,12 @@ def test_a_redaction_that_fails_leaves_no_text_and_says_so(
 
 def test_what_a_reviewer_writes_is_kept_as_other_texts_are() -> None:
     review = Review(status="decided", reviewer="ada", action="edit", answer="$2.1B", note="why")
-    assert Keeping().review(review) == review
-    assert Keeping(content="none").review(review).answer == ""
-    hashed = Keeping(content="hash").review(review)
+    assert Redaction().review(review) == review
+    assert Redaction(content="none").review(review).answer == ""
+    hashed = Redaction(content="hash").review(review)
     assert (hashed.answer or "").startswith("sha256:")
     assert hashed.reviewer == "ada"
-    failing = Keeping(redact=lambda _: 1 / 0).review(review)  # type: ignore[arg-type,return-value]  # fails on purpose
+    failing = Redaction(redact=lambda _: 1 / 0).review(review)  # type: ignore[arg-type,return-value]  # fails on purpose
     assert (failing.answer, failing.note, failing.action) == ("", "", "edit")
 
 
@@ -253,4 +267,4 @@ def test_ids_are_uuids_that_sort_by_time(moment: int, later: int) -> None:
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(options))):
-        Keeping(**options)  # type: ignore[arg-type]  # wrong on purpose
+        Redaction(**options)  # type: ignore[arg-type]  # wrong on purpose

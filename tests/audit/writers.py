@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[2]
 class Writer:
     """One process."""
 
-    def __init__(self, place: str, spill: Path, name: str) -> None:
+    def __init__(self, place: str, spool: Path, name: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(SCRIPT), place, str(spill), name],
+            [sys.executable, str(SCRIPT), place, str(spool), name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

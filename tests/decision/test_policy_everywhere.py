@@ -243,7 +243,7 @@ def leaving(
     """Give the text that leaves, and how many pieces had been read when each part of it left.
 
     Pieces are read ahead, so whether text could leave early shows only if the model waits for it:
-    from `first_before` pieces on it does, until something has left.
+    before piece `first_before` it writes nothing until some text has left.
     """
     read = 0
     left = threading.Event()
@@ -251,8 +251,10 @@ def leaving(
     def upstream() -> Any:
         nonlocal read
         for piece in pieces:
-            if read + 1 == first_before:
-                left.wait(timeout=300)
+            for _ in range(30_000) if read + 1 == first_before else ():
+                if left.wait(timeout=0.01):
+                    break
+                yield ""  # a guard looks for verdicts whenever a piece comes
             read += 1
             yield piece
 

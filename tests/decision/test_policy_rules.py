@@ -13,7 +13,7 @@ from langchain_core.load import dumpd, load
 
 from langchain_groundedness import ConfigurationError, GroundednessRunnable, load_arguments
 from langchain_groundedness.decision import DecisionPolicy, DecisionRule
-from langchain_groundedness.decision.conditions import Holds, Situation
+from langchain_groundedness.decision.conditions import DecisionContext, Holds
 from langchain_groundedness.types import Decision
 from langchain_groundedness.verification.scoring import trust_score
 
@@ -291,7 +291,7 @@ def test_what_is_said_of_a_growing_answer_holds_of_the_whole(
     def blocking(number: int, **given: Any) -> Holds:
         known = found[:number]
         about: dict[str, Any] = {**asked, "trust_score": trust_score(known), **given}
-        return policy.blocking(Situation(verdicts=known, **about))
+        return policy.blocking(DecisionContext(verdicts=known, **about))
 
     nothing = dict.fromkeys(("query_class", "risk_tier", "retrieval_score")) if late else {}
     early = [

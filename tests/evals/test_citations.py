@@ -160,7 +160,7 @@ def test_right_citations_of_all_claims_score_one() -> None:
     score = evaluate("Ann sings well [1]. Bob dances well [2].", "A", "B")
     assert score.score == 1.0
     assert score.comment == (
-        "2 of 2 citations are right; 2 of 2 claims are borne out by what they cite"
+        "2 of 2 citations are right; 2 of 2 claims are supported by what they cite"
     )
 
 
@@ -200,7 +200,7 @@ def test_citations_of_documents_that_do_not_exist_are_named_and_wrong() -> None:
     score = evaluate("Ann sings well [1][9]. Bob dances well (made-up.md).", "A", "B")
     assert score.details["missing"] == [9, "made-up.md"]
     assert (score.details["correctness"], score.details["completeness"]) == (1 / 3, 0.5)
-    assert "not there: 9, made-up.md" in score.comment
+    assert "missing documents: 9, made-up.md" in score.comment
     assert score.result.claims[1].reason == "no document that the sentence cites exists"
 
 

@@ -132,9 +132,9 @@ def test_a_single_call_that_fails_fails_the_row() -> None:
 
 
 def test_a_single_call_needs_a_model_and_takes_no_other_judge() -> None:
-    with pytest.raises(ConfigurationError, match="single_pass=True asks a model"):
+    with pytest.raises(ConfigurationError, match="single_pass=True needs a model: pass model="):
         FaithfulnessEvaluator(single_pass=True)
-    with pytest.raises(ConfigurationError, match="give no extractor=, no verifier="):
+    with pytest.raises(ConfigurationError, match="it excludes extractor=, verifier="):
         FaithfulnessEvaluator(
             model=ScriptedChatModel(replies=[]), verifier=EmbeddedVerifier(), single_pass=True
         )
@@ -253,5 +253,5 @@ def test_an_example_without_a_part_is_refused(missing: str) -> None:
 
 
 def test_examples_without_a_model_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="give model="):
+    with pytest.raises(ConfigurationError, match="pass model= and no extractor="):
         FaithfulnessEvaluator(examples=(ROME,))

@@ -58,7 +58,7 @@ def cluster() -> Iterator[Cluster]:
 def need_ray() -> None:
     if find_spec("ray") is None:
         assert "GROUNDEDNESS_NEEDS_RAY" not in os.environ, "CI must not skip these tests"
-        pytest.skip("Ray is not installed (pip install 'ray[data]')")
+        pytest.skip("Ray is not installed (pip install ray)")
 
 
 def assert_nothing_is_left(begun: dict[str, Any]) -> None:
@@ -113,7 +113,7 @@ def test_ctrl_c_ends_the_run_and_keeps_what_is_done(cluster: Cluster, tmp_path: 
     assert found["rows"] < 200_000
 
 
-def test_only_so_many_rows_are_on_their_way_however_many_there_are(
+def test_only_so_many_rows_are_in_flight_however_many_there_are(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     found = cluster.do("bounded", tmp_path)

@@ -141,12 +141,12 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path, lost: int) -> 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no run in it"),
+        (b"", "not a run file: it is empty"),
         (as_line(RunEnd(complete=True)), "line 1: a run file begins"),
         (as_line(HEADER) + as_line(HEADER), "line 2: a run file begins"),
         (as_line(HEADER) + b"{\n", "line 2: not JSON"),
-        (as_line(HEADER) + b"[1]\n", "line 2: no line of a run file"),
-        (as_line(HEADER) + b'{"type": ["row"]}\n', "line 2: no line of a run file"),
+        (as_line(HEADER) + b"[1]\n", "line 2: not a line of a run file"),
+        (as_line(HEADER) + b'{"type": ["row"]}\n', "line 2: not a line of a run file"),
         (as_line(HEADER) + b'{"type": "row"}\n', "line 2: not a valid row: row: Field required"),
         (as_line(HEADER) + b"\xff\n", "line 2: not JSON"),
     ],

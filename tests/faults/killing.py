@@ -108,7 +108,7 @@ def _write(folder: str, number: int, end: Connection) -> None:
     """Write to all stores in turn, and tell of each write when it has been acknowledged."""
     place = Path(folder)
     jsonl = JsonlAuditLog(place / "audit.jsonl", rotate_bytes=20_000)
-    sqlite = SQLAuditLog(f"sqlite:///{place / 'audit.db'}", spill_folder=place / "spill")
+    sqlite = SQLAuditLog(f"sqlite:///{place / 'audit.db'}", spool_path=place / "spool")
     cache = ResultCache(place / "cache")
     verdicts = _verdict_stores(place)
     with Journal(place / "run.jsonl") as journal:
@@ -141,8 +141,8 @@ def _kept(folder: Path, *, begun_by: int | None = None) -> dict[str, list[str]]:
     """Read every store as whoever comes next would, verdicts perhaps of one process only."""
     with JsonlAuditLog(folder / "audit.jsonl") as jsonl:
         lines = [record.id for record in jsonl.records()]
-    spill = folder / "spill-of-reader"
-    with SQLAuditLog(f"sqlite:///{folder / 'audit.db'}", spill_folder=spill) as sqlite:
+    spool = folder / "spool-of-reader"
+    with SQLAuditLog(f"sqlite:///{folder / 'audit.db'}", spool_path=spool) as sqlite:
         rows = [record.id for record in sqlite.records()]
     run = load_run(folder / "run.jsonl")
     cache = ResultCache(folder / "cache")

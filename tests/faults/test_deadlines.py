@@ -29,6 +29,7 @@ from langchain_groundedness import (
     LLMVerifier,
     SentenceClaimExtractor,
 )
+from langchain_groundedness._runtime import timeouts
 from langchain_groundedness.evals import (
     AnswerQualityEvaluator,
     AnswerRelevancyEvaluator,
@@ -38,7 +39,6 @@ from langchain_groundedness.evals import (
 )
 from langchain_groundedness.evals.validation import AnswerValidator
 from langchain_groundedness.exceptions import ModelTimeoutError
-from langchain_groundedness.llm import timeouts
 from langchain_groundedness.query import LLMQueryClassifier
 from langchain_groundedness.testing import FaultyServer, ScriptedChatModel
 from langchain_groundedness.types import Claim, VerificationTask

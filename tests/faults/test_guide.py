@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from entries import ENTRIES
 
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, MAX_TIMED_OUT_CALLS
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, MAX_TIMED_OUT_CALLS
 from langchain_groundedness.testing import FAULTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "faults.md").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from langchain_groundedness import (
     ClaimVerdict,
     ConfigurationError,
     Corrector,
+    DecisionPolicy,
     GroundednessMiddleware,
     GroundednessRunnable,
 )
@@ -353,7 +354,7 @@ def test_a_grounded_answer_passes_whatever_is_asked(how: How) -> None:
 
 def test_the_policy_may_ask_for_more_than_trust(how: How) -> None:
     middleware = GroundednessMiddleware(
-        GroundednessRunnable(policy={"no_claims": "block"}),
+        GroundednessRunnable(policy=DecisionPolicy(no_claims="block")),
         on_ungrounded="block",
         blocked_message="No.",
     )
@@ -371,7 +372,7 @@ def test_the_policy_may_ask_for_more_than_trust(how: How) -> None:
         ({"after_retries": "retry"}, "after_retries must be one of"),
         ({"max_retries": -1}, "max_retries must be a whole number"),
         ({"max_retries": True}, "max_retries must be a whole number"),
-        ({"blocked_message": " "}, "blocked_message must be a text"),
+        ({"blocked_message": " "}, "blocked_message must be a non-empty str"),
         ({"context_extractor": 3}, "context_extractor must be callable"),
         ({"checker": "gpt"}, "checker must be a GroundednessRunnable"),
         ({"checker": checker()[0].with_retry(), "hold_stream": True}, "need a Groundedness"),

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from langchain_groundedness import Claim, ClaimVerdict, Decision, GroundednessResult
 from langchain_groundedness.correction.edits import apply_edits
-from langchain_groundedness.middleware.actions import mended
+from langchain_groundedness.middleware.actions import without_failed_claims
 from langchain_groundedness.middleware.messages import (
     annotated,
     as_arguments,
@@ -22,6 +22,8 @@ from langchain_groundedness.middleware.messages import (
 )
 from langchain_groundedness.types import Edit
 
+CONTRADICTED = ("contradicted",)
+BOTH = (*CONTRADICTED, "unverifiable")
 LABELS = st.sampled_from(["supported", "contradicted", "unverifiable"])
 
 
@@ -100,7 +102,7 @@ def test_a_claim_is_found_again_after_edits(found: GroundednessResult) -> None:
 
 @given(judged_answers())
 def test_nothing_that_failed_stays_and_nothing_else_goes(found: GroundednessResult) -> None:
-    fixed = mended(found, strip_unverifiable=True)
+    fixed = without_failed_claims(found, BOTH)
     corrected = {edit.claim_id for edit in found.edits}
     stays = [v for v in found.claims if v.verdict == "supported" or v.claim.id in corrected]
     if fixed is None:
@@ -141,7 +143,7 @@ def test_annotations_of_the_provider_stay() -> None:
 def test_a_claim_without_a_place_cannot_be_taken_out() -> None:
     claim = Claim(id="c1", text="a")
     lost = ClaimVerdict(claim=claim, verdict="contradicted")
-    assert mended(result("a. b.", [lost]), strip_unverifiable=True) is None
+    assert without_failed_claims(result("a. b.", [lost]), BOTH) is None
 
 
 def edit(text: str, old: str, new: str, *, occurrence: int = 0) -> Edit:

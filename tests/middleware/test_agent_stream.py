@@ -28,7 +28,7 @@ from langchain_groundedness import (
     VerificationTask,
 )
 from langchain_groundedness.inputs import CheckInput
-from langchain_groundedness.middleware.guarded_model import Listening, held_model
+from langchain_groundedness.middleware.guarded_model import GuardedCall, guarded_model
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from middleware.agent_scripts import (
     FALSE,
@@ -361,10 +361,10 @@ def test_a_held_stream_pauses_for_review_and_the_judge_is_paid_once(how: How) ->
 
 def test_only_chat_models_can_be_held() -> None:
     with pytest.raises(ConfigurationError, match="need a BaseChatModel, got RunnableLambda"):
-        held_model(RunnableLambda(str), None)  # type: ignore[arg-type]
+        guarded_model(RunnableLambda(str), None)  # type: ignore[arg-type]
 
 
-def test_other_middleware_may_call_the_held_model_again(how: How) -> None:
+def test_other_middleware_may_call_the_guarded_model_again(how: How) -> None:
     check, _ = checker()
     model = Writer(replies=[call(), ConnectionError(), MIXED])
     again = ModelRetryMiddleware(max_retries=1, initial_delay=0)
@@ -373,18 +373,18 @@ def test_other_middleware_may_call_the_held_model_again(how: How) -> None:
     assert "".join(tokens(agent, QUESTION, how)) == VERIFIED
 
 
-def test_a_held_model_is_its_original_but_for_the_stream() -> None:
+def test_a_guarded_model_is_its_original_but_for_the_stream() -> None:
     model = Writer(replies=["x"], name="me", metadata={"a": 1})
     check, _ = checker()
-    listening = Listening(check, CheckInput(answer=""), {}, hold=True)
-    held_one = held_model(model, listening)
-    assert isinstance(held_one, Writer)
-    assert type(held_one).__name__ == "Writer"
-    assert held_one.get_name() == "me"
-    assert held_one.metadata == model.metadata
-    assert held_one._get_ls_params() == model._get_ls_params()
-    assert held_one.invoke("x").text == "x"
-    assert type(held_model(model, listening)) is type(held_one)
+    call_ = GuardedCall(check, CheckInput(answer=""), {}, hold=True)
+    guarded = guarded_model(model, call_)
+    assert isinstance(guarded, Writer)
+    assert type(guarded).__name__ == "Writer"
+    assert guarded.get_name() == "me"
+    assert guarded.metadata == model.metadata
+    assert guarded._get_ls_params() == model._get_ls_params()
+    assert guarded.invoke("x").text == "x"
+    assert type(guarded_model(model, call_)) is type(guarded)
 
 
 async def test_the_event_loop_is_free_while_an_answer_is_held() -> None:

@@ -254,7 +254,7 @@ def test_of_two_reviewers_the_second_keeps_the_text(
     page.wait_for_url("**/records/record-2**")
     bob.fill("#note", "Bob's note")
     bob.click("button.reject")
-    expect(bob.locator("h1")).to_have_text("Somebody else was first")
+    expect(bob.locator("h1")).to_have_text("Another reviewer decided first")
     expect(bob.locator("#your-note")).to_have_value("Bob's note")
     expect(bob.locator("main")).to_contain_text("approved by Ada")
     context.close()

@@ -85,7 +85,7 @@ def test_a_port_that_is_taken_is_named(review: Run, url: str) -> None:
         port = str(other.getsockname()[1])
         code, out, err = review("--db", url, "--port", port)
     assert (code, out) == (2, "")
-    assert f"port {port} cannot be listened on" in err
+    assert f"cannot listen on 127.0.0.1 port {port}" in err
     assert "--port" in err
 
 

@@ -11,8 +11,7 @@ from langchain_core.documents import Document
 from sqlalchemy import update
 
 from langchain_groundedness import Claim, ClaimVerdict, SQLAuditLog
-from langchain_groundedness.audit import AuditRecord, Review
-from langchain_groundedness.audit import sql_store as _sql_schema
+from langchain_groundedness.audit import AuditRecord, Review, sql_store
 from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
@@ -43,8 +42,8 @@ def test_the_queue_shows_what_waits_the_oldest_first(ada: Browser, keep: Keep) -
 
 
 def test_an_empty_queue_says_so(ada: Browser) -> None:
-    assert "Nothing waits for a review." in text_of(ada.get("/").text)
-    assert "No record fits these filters." in text_of(ada.get("/", text="x").text)
+    assert "No answer is waiting for review." in text_of(ada.get("/").text)
+    assert "No record matches these filters." in text_of(ada.get("/", text="x").text)
 
 
 def test_records_that_cannot_be_read_are_counted_below_the_others(
@@ -52,8 +51,8 @@ def test_records_that_cannot_be_read_are_counted_below_the_others(
 ) -> None:
     broken, whole = record(1, question="Broken?"), record(2, question="Whole?")
     keep(broken, whole)
-    with log._store.engine.begin() as connection:
-        rows = _sql_schema.records
+    with log._store._engine.begin() as connection:
+        rows = sql_store.records
         connection.execute(update(rows).where(rows.c.id == broken.id).values(record="{}"))
     page = ada.get("/")
     assert titles(page) == ["Whole?"]
@@ -182,7 +181,7 @@ def test_a_record_without_texts_can_be_read_and_decided(
 ) -> None:
     kept = record(content=content, original_answer=None, shown_answer=None, question=None)
     page = ada.get(f"/records/{keep(kept).id}")
-    assert "The text of the answer was not kept." in text_of(page.text)
+    assert "The text of this answer was not saved." in text_of(page.text)
     assert ada.decide(kept, "reject", note="cannot tell").status_code == 200
 
 
@@ -229,7 +228,7 @@ def test_documents_that_nobody_cites_can_be_read_where_a_person_is_asked(
     keep(record(1, of=unchecked), record(2, of=unchecked, review=Review()))
     page = text_of(ada.get("/records/record-1").text)
     assert "It leads its market in Norway." in page
-    assert "500,000 characters there would be more than 500,000 of documents that are not" in page
+    assert "500,000 characters exceed the limit of 500,000 for documents without citations" in page
     assert "It leads its market in Norway." not in text_of(ada.get("/records/record-2").text)
 
 
@@ -313,7 +312,7 @@ def test_the_name_of_a_reviewer_is_text_too(app: Any, keep: Keep) -> None:
 
 
 def test_templates_never_let_text_through_unescaped() -> None:
-    from langchain_groundedness.review.requests import _templates  # noqa: PLC0415  (for this one)
+    from langchain_groundedness.review.pages import _templates  # noqa: PLC0415  (for this one)
 
     loader = _templates.loader
     assert loader is not None
@@ -347,13 +346,13 @@ def test_after_a_decision_the_next_item_of_the_same_queue_follows(ada: Browser, 
     keep(*(record(n, question=f"Q{n}", risk_tier="high" if n % 2 else None) for n in range(6)))
     page = ada.decide(record(1), "approve", risk_tier="high", status="waiting")
     assert page.url.path == "/records/record-3"
-    assert "You have approved the answer before this one." in text_of(page.text)
+    assert "You approved the previous answer." in text_of(page.text)
     assert 'name="risk_tier" value="high"' in page.text
     page = ada.decide(record(5), "approve", risk_tier="high", status="waiting")
     assert page.url.path == "/records/record-3"  # from the beginning again
     page = ada.decide(record(3), "reject", risk_tier="high", status="waiting")
     assert page.url.path == "/"
-    assert "There is no other one in this queue." in text_of(page.text)
+    assert "There are no other items in this queue." in text_of(page.text)
     assert "You have" not in text_of(ada.get("/").text)
 
 
@@ -371,7 +370,7 @@ def test_an_item_can_be_left_for_later(ada: Browser, keep: Keep) -> None:
     [
         ("edit", {"answer": "  "}, "The edited answer is empty."),
         ("edit", {}, "The edited answer is empty."),
-        ("edit", {"answer": ANSWER}, "is what approving lets out"),
+        ("edit", {"answer": ANSWER}, "the same as the one you would approve"),
         ("edit", {"answer": "x" * 200_001}, "longer than 200,000"),
         ("approve", {"answer": "Changed."}, "Send the edited answer, or undo"),
         ("reject", {"note": "x" * 10_001}, "longer than 10,000"),
@@ -432,7 +431,7 @@ def test_a_suggestion_is_shown_and_is_what_an_edit_begins_with(
     kept = keep(record(source="middleware", shown_answer=None, suggested_answer=suggestion))
     page = ada.get(f"/records/{kept.id}").text
     assert page.count("Revenue was &lt;b&gt;$2.1B&lt;/b&gt; in Q3.") == 2
-    assert "Suggested in its place" in text_of(page)
+    assert "Suggested correction" in text_of(page)
     ada.decide(kept, "edit", answer=suggestion)
     found = log.get(kept.id)
     assert found
@@ -460,7 +459,7 @@ def test_the_second_of_two_reviewers_reads_the_first_decision_and_keeps_the_text
     page = bob.decide(kept, "edit", answer="Bob's own text", note="Bob's note")
     assert page.status_code == 409
     shown = text_of(page.text)
-    for expected in ("Somebody else was first", "rejected by Ada", "wrong amount"):
+    for expected in ("Another reviewer decided first", "rejected by Ada", "wrong amount"):
         assert expected in shown
     assert "Bob&#39;s own text</textarea>" in page.text
     assert "Bob&#39;s note</textarea>" in page.text

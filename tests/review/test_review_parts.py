@@ -13,7 +13,8 @@ from langchain_groundedness import Citation, Claim, ClaimVerdict
 from langchain_groundedness.display.marked_text import cut
 from langchain_groundedness.review.item import Item
 from langchain_groundedness.review.pages import CHOICES, Filters
-from langchain_groundedness.review.requests import Sessions, host_of, is_loopback
+from langchain_groundedness.review.server import host_of, is_loopback
+from langchain_groundedness.review.sessions import Sessions
 from review.records import ANSWER, CLAIMS, EPOCH, record
 
 
@@ -138,7 +139,7 @@ def test_a_session_ends_when_nobody_uses_it_and_after_a_day() -> None:
 
 
 def test_the_oldest_session_makes_room_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langchain_groundedness.review.requests._MOST", 2)
+    monkeypatch.setattr("langchain_groundedness.review.sessions._MOST", 2)
     now = [0.0]
     sessions = Sessions(clock=lambda: now[0])
     made = []

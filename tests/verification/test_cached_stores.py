@@ -27,7 +27,7 @@ from typing_extensions import override
 from verdict_caching import BARI, ROME, SOON, Reader, cached, task
 
 from langchain_groundedness import Citation, ClaimVerdict, ConfigurationError, VerificationTask
-from langchain_groundedness.llm.timeouts import TimedCalls
+from langchain_groundedness._runtime.timeouts import TimedCalls
 from langchain_groundedness.verification import cached as caching
 
 CAPITAL = "Rome is the capital of Italy."

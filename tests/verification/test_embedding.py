@@ -163,7 +163,7 @@ def test_wider_windows_are_embedded_beside_single_sentences() -> None:
         (Scripted({CLAIM: [math.nan, 1.0]}), "zero or not a number"),
         (Scripted({CLAIM: [math.inf, 1.0]}), "zero or not a number"),
         (Scripted({}, other=[0.0, 0.0]), "zero or not a number"),
-        (Scripted({NEAR: [1.0]}), "the embeddings of 4 texts are no vectors of one size"),
+        (Scripted({NEAR: [1.0]}), "the embeddings of 4 texts are not vectors of one size"),
         (Scripted({CLAIM: []}, other=[]), "shape (4, 0)"),
         (Scripted({CLAIM: 1.0}, other=1.0), "shape (4,)"),
     ],

@@ -8,7 +8,7 @@ from langchain_core.tracers.context import collect_runs
 from typing_extensions import override
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.base import Found, Judging, PooledVerifier
+from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
 
 TASK = VerificationTask(
     claims=(Claim(id="a", text="A."), Claim(id="b", text="B."), Claim(id="c", text="C.")),
@@ -22,7 +22,7 @@ class Asking(PooledVerifier):
     replies: dict[str, Any]
 
     @override
-    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+    def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         for place, task in enumerate(tasks):
             for claim in task.claims:
                 explanation = yield claim.id
@@ -30,7 +30,7 @@ class Asking(PooledVerifier):
                     verdict = ClaimVerdict(
                         claim=claim, verdict="unverifiable", explanation=explanation
                     )
-                    yield Found(place, [verdict])
+                    yield FinalVerdicts(place, [verdict])
 
     @override
     def _ask(self, request: str, configs: Sequence[RunnableConfig]) -> Any:

@@ -1,4 +1,4 @@
-"""Validation of data sets: rows that may be learnt from, apart from those that may not."""
+"""Validation of data sets: rows good enough to train or test on, apart from the others."""
 
 from langchain_groundedness.evals.validation.pipeline import avalidate, validate
 from langchain_groundedness.evals.validation.summary import SweepLine, ValidationSummary

@@ -19,7 +19,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ValidationError
 
 from langchain_groundedness._runtime.files import replace_file, try_lock, write_all
-from langchain_groundedness._runtime.version import PACKAGE_VERSION
+from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.values import group_of
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, open_dataset
@@ -401,7 +401,7 @@ def _plain(value: Any) -> Any:
 
 def _opened(path: Path) -> int:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # a link, or a pipe that nobody reads
+    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # refuse links and pipes without a reader
         flags |= getattr(os, name, 0)
     descriptor = os.open(path, flags, _READ_WRITE_ALL)
     problem = ""

@@ -217,7 +217,7 @@ class Thresholds(NamedTuple):
 
 
 def _guesses(labels: Sequence[_Label]) -> Iterator[list[VerdictLabel]]:
-    """Give the best and the worst that claims nobody has judged may turn out to be."""
+    """Give the best and the worst that unjudged claims may turn out to be."""
     guesses: tuple[VerdictLabel, ...] = ("supported", "contradicted", "unverifiable")
     for guess in guesses if "unknown" in labels else guesses[:1]:
         yield [guess if label == "unknown" else label for label in labels]

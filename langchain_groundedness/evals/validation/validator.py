@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
@@ -34,7 +35,6 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -139,7 +139,7 @@ class RowValidation(_Value):
     `correctness` and `completeness`."""
     claims: tuple[SourceClaim, ...] = ()
     quality: dict[str, Any] = Field(default_factory=dict)
-    """What the second stage has said besides its scores, such as its reasoning."""
+    """What the second stage found besides its scores, such as its reasoning."""
     citations: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     """What the answer cites by path, number or name, and which of the documents that is, counted
     from 0; empty where it is none of them."""
@@ -152,7 +152,7 @@ class ValidatedRow(RowValidation):
     id: str
     """Of the row: its own, or its line."""
     label: str | bool | float | None = None
-    """What a person has said of the row."""
+    """The label that a person gave the row."""
     digest: str = ""
     """Of question, answer and documents: whether it is the same row when a run is resumed."""
     group: str = ""
@@ -392,14 +392,14 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         try:
             return (yield from self._validated(row, first_stage))
         except (ConfigurationError, MissingDependencyError):
-            raise  # a broken installation fails every row: whoever called hears
+            raise  # a broken installation fails every row, so the caller must hear of it
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
             why = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
-            return _without_pass(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+            return _unchecked_because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
 
     def _validated(self, row: EvaluationRow, first_stage: "_FirstStage") -> Flow[RowValidation]:
         if not (row.answer or "").strip():
-            return _without_pass(_NOT_CHECKED, "no_answer", "the row has no answer")
+            return _unchecked_because(_NOT_CHECKED, "no_answer", "the row has no answer")
         evidence = _evidence(row, only_cited=self.evidence == "cited")
         if isinstance(evidence, ValidationReason):
             return _NOT_CHECKED.model_copy(update={"reasons": (evidence,)})
@@ -450,20 +450,20 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
             raise
         except Exception as exc:  # noqa: BLE001  (what was found in stage 1 is kept)
             text = f"the quality could not be judged: {cause(exc)}"
-            return _without_pass(found, "quality_unchecked", text)
+            return _unchecked_because(found, "quality_unchecked", text)
         details = said.details
         numbers = {n: float(details[n]) for n in QUALITY_DIMENSIONS if _is_share(details.get(n))}
         rest = {name: value for name, value in details.items() if name not in numbers}
         found = found.model_copy(update={"quality": rest})
         if said.status != "scored" or len(numbers) < len(QUALITY_DIMENSIONS):
             text = f"the quality could not be judged: {said.reason or 'a score is missing'}"
-            return _without_pass(found, "quality_unchecked", text)
+            return _unchecked_because(found, "quality_unchecked", text)
         return self._decided(found.model_copy(update={"scores": found.scores | numbers}))
 
     def _decided(self, found: RowValidation) -> RowValidation:
         combined = self.criteria.of_scores(found.scores)
         if combined.score is None:
-            return _without_pass(found, "failed", f"no composite score: {combined.reason}")
+            return _unchecked_because(found, "failed", f"no composite score: {combined.reason}")
         against = tuple(self.criteria.against_scores(found.scores, combined.score))
         outcome = "rejected" if against else "passed"
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
@@ -564,7 +564,7 @@ def _is_share(value: Any) -> bool:
 _NOT_CHECKED = RowValidation(outcome="unchecked", stage="source")
 
 
-def _without_pass(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
+def _unchecked_because(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
     """Say why a row could not be checked."""
     return found.model_copy(update={"reasons": (ValidationReason(code=code, text=text),)})
 

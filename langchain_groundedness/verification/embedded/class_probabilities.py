@@ -42,7 +42,7 @@ class ProbabilisticVerifier(EmbeddedVerifier):
         """Judge claims, all that the encoder reads for them together. Blocks until it has."""
         verdicts = {
             (found.task, verdict.claim.id): verdict
-            for found in self._found(tasks, ())
+            for found in self._final_verdicts(tasks, ())
             for verdict in found.verdicts
             if isinstance(verdict, ProbabilisticVerdict)
         }

@@ -102,16 +102,12 @@ class EmbeddedDecisionModel(CheckedOptions, BaseDecisionModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    _can_be_saved = True
 
     model: Literal["embedded"] = "embedded"
     """The name under which the model appears in traces; there is one."""
     threads: int | None = Field(default=None, ge=1, le=256)
     """Processor threads of the encoder; by default one per core, four at most."""
-
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @property
     @override

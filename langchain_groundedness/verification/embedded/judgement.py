@@ -88,7 +88,7 @@ class ClaimEvidence(NamedTuple):
 
     claim: Claim
     documents: Sequence[Document]
-    index: EvidenceIndex
+    sources: EvidenceIndex
     statement: Statement
     match: Match
     finding: Finding | None
@@ -102,7 +102,7 @@ class ClaimEvidence(NamedTuple):
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
         """Quote sentences, given by their indices."""
-        places = dict.fromkeys(self.index.unit(unit) for unit in units)
+        places = dict.fromkeys(self.sources.unit(unit) for unit in units)
         return tuple(Citation.from_document(self.documents, *place) for place in places)
 
 
@@ -126,7 +126,7 @@ def gather_evidence(
     return ClaimEvidence(
         claim=claim,
         documents=task.documents,
-        index=index,
+        sources=index,
         statement=statement,
         match=match,
         finding=find_difference(statement, match, index),
@@ -174,7 +174,7 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     )
     elsewhere = _filling(window, evidence)
     cited = [
-        *_sharing(window, evidence.statement, evidence.index),
+        *_sharing(window, evidence.statement, evidence.sources),
         *(other.first for other in elsewhere),
     ]
     against = evidence.finding if evidence.finding and _conflicts(evidence.finding, cited) else None
@@ -231,9 +231,11 @@ def _contradicted(evidence: ClaimEvidence, probability: float, finding: Finding)
 def _is_quoted(evidence: ClaimEvidence) -> bool:
     """Tell whether a sentence of the documents is the claim, word for word: in any language so."""
     unknown = -1
-    claim = [evidence.index.vocabulary.get(word.stem, unknown) for word in evidence.statement.words]
+    claim = [
+        evidence.sources.vocabulary.get(word.stem, unknown) for word in evidence.statement.words
+    ]
     best = evidence.match.best[0]
-    there: list[int] = evidence.index.stems_in(best.first, best.last).tolist()
+    there: list[int] = evidence.sources.stems_in(best.first, best.last).tolist()
     return there == claim
 
 
@@ -244,7 +246,7 @@ def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
         support_probability=probability,
         explanation="A passage about the same thing says otherwise.",
         citations=evidence.cite(
-            _sharing(evidence.match.best[-1], evidence.statement, evidence.index)
+            _sharing(evidence.match.best[-1], evidence.statement, evidence.sources)
         ),
         verifier=VERIFIER,
     )

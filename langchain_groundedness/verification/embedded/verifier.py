@@ -16,7 +16,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.inputs.formats import NO_DOCUMENTS, has_text
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.base import Found, Judging, PooledVerifier
+from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
 from langchain_groundedness.verification.embedded.batching import pair_scorer
 from langchain_groundedness.verification.embedded.encoder import CLASSES, Floats, Pair, encoder
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
@@ -99,18 +99,18 @@ class EmbeddedVerifier(PooledVerifier):
             return await super()._ajudge_all(tasks, config)
 
     @override
-    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+    def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         # Texts, not documents: those that differ in metadata alone are read once.
         indexes: dict[tuple[str, ...], EvidenceIndex] = {}
         for part in _parts(tasks):
-            yield from self._judging_part(part, indexes)
+            yield from self._verdict_steps_of_part(part, indexes)
             going_on = _texts(part[-1][1])
             for key in indexes.keys() - {going_on}:
                 del indexes[key]
 
-    def _judging_part(
+    def _verdict_steps_of_part(
         self, part: Sequence[_Numbered], indexes: dict[tuple[str, ...], EvidenceIndex]
-    ) -> Judging:
+    ) -> VerdictSteps:
         examined = [self._examined(task, indexes) for _, task in part]
         pairs = [pair for found in examined for evidence in found for pair in _pairs(evidence)]
         logits = (yield pairs) if pairs else _NOTHING
@@ -121,7 +121,7 @@ class EmbeddedVerifier(PooledVerifier):
                 last = first + len(_pairs(evidence))
                 verdicts.append(self._verdict(evidence, logits[first:last], model))
                 first = last
-            yield Found(place, verdicts)
+            yield FinalVerdicts(place, verdicts)
 
     @override
     def _ask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Floats:

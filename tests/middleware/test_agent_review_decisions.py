@@ -1,4 +1,4 @@
-"""An answer that waits in a graph and in the audit log at once: two doors to one decision."""
+"""An answer that waits in a graph and in the audit log at once: two ways to one decision."""
 
 import asyncio
 import sqlite3
@@ -251,7 +251,7 @@ def test_a_record_that_nobody_decided_resumes_nothing() -> None:
 
 
 def test_a_record_without_a_thread_resumes_nothing(log: SQLAuditLog, how: How) -> None:
-    with pytest.raises(GroundednessError, match="names no thread"):
+    with pytest.raises(GroundednessError, match="no thread_id"):
         resume(agent(log), decided(), how)
 
 

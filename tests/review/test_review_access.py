@@ -27,7 +27,7 @@ def status(log: SQLAuditLog, kept: AuditRecord) -> str:
 
 
 @pytest.mark.parametrize("path", ["/", "/records/record-0", "/next", "/name"])
-def test_strangers_see_nothing_but_the_door(app: Any, keep: Keep, path: str) -> None:
+def test_strangers_see_nothing_but_the_sign_in_page(app: Any, keep: Keep, path: str) -> None:
     keep(record())
     page = Browser(app, name=None).get(path)
     assert page.url.path == "/login"

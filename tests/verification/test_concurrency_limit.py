@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
-from langchain_groundedness.verification.base import Judging
+from langchain_groundedness.verification.base import VerdictSteps
 from langchain_groundedness.verification.embedded.verifier import concurrency_limit
 
 AT_MOST = 32
@@ -22,11 +22,11 @@ class Counting(EmbeddedVerifier):
     """Knows how many tasks it examines."""
 
     @override
-    def _judging(self, tasks: Sequence[VerificationTask]) -> Judging:
+    def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         now.append(1)
         most[0] = max(most[0], len(now))
         try:
-            yield from super()._judging(tasks)
+            yield from super()._verdict_steps(tasks)
         finally:
             now.pop()
 

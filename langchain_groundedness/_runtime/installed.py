@@ -1,10 +1,23 @@
-"""Names to leave out of `__all__` because a package they need is not installed."""
+"""Which packages are installed: this one's version, and the optional ones that are missing."""
 
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import Final
 
-__all__ = ["absent"]
+__all__ = ["PACKAGE_VERSION", "absent"]
+
+
+def _installed() -> str:
+    try:
+        return version("langchain-groundedness")
+    except PackageNotFoundError:  # run from a copy of the source
+        return ""
+
+
+PACKAGE_VERSION: Final = _installed()
+"""Empty if the package is not installed. Read once, because event loops ask for it."""
 
 
 def absent(needs: Mapping[str, str]) -> frozenset[str]:

@@ -1,0 +1,195 @@
+"""Files with one record per line: reading them, appending to them, and the spool on disk."""
+
+import json
+import logging
+import os
+import re
+import stat
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+from langchain_groundedness._runtime.files import (
+    lock_file,
+    locked,
+    need_locks,
+    opened_private,
+    refuse_symlink,
+    write_all,
+)
+from langchain_groundedness.audit.record import AuditEntry, AuditRecord
+from langchain_groundedness.exceptions import AuditError, ConfigurationError
+
+__all__ = ["Damage", "Spool", "append_lines", "as_lines", "beside", "found_in", "read_records"]
+
+_BATCH = 500
+_BLOCK = 1 << 20
+_HEAD = re.compile(rb'\{"schema_version":\d+,"id":("(?:[^"\\]|\\.)*"),"revision":(\d+)')
+
+logger = logging.getLogger("langchain_groundedness")
+
+Key: TypeAlias = tuple[str, int]
+"""Id and revision of a record."""
+
+
+class Spool:
+    """The file in which records wait while the store is away.
+
+    All processes that name the same path share the file. Appending takes a short lock on it.
+    Whoever brings its records to the store holds the lock file beside it, so that only one process
+    does so; the file is emptied when all of them are stored. A process that is killed in between
+    leaves all records there, and the next one writes them again, by id.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        """Name the file; it is made when a record has to wait."""
+        if not isinstance(path, str | Path) or not str(path):
+            msg = (
+                "spool_path must name a file for records that wait while the store is down; or "
+                'set on_store_down="raise" and on_full="wait"'
+            )
+            raise ConfigurationError(msg)
+        need_locks('records that wait on disk need locks (without: on_store_down="raise")')
+        self.path = Path(path).absolute()
+        self._lock_path = beside(self.path, ".lock")
+        refuse_symlink(self.path, "spool_path")
+        refuse_symlink(self._lock_path, "the lock beside spool_path")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record waits, or none that this process may read."""
+        try:
+            found = self.path.lstat()
+        except OSError:
+            return True
+        readable = stat.S_ISREG(found.st_mode) and os.access(self.path, os.R_OK | os.W_OK)
+        return not (readable and found.st_size)
+
+    def __len__(self) -> int:
+        """Count the records that wait."""
+        if self.is_empty:
+            return 0
+        with opened_private(self.path, os.O_RDONLY) as descriptor:
+            return sum(1 for _ in _whole_lines(descriptor, Damage()))
+
+    def append(self, entries: Sequence[AuditEntry]) -> None:
+        """Keep records on disk."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with opened_private(self.path) as descriptor, locked(descriptor):
+            append_lines(descriptor, as_lines(entries))
+            os.fsync(descriptor)
+        _sync_folder(self.path.parent)
+
+    def bring(self, write: Callable[[Sequence[AuditEntry]], None]) -> bool:
+        """Write all records to the store, in order; `False` if another process is doing so."""
+        with lock_file(self._lock_path, wait=False) as held:
+            if held:
+                with opened_private(self.path, os.O_RDWR) as descriptor:
+                    self._bring_all(descriptor, write)
+            return held
+
+    def _bring_all(self, descriptor: int, write: Callable[[Sequence[AuditEntry]], None]) -> None:
+        damage, brought, start = Damage(), 0, 0
+        while (end := self._end(descriptor, start, damage)) > start:
+            entries = read_records(descriptor, damage, start=start, end=end)
+            while batch := tuple(islice(entries, _BATCH)):
+                write(batch)
+                brought += len(batch)
+            start = end
+        if brought:
+            logger.info("audit: %d spooled records were written to the store", brought)
+
+    def _end(self, descriptor: int, start: int, damage: "Damage") -> int:
+        """Give the end of the file; empty it if nothing came after `start`."""
+        with locked(descriptor):  # nobody is in the middle of a line
+            end = os.fstat(descriptor).st_size
+            if end == start:
+                damage.report("the spool")
+                if damage.lines:  # for a person to look at
+                    with opened_private(beside(self.path, ".damaged")) as damaged:
+                        write_all(damaged, b"".join(line + b"\n" for line in damage.lines))
+                os.ftruncate(descriptor, 0)
+            return end
+
+
+class Damage:
+    """Counts what could not be read."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.torn = 0
+        """Last lines that were cut off: what was being written when a process ended."""
+        self.lines: list[bytes] = []
+        """Other lines that are no records, or records of a newer version."""
+
+    def report(self, where: str) -> None:
+        """Tell the log, if there is anything to tell."""
+        if self.torn or self.lines:
+            logger.warning(
+                "audit: %s has %d torn last line(s) and %d other line(s) that are not records; "
+                "they were skipped",
+                *(where, self.torn, len(self.lines)),
+            )
+
+
+def as_lines(entries: Iterable[AuditEntry]) -> bytes:
+    """Write records, one per line."""
+    return "".join(f"{entry.line}\n" for entry in entries).encode("ascii")
+
+
+def append_lines(descriptor: int, lines: bytes) -> None:
+    """Append lines to a file that the caller has locked: all of them, or none."""
+    size = os.fstat(descriptor).st_size
+    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    # What a killed process has left half written ends here, and is skipped by readers.
+    write_all(descriptor, b"\n" * torn + lines)
+
+
+def read_records(
+    descriptor: int, damage: Damage, *, start: int = 0, end: int | None = None
+) -> Iterator[AuditEntry]:
+    """Read the records of a file that others may be appending to."""
+    for line in _whole_lines(descriptor, damage, start, end):
+        try:
+            yield AuditEntry(AuditRecord.from_json(line), line.decode("ascii"))
+        except (AuditError, UnicodeDecodeError):
+            damage.lines += [line] if line.strip() else []
+
+
+def found_in(descriptor: int, wanted: Container[Key]) -> Iterator[Key]:
+    """Tell which of some records a file holds, without reading the others whole."""
+    for line in _whole_lines(descriptor, Damage()):
+        head = _HEAD.match(line)
+        if head is None or (json.loads(head[1]), int(head[2])) in wanted:
+            with suppress(AuditError, UnicodeDecodeError):  # torn behind its head, it is not there
+                record = AuditRecord.from_json(line)
+                if (record.id, record.revision) in wanted:
+                    yield record.id, record.revision
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Name a file beside another one."""
+    return path.with_name(path.name + suffix)
+
+
+def _whole_lines(
+    descriptor: int, damage: Damage, start: int = 0, end: int | None = None
+) -> Iterator[bytes]:
+    position, rest = start, b""
+    end = os.fstat(descriptor).st_size if end is None else end
+    while block := os.pread(descriptor, min(_BLOCK, end - position), position):
+        position += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+    damage.torn += bool(rest.strip())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the name of a new file outlast a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,199 @@
+"""What is kept of the texts of a record: redaction, digests, or nothing; pure."""
+
+import hashlib
+import hmac
+import logging
+from collections.abc import Callable
+from typing import Any, get_args
+
+from langchain_groundedness.audit.record import AuditedDocument, AuditRecord, Content, Review
+from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import Citation, Claim, ClaimVerdict
+
+__all__ = ["MOST_UNCITED", "Redact", "Redaction", "without_texts"]
+
+Redact = Callable[[str], str]
+"""Takes a text, gives the text that may be kept."""
+
+MOST_UNCITED = 500_000
+"""Characters of documents that no claim cites, kept with a record that a person is asked about."""
+
+_ANSWERS = ("question", "original_answer", "shown_answer", "suggested_answer")
+
+_WITH_TEXTS: dict[type, tuple[str, ...]] = {
+    AuditRecord: (*_ANSWERS, "claims", "documents", "review"),
+    AuditedDocument: ("id", "content", "metadata"),
+    Review: ("answer", "note"),
+    ClaimVerdict: ("claim", "explanation", "correction", "citations"),
+    Claim: ("text",),
+    Citation: ("quote", "document_id"),
+}
+"""The fields that hold texts, or parts that do."""
+
+logger = logging.getLogger("langchain_groundedness")
+
+
+class Redaction:
+    """Decides what is kept of every text."""
+
+    def __init__(
+        self,
+        *,
+        content: Content = "full",
+        redact: Redact | None = None,
+        hash_key: str | bytes | None = None,
+    ) -> None:
+        """Check the options."""
+        if content not in get_args(Content):
+            accepted = ", ".join(map(repr, get_args(Content)))
+            msg = f"content must be one of {accepted}, got {content!r:.40}"
+            raise ConfigurationError(msg)
+        if redact is not None and not callable(redact):
+            msg = f"redact must be a function from str to str, got {type(redact).__name__}"
+            raise ConfigurationError(msg)
+        if hash_key is not None and (not isinstance(hash_key, str | bytes) or not hash_key):
+            msg = "hash_key must be a non-empty str or bytes"
+            raise ConfigurationError(msg)
+        self._content = content
+        self._redact = redact
+        self._key = hash_key.encode() if isinstance(hash_key, str) else hash_key
+
+    def record(self, record: AuditRecord) -> AuditRecord:
+        """Give what is kept of a record."""
+        documents = tuple(map(self._with_digest, record.documents))
+        record = _with_texts_needed(record.model_copy(update={"documents": documents}))
+        content, notes, redacted = self._content, record.notes, record.redacted
+        if self._redact is not None:
+            try:
+                record, redacted = _changed(record, self._redacted), True
+            except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
+                why = type(exc).__name__
+                logger.warning("audit: redaction failed (%s); no text of the record is saved", why)
+                content, notes = "none", (*notes, f"redaction failed ({why}): no text was saved")
+        if content == "hash":
+            record = _hashed(record, self.digest)
+        elif content == "none":
+            record = _emptied(record)
+        return record.model_copy(update={"content": content, "notes": notes, "redacted": redacted})
+
+    def review(self, review: Review) -> Review:
+        """Give what is kept of a review."""
+        kept: Review
+        try:
+            kept = _changed(review, self._kept)
+        except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
+            logger.warning("audit: redaction failed (%s); no text is saved", type(exc).__name__)
+            kept = _changed(review, _nothing)
+        return kept
+
+    def _kept(self, text: str) -> str:
+        text = text if self._redact is None else self._redacted(text)
+        if self._content == "full":
+            return text
+        return self.digest(text) if self._content == "hash" else ""
+
+    def _redacted(self, text: str) -> str:
+        assert self._redact is not None  # noqa: S101  (called only with one)
+        found = self._redact(text)
+        if not isinstance(found, str):
+            msg = "redact must return a str"
+            raise TypeError(msg)
+        return found
+
+    def _with_digest(self, document: AuditedDocument) -> AuditedDocument:
+        if document.content is None or document.digest is not None:
+            return document
+        return document.model_copy(update={"digest": self._checksum(document.content)})
+
+    def digest(self, text: str) -> str:
+        """Give the checksum of a text, and its length."""
+        return f"{self._checksum(text)}:{len(text)}"
+
+    def _checksum(self, text: str) -> str:
+        data = text.encode("utf-8", errors="surrogatepass")
+        if self._key is None:
+            return f"sha256:{hashlib.sha256(data).hexdigest()}"
+        return f"hmac-sha256:{hmac.new(self._key, data, hashlib.sha256).hexdigest()}"
+
+
+def without_texts(record: AuditRecord, why: str) -> AuditRecord:
+    """Give what can be kept of a record that cannot be written whole."""
+    names = ("id", "revision", "time", "source", "verdict", "decision", "review")
+    return AuditRecord(
+        **{name: getattr(record, name) for name in names},
+        content="none",
+        notes=(f"the record could not be serialized ({why})",),
+    )
+
+
+def _with_texts_needed(record: AuditRecord) -> AuditRecord:
+    """Let go of the texts of documents that nobody will read, and of what is kept twice.
+
+    Without a reviewer, those are the documents that no claim cites. A reviewer needs just them for
+    claims without a citation; they are kept as long as there is room, whole or not at all.
+    """
+    cited = {citation.document for claim in record.claims for citation in claim.citations}
+    room = 0 if record.review.status == "none" else MOST_UNCITED
+    documents = []
+    for document in record.documents:
+        kept = document
+        if document.index not in cited and document.content is not None:
+            if len(document.content) > room:
+                kept = document.model_copy(update={"content": None})
+            else:
+                room -= len(document.content)
+        documents.append(kept)
+    claims = _with_citations(record.claims, metadata={})  # they stand with the documents
+    return record.model_copy(update={"claims": claims, "documents": tuple(documents)})
+
+
+def _changed(value: Any, change: Redact) -> Any:
+    """Put every text through a function."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _changed(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_changed(item, change) for item in value)
+    names = next((names for kind, names in _WITH_TEXTS.items() if isinstance(value, kind)), ())
+    if not names:
+        return value
+    update = {name: _changed(getattr(value, name), change) for name in names}
+    if isinstance(value, ClaimVerdict) and not value.explanation:
+        update["explanation"] = ""
+    return value.model_copy(update=update)
+
+
+def _hashed(record: AuditRecord, digest: Redact) -> AuditRecord:
+    """Keep digests in the place of texts; documents have theirs already."""
+    hashed: AuditRecord = _changed(record, digest)
+    documents = [d.model_copy(update={"content": None, "metadata": {}}) for d in hashed.documents]
+    return hashed.model_copy(update={"documents": tuple(documents)})
+
+
+def _emptied(record: AuditRecord) -> AuditRecord:
+    """Keep no text, and nothing that a text could be guessed from; places stay."""
+    emptied: AuditRecord = _changed(record, _nothing)
+    gone: dict[str, Any] = {"content": None, "metadata": {}, "digest": None, "id": None}
+    update = {
+        **dict.fromkeys(_ANSWERS),
+        "claims": _with_citations(emptied.claims, document_id=None),
+        "documents": tuple(d.model_copy(update=gone) for d in emptied.documents),
+        "review": emptied.review.model_copy(update={"answer": None, "note": None}),
+    }
+    return emptied.model_copy(update=update)
+
+
+def _with_citations(claims: tuple[ClaimVerdict, ...], **update: Any) -> tuple[ClaimVerdict, ...]:
+    """Change fields of all citations."""
+    return tuple(
+        claim.model_copy(
+            update={"citations": tuple(c.model_copy(update=update) for c in claim.citations)}
+        )
+        for claim in claims
+    )
+
+
+def _nothing(text: str) -> str:
+    del text
+    return ""

@@ -1,0 +1,414 @@
+"""One answer of an agent or graph: read from the state, checked, acted upon, and recorded.
+
+Its own module because the middleware and the node are two ways to call it.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_OID, uuid4, uuid5
+
+from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs, run_in_executor
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.errors import GraphBubbleUp
+from langgraph.func import task
+
+from langchain_groundedness.audit import AuditLog, AuditRecord, Review
+from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.exceptions import (
+    ConfigurationError,
+    InputFormatError,
+    VerificationError,
+)
+from langchain_groundedness.inputs.formats import LABELS, CheckInput, read_input
+from langchain_groundedness.middleware.actions import Actions
+from langchain_groundedness.middleware.guarded_model import GuardedCall
+from langchain_groundedness.middleware.messages import in_paragraphs
+from langchain_groundedness.middleware.review_decisions import (
+    Decided,
+    ask,
+    first_decision,
+    require_checkpointer,
+    review_of,
+)
+from langchain_groundedness.middleware.state import (
+    STATE_KEY,
+    Turn,
+    plain_result,
+    read_answer,
+    read_result,
+    read_turn,
+    state_record,
+    state_value,
+    unchecked_result,
+)
+from langchain_groundedness.pipeline.recording import (
+    Pending,
+    Recorder,
+    log_of,
+    suggested,
+    thread_of,
+    unaudited,
+)
+from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.types import GroundednessResult
+
+__all__ = ["LIVE_KEY", "AnswerCheck"]
+
+LIVE_KEY = "live"
+"""Where the state keeps the result of a live check until the answer is whole."""
+
+WAITING = "waiting"
+"""Outcome, in the audit log, of an answer about which a person is asked."""
+
+_NOT_SHOWN = ("retrying", "responded")
+
+_ANSWER_KEYS = ("answer", "result", "output", "output_text", "response", "generation")
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """The answer in a state."""
+
+    turn: Turn
+    source: CheckInput | None = None
+    """What is to be checked; `None` if the result is known without a check."""
+    result: GroundednessResult | None = None
+    judged: bool = True
+    """Whether it is an answer that must be judged."""
+    key: str | None = None
+    """Where it stands in the state, if not in the messages."""
+
+
+class AnswerCheck:
+    """Checks the answer in a state, and says how the state changes."""
+
+    def __init__(
+        self,
+        checker: Runnable[Any, GroundednessResult],
+        extractor: Callable[[Any], Any] | None,
+        *,
+        whole_state: bool = False,
+        audit_log: AuditLog | None = None,
+        **options: Any,
+    ) -> None:
+        """Check the options."""
+        if extractor is not None and not callable(extractor):
+            msg = f"context_extractor must be callable, got {type(extractor).__name__}"
+            raise ConfigurationError(msg)
+        if audit_log is not None and not isinstance(audit_log, AuditLog):
+            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
+            raise ConfigurationError(msg)
+        log = log_of(checker) if audit_log is None else audit_log
+        checker = unaudited(checker)
+        ours = checker if isinstance(checker, GroundednessRunnable) else None
+        keeps = ours is not None and _is_set(ours, "on_unverifiable", "keep")
+        self._actions = Actions(strips_unverifiable=not keeps, **options)
+        self.checker = _correcting(ours) if ours and self._actions.corrects else checker
+        self._policy = ours.policy if ours else DecisionPolicy()
+        self._extractor = extractor
+        self._whole_state = whole_state
+        self._recorder = Recorder(log, "node" if whole_state else "middleware", self.checker)
+
+    def update(self, state: Any) -> dict[str, Any]:
+        """Check the answer and act on the verdicts."""
+        answer = self._read(state)
+        recording = _Recording(self._recorder, answer)
+        return self._conclude(answer, self._result(answer), recording)
+
+    async def aupdate(self, state: Any) -> dict[str, Any]:
+        """Check the answer and act on the verdicts."""
+        answer = self._read(state)
+        recording = _Recording(self._recorder, answer)
+        result = await self._aresult(answer)
+        if self._recorder.log is None:
+            return self._conclude(answer, result, recording)
+        return await run_in_executor(None, self._conclude, answer, result, recording)
+
+    def guarded_call(self, state: Any, *, hold: bool, structured: bool) -> GuardedCall:
+        """Prepare to check what a model writes while it writes."""
+        # An answer stands at the end, so that evidence is read as it will be then.
+        messages = [*(state_value(state, "messages") or ()), AIMessage("")]
+        try:
+            source = self._source({**state, "messages": messages, "structured_response": None})
+        except Exception as exc:  # noqa: BLE001  (without evidence, nothing counts as verified)
+            source = _unread("")
+            _warn("reading the state", exc)
+        assert isinstance(self.checker, GroundednessRunnable)  # noqa: S101  (checked at construction)
+        silent = structured and hold
+        return GuardedCall(self.checker, source, _config(), hold=hold, silent=silent)
+
+    def _read(self, state: Any) -> Answer:
+        turn = read_turn(state)
+        key = self._answer_key(state)
+        if key is None and turn.final is None:
+            return self._not_judged(turn, "the turn ends without an answer")
+        if key is None and turn.handed_over:
+            why = "the answer is a tool's own result, handed over as it is"
+            return self._not_judged(turn, why)
+        try:
+            source = self._source(state)
+        except Exception as exc:  # noqa: BLE001  (a check that fails must not end the agent's run)
+            last = turn.final.text if turn.final else ""
+            text = str(state_value(state, key) if key else last)
+            result = self._failed(_unread(text), "reading the state", exc)
+            return Answer(_with_answer(turn, text) if key else turn, result=result, key=key)
+        if (live := _live_result(state, turn, source)) is not None:
+            return Answer(turn, result=live, key=key)
+        if key is not None:
+            turn = _of_question(state, _with_answer(turn, source.answer), source.question or "")
+        return Answer(turn, source, key=key)
+
+    def _answer_key(self, state: Any) -> str | None:
+        if not self._whole_state:
+            return None
+        return next((k for k in _ANSWER_KEYS if state_value(state, k) is not None), None)
+
+    def _not_judged(self, turn: Turn, reason: str) -> Answer:
+        result = unchecked_result(CheckInput(answer=""), reason, self._policy)
+        return Answer(turn, result=result, judged=False)
+
+    def _source(self, state: Any) -> CheckInput:
+        stated = {name: state_value(state, name) for name in LABELS}
+        source = self._unlabelled(state).labelled(stated)
+        return source.labelled(ensure_config().get("metadata") or {})
+
+    def _unlabelled(self, state: Any) -> CheckInput:
+        if self._whole_state:
+            return read_input(state, context_extractor=self._extractor)
+        source = read_answer(state, self._extractor)
+        structured = state_value(state, "structured_response")
+        if structured is None or self._extractor is not None:
+            return source
+        text = in_paragraphs(structured, source.answer)
+        return source.model_copy(update={"answer": text})
+
+    def _result(self, answer: Answer) -> GroundednessResult:
+        source = answer.source
+        if source is None:
+            return _known(answer)
+        try:
+            if self._actions.may_review:
+                return read_result(_check_task(self.checker, source).result(), source)
+            return _check(self.checker, source)
+        except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
+            return self._failure(source, exc)
+
+    async def _aresult(self, answer: Answer) -> GroundednessResult:
+        source = answer.source
+        if source is None:
+            return _known(answer)
+        try:
+            if self._actions.may_review:
+                return read_result(await _acheck_task(self.checker, source), source)
+            return await _acheck(self.checker, source)
+        except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
+            return self._failure(source, exc)
+
+    def _failure(self, source: CheckInput, error: Exception) -> GroundednessResult:
+        if isinstance(error, GraphBubbleUp):
+            raise error
+        if isinstance(error, VerificationError) and getattr(self.checker, "raise_on_failure", True):
+            raise error
+        return self._failed(source, "the check", error)
+
+    def _failed(self, source: CheckInput, what: str, error: Exception) -> GroundednessResult:
+        _warn(what, error)
+        reason = f"{what} failed ({type(error).__name__})"
+        return unchecked_result(source, reason, self._policy)
+
+    def _conclude(
+        self, answer: Answer, result: GroundednessResult, recording: "_Recording"
+    ) -> dict[str, Any]:
+        """Act on the result, after a person was asked if need be; blocks while the log is asked."""
+        if not answer.judged:
+            return {STATE_KEY: state_record(result, answer.turn, "not_judged")}
+        action = self._actions.chosen(answer.turn, result)
+        if action == "review":
+            require_checkpointer()
+            recording.wait(result)
+            decided = recording.first(ask(answer.turn, result, recording.record_id))
+            update = self._actions.reviewed(answer.turn, result, decided)
+        else:
+            update = self._actions.take(action, answer.turn, result)
+        if answer.key is not None:
+            update = _into_key(update, answer.key, result)
+        recording.end(result, update)
+        return update
+
+
+class _Recording:
+    """One answer on its way into the audit log."""
+
+    def __init__(self, recorder: Recorder, answer: Answer) -> None:
+        """Take note that its check begins."""
+        config = ensure_config()
+        callbacks: Any = config.get("callbacks")
+        above = getattr(callbacks, "parent_run_id", None)
+        self._pending = Pending(recorder, run_id=above, thread_id=thread_of(config))
+        self._log = recorder.log
+        self._key = answer.key
+        self._fields: dict[str, Any] = {"attempt": answer.turn.retries}
+        self._decided: Decided | None = None
+        self._standing: AuditRecord | None = None
+        self.record_id = _record_id(config, answer)
+        """The same when the step is run again; `None` outside of a thread."""
+        if self.record_id is not None:
+            self._fields["id"] = self.record_id
+
+    def wait(self, result: GroundednessResult) -> None:
+        """Record that a person is asked; when the run is resumed, this changes nothing."""
+        self._fields["suggested_answer"] = suggested(result)
+        waiting = {**self._fields, "outcome": WAITING, "shown_answer": None}
+        self._pending.end(result, **waiting, review=Review(status="waiting"))
+
+    def first(self, given: Decided) -> Decided:
+        """Give the decision that holds."""
+        self._decided, self._standing = first_decision(self._log, self.record_id, given)
+        return self._decided
+
+    def end(self, result: GroundednessResult, update: Mapping[str, Any]) -> None:
+        """Record what was done."""
+        outcome = update[STATE_KEY]["outcome"]
+        shown = None if outcome in _NOT_SHOWN else self._shown(result, update)
+        fields = {**self._fields, "outcome": outcome, "shown_answer": shown}
+        if self._standing is not None:
+            if self._standing.content != "full":
+                return  # what is kept of the review must not be digested again
+            fields["revision"] = self._standing.revision + 1
+            fields["review"] = self._standing.review
+        elif self._decided is not None:
+            fields["revision"] = 1
+            review = review_of(self._decided)
+            fields["review"] = review.model_copy(update={"time": datetime.now(UTC)})
+        self._pending.end(result, **fields)
+
+    def _shown(self, result: GroundednessResult, update: Mapping[str, Any]) -> str:
+        if self._key is not None:
+            return str(update.get(self._key, result.original_answer))
+        text = _last_text(update)
+        return result.original_answer if text is None else text
+
+
+def _record_id(config: RunnableConfig, answer: Answer) -> str | None:
+    """Name the answer so that a step which is run again, by whichever process, names it alike."""
+    thread = thread_of(config)
+    if thread is None:
+        return None
+    turn = answer.turn
+    place = (config.get("configurable") or {}).get("checkpoint_ns", "")
+    message = turn.final.id if answer.key is None and turn.final is not None else None
+    text = answer.source.answer if answer.source else ""
+    digest = hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
+    named = "\n".join((thread, place, turn.key, message or digest, str(turn.retries)))
+    return str(uuid5(NAMESPACE_OID, named))
+
+
+def _check(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> GroundednessResult:
+    if not isinstance(checker, GroundednessRunnable):
+        return checker.invoke(source, _config())
+    # Streamed, so that each verdict is heard of when it is known.
+    return reduce(add, checker.stream(source, _config()))
+
+
+async def _acheck(
+    checker: Runnable[Any, GroundednessResult], source: CheckInput
+) -> GroundednessResult:
+    if not isinstance(checker, GroundednessRunnable):
+        return await checker.ainvoke(source, _config())
+    return reduce(add, [chunk async for chunk in checker.astream(source, _config())])
+
+
+def _plain_check(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> dict[str, Any]:
+    return plain_result(_check(checker, source))
+
+
+async def _plain_acheck(
+    checker: Runnable[Any, GroundednessResult], source: CheckInput
+) -> dict[str, Any]:
+    return plain_result(await _acheck(checker, source))
+
+
+# A task's result is kept by the checkpointer: a run that a reviewer resumes does not check again.
+# Its decorator's types are those of the caller's event loop, which is not known here.
+_check_task: Any = task(name="check_groundedness")(_plain_check)  # type: ignore[arg-type]  # see above
+_acheck_task: Any = task(name="check_groundedness")(_plain_acheck)  # type: ignore[arg-type]  # see above
+
+
+def _config() -> RunnableConfig:
+    """Keep the calls of the judge out of the agent's message streams, but in its traces."""
+    internal: RunnableConfig = {"tags": [TAG_NOSTREAM], "metadata": internal_call_metadata()}
+    return merge_configs(ensure_config(), internal)
+
+
+def _live_result(state: Any, turn: Turn, source: CheckInput) -> GroundednessResult | None:
+    """Give the result of a check that was made while the answer was written."""
+    record = state_value(state, STATE_KEY)
+    live = record.get(LIVE_KEY) if isinstance(record, Mapping) else None
+    if not live or turn.final is None or live["message_id"] != turn.final.id:
+        return None
+    result = read_result(live["result"], source)
+    return result if result.original_answer == source.answer else None
+
+
+def _known(answer: Answer) -> GroundednessResult:
+    assert answer.result is not None  # noqa: S101  (an answer has a source or a result)
+    return answer.result
+
+
+def _unread(answer: str) -> CheckInput:
+    """Give an answer from a state that cannot be read, with what is known all the same."""
+    try:
+        return CheckInput(answer=answer).labelled(ensure_config().get("metadata") or {})
+    except InputFormatError:
+        return CheckInput(answer=answer)
+
+
+def _with_answer(turn: Turn, answer: str) -> Turn:
+    """Let a message stand for an answer that is none."""
+    return replace(turn, final=AIMessage(answer, id=str(uuid4())), call=None, structured=None)
+
+
+def _of_question(state: Any, turn: Turn, question: str) -> Turn:
+    """Tell turns apart in a state without messages: by the question."""
+    if turn.key:
+        return turn
+    record = state_value(state, STATE_KEY)
+    same = isinstance(record, Mapping) and record.get("turn") == question
+    return replace(turn, key=question, retries=int(record["retries"]) if same else 0, drafts=())
+
+
+def _into_key(update: dict[str, Any], key: str, result: GroundednessResult) -> dict[str, Any]:
+    record = {**update[STATE_KEY], "message_id": None, "drafts": []}
+    text = _last_text(update)
+    changed = text is not None and text != result.original_answer
+    return {STATE_KEY: record, **({key: text} if changed else {})}
+
+
+def _last_text(update: Mapping[str, Any]) -> str | None:
+    texts = [str(m.text) for m in update.get("messages", ()) if isinstance(m, AIMessage)]
+    return texts[-1] if texts else None
+
+
+def _is_set(checker: GroundednessRunnable, option: str, value: object) -> bool:
+    return option in checker.model_fields_set and getattr(checker, option) == value
+
+
+def _correcting(checker: GroundednessRunnable) -> GroundednessRunnable:
+    """Give a checker that corrects, unless its own options say what else it should do."""
+    defaults = {"on_contradicted": "correct", "on_unverifiable": "strip"}
+    given = {name: getattr(checker, name) for name in checker.model_fields_set}
+    return type(checker)(**{**defaults, **given})
+
+
+def _warn(what: str, error: Exception) -> None:
+    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, type(error).__name__)

@@ -1,0 +1,97 @@
+"""Browsers that are signed in to the review page."""
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Session", "Sessions"]
+
+_IDLE = 8 * 3600.0
+
+_LONGEST = 24 * 3600.0
+
+_MOST = 1_000
+
+_ID = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+@dataclass(slots=True)
+class Session:
+    """One browser that is signed in."""
+
+    began: float
+    used: float
+    name: str = ""
+    """Who decides; empty until they have said so."""
+    notice: str = ""
+    """What to say on the next page."""
+
+
+class Sessions:
+    """The sessions of one server."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin without any."""
+        self._clock = clock
+        self._key = secrets.token_bytes(32)
+        self._lock = threading.Lock()
+        self._open: dict[bytes, Session] = {}
+
+    @staticmethod
+    def new_id() -> str:
+        """Draw the id of a browser."""
+        return secrets.token_urlsafe(32)
+
+    @staticmethod
+    def looks_right(identity: str) -> bool:
+        """Tell whether a cookie holds what `new_id` could have drawn."""
+        return _ID.fullmatch(identity) is not None
+
+    def begin(self) -> str:
+        """Sign a browser in."""
+        identity, now = self.new_id(), self._clock()
+        with self._lock:
+            gone = [key for key, session in self._open.items() if not self._lives(session, now)]
+            for key in gone:
+                del self._open[key]
+            if len(self._open) >= _MOST:
+                del self._open[min(self._open, key=lambda key: self._open[key].used)]
+            self._open[_digest(identity)] = Session(now, now)
+        return identity
+
+    def find(self, identity: str) -> Session | None:
+        """Give the session of a browser."""
+        now = self._clock()
+        with self._lock:
+            session = self._open.get(_digest(identity))
+            if session is None or not self._lives(session, now):
+                return None
+            session.used = now
+            return session
+
+    def end(self, identity: str) -> None:
+        """Sign a browser out."""
+        with self._lock:
+            self._open.pop(_digest(identity), None)
+
+    def form_token(self, identity: str) -> str:
+        """Give what a form of this browser must hold, so that no other site can send it."""
+        return hmac.new(self._key, identity.encode(), hashlib.sha256).hexdigest()
+
+    def sent_from_our_form(self, identity: str, token: str) -> bool:
+        """Tell whether a form comes from a page of ours."""
+        expected = self.form_token(identity).encode()
+        return hmac.compare_digest(expected, token.encode(errors="replace"))
+
+    @staticmethod
+    def _lives(session: Session, now: float) -> bool:
+        return now - session.used < _IDLE and now - session.began < _LONGEST
+
+
+def _digest(identity: str) -> bytes:
+    return hashlib.sha256(identity.encode(errors="replace")).digest()
