@@ -306,9 +306,10 @@ _FENCED = re.compile(r"```[a-z]*\n(.*)\n```", re.DOTALL)
 
 _DECORATION = " \t\r\n\"'`*_.,;:!-\u2018\u2019\u201c\u201d\u00ab\u00bb"
 
-_NOT_PLAIN = re.compile(
-    r"[0-9?{}\[\]=%]|\b(?:hardly|barely|scarcely|part(?:ly|ial\w*))\b", re.IGNORECASE
-)
+_PLAIN = re.compile(r"(?:[^\W\d_]|[\s,.'\u2019\"])+")
+
+_HARDLY = re.compile(r"\b(?:hardly|barely|scarcely|part(?:ly|ial\w*))\b", re.IGNORECASE)
+
 
 _TOP_LOGPROBS = 10
 
@@ -435,7 +436,7 @@ def _implied_answer(raw: Any, threshold: float) -> _Answer:
     Its text overrides the probabilities: a sentence that may take a verdict back is none.
     """
     text = reply_text(raw)
-    if says_no(text) or may_retract(text) or _NOT_PLAIN.search(text):
+    if says_no(text) or may_retract(text) or _HARDLY.search(text) or not _PLAIN.fullmatch(text):
         return _Answer(None, None)
     return _from_probabilities(label_probabilities(raw, forced=True), threshold)
 
