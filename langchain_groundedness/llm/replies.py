@@ -22,6 +22,7 @@ __all__ = [
     "reply_in_error",
     "reply_text",
     "shortcoming",
+    "whole_text",
 ]
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -41,12 +42,13 @@ _TURN_ENDS = re.compile(r"(?:<\|(?:return|end|eot_id|im_end|call)\|>\s*)+\Z")
 
 def reply_text(raw: Any) -> str:
     """Give the text of a reply without the reasoning before it; nothing if that has no end."""
-    text = _whole_text(raw)
+    text = whole_text(raw)
     start = answer_start(text)
     return "" if start is None else _TURN_ENDS.sub("", text[start:]).strip()
 
 
-def _whole_text(raw: Any) -> str:
+def whole_text(raw: Any) -> str:
+    """Give the text of a reply with the reasoning that stands in it."""
     message = message_of(raw)
     text = str(message.text) if isinstance(message, BaseMessage) else message
     if not isinstance(text, str):
@@ -117,7 +119,7 @@ def shortcoming(raw: Any) -> str | None:
     """Say what is plainly wrong with a reply that could not be used."""
     if cut_at_limit(raw):
         return "it was cut off at the limit of tokens, see the model's max_tokens"
-    if answer_start(_whole_text(raw)) is None:
+    if answer_start(whole_text(raw)) is None:
         return "its reasoning does not end"
     return None if reply_text(raw) else "it is empty"
 

@@ -247,7 +247,10 @@ def _logprobs(request: ScriptedRequest, response: ScriptedResponse) -> dict[str,
     if not request.body.get("logprobs") or response.logprobs is None:
         return None
     top = [{"token": t, "logprob": p, "bytes": None} for t, p in response.logprobs.items()]
-    chosen = max(top, key=lambda option: float(str(option["logprob"])))
+    said = response.text.strip()
+    chosen = max(
+        top, key=lambda option: (said.startswith(str(option["token"]).strip()), option["logprob"])
+    )
     return {"content": [chosen | {"top_logprobs": top}], "refusal": None}
 
 

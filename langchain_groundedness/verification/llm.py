@@ -28,7 +28,7 @@ from langchain_groundedness.llm.prompts import (
     question_part,
     sanitized,
 )
-from langchain_groundedness.llm.replies import answer_start, refused, reply_text
+from langchain_groundedness.llm.replies import answer_start, refused, reply_text, whole_text
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
 from langchain_groundedness.llm.weak_cache import memoized, recall, remember
 from langchain_groundedness.types import (
@@ -455,7 +455,7 @@ def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]
     """
     logprobs = getattr(raw, "response_metadata", {}).get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    first = _first_of_answer(content) if isinstance(content, list) else None
+    first = _first_of_answer(content, whole_text(raw)) if isinstance(content, list) else None
     if first is None or (_label_begun(first["token"]) is None and not forced):
         return {}
     seen: dict[Label, float] = {}
@@ -477,11 +477,12 @@ def _is_logprob(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value <= 0
 
 
-def _first_of_answer(content: Sequence[Any]) -> dict[str, Any] | None:
+def _first_of_answer(content: Sequence[Any], said: str) -> dict[str, Any] | None:
     if not all(map(_is_token, content)):
         return None
-    answer = answer_start("".join(position["token"] for position in content))
-    if answer is None:
+    text = "".join(position["token"] for position in content)
+    answer = answer_start(text)
+    if answer is None or not (said.startswith(text) or text.strip().endswith(said.strip())):
         return None
     at = 0
     for position in content:

@@ -55,7 +55,7 @@ def supported_falsely(strategy: str, chance: random.Random) -> tuple[list[str], 
 def _drawn(request: ScriptedRequest, chance: random.Random) -> AIMessage:
     if not request.tag:
         text = label_drawn(request.text, chance)
-        metadata = logprobs_drawn(chance) if chance.random() < 0.3 else {}
+        metadata = logprobs_drawn(text, chance) if chance.random() < 0.3 else {}
         return AIMessage(text, response_metadata=metadata)
     text = drawn(right_of(request, judge()(request)), chance)
     calls: Any = []

@@ -243,7 +243,7 @@ _AROUND: tuple[Callable[[str, random.Random], str], ...] = (
     lambda text, _: text.replace("\n", "\n\n- "),
     lambda text, _: text.replace("supported", "**Supported**"),
     lambda text, _: f"<think>hm</think>{text}",
-    lambda text, _: text.upper(),
+    lambda text, _: text.replace("supported", "SUPPORTED"),
     lambda text, chance: f"{text}{chance.choice(_RETRACTIONS)}",
 )
 
@@ -302,10 +302,12 @@ _DENIALS = (
 _SURE = (0.3, float("nan"), -0.05)
 
 
-def logprobs_drawn(chance: random.Random) -> dict[str, Any]:
-    """Draw log-probabilities for "yes" that are none, or that the text beside them denies."""
-    position = {"token": "yes", "logprob": chance.choice(_SURE)}
-    return {"logprobs": {"content": [{**position, "top_logprobs": [position]}]}}
+def logprobs_drawn(text: str, chance: random.Random) -> dict[str, Any]:
+    """Draw log-probabilities of the tokens of a text: sure ones, or numbers that are none."""
+    sure = chance.choice(_SURE)
+    tokens = re.findall(r"\s*(?:\w+|\W)", text)
+    positions = [{"token": token, "logprob": sure} for token in tokens]
+    return {"logprobs": {"content": [{**each, "top_logprobs": [each]} for each in positions]}}
 
 
 def label_drawn(prompt: str, chance: random.Random) -> str:
