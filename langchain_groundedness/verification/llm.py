@@ -58,6 +58,21 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     it once. A verdict counts only with evidence that the judge was shown: it names sentences by
     number, and the numbers become verbatim quotes here. What cannot be checked is `unchecked`.
 
+    A reply counts only in the form that was asked for, and says which call it belongs to: the last
+    message ends in `TAG: ` and three letters. Each claim needs one line, in plain text with the tag
+    in front, or in the object `{"tag": "XKQ", "lines": [...]}`:
+
+        XKQ C1 [4] [5] supported
+        XKQ C2 [9] contradicted | 1987 | founded in 1987, not 1990
+        XKQ C3 unverifiable | no price is given
+
+    A verdict is missing if its line has another form, names no evidence or evidence that was not
+    shown, or if another line says otherwise. A reply without the tag, with a second object, with
+    reasoning that does not end, or with text around its lines that may take them back has none.
+    What is missing is asked for again, with what was wrong, then one by one. With `per_claim`, the
+    reply is one word and nothing else. Verdicts on swapped claims look right: only a second
+    verifier sees them (`CascadeVerifier`).
+
     Example:
         >>> from langchain_core.documents import Document
         >>> from langchain_groundedness.testing import ScriptedChatModel
@@ -82,7 +97,8 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     For small and local models."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.VERIFICATION_PROMPT` (`batched`) or `prompts.LABEL_PROMPT`
-    (`per_claim`); it must have the same variables and ask for the same form of reply."""
+    (`per_claim`); it must have the same variables and ask for the same form of reply. The tag comes
+    with `claims`."""
     packer: EvidencePacker | None = None
     """How documents are cut up for calls; by default 100,000 tokens a call for `batched` and
     3,000 for `per_claim`."""
@@ -436,6 +452,9 @@ def _implied_answer(raw: Any, threshold: float) -> _Answer:
     Its text overrides the probabilities: a sentence that may take a verdict back is none.
     """
     text = reply_text(raw)
+    begun = re.match(r"[\W_]*([^\W_]+)", text)
+    if begun and begun[1].lower() in _LABELS:  # and went on: it may deny its first word
+        return _Answer(None, None)
     if says_no(text) or may_retract(text) or _HARDLY.search(text) or not _PLAIN.fullmatch(text):
         return _Answer(None, None)
     return _from_probabilities(label_probabilities(raw, forced=True), threshold)
