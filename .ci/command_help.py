@@ -13,8 +13,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "command_line.md"
 _PROGRAM = "langchain-groundedness"
 _INTRODUCTION = """# Command line
 
-`pip install 'langchain-groundedness[cli]'`. What each command prints for `--help`; the
-[guide](../guide/command_line.md) shows them at work.
+Install with `pip install 'langchain-groundedness[cli]'`. This page shows the `--help` of each
+command; the [guide](../guide/command_line.md) has examples.
 """
 
 

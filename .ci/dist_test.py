@@ -94,10 +94,10 @@ def _try_out(path: Path, folder: Path) -> None:
     loaded = int(_run(python, "-W", "error::SyntaxWarning", "-c", _IMPORT_ALL, at=folder))
     _demand(loaded > _FEWEST_MODULES, f"only {loaded} modules could be imported")
     readme = Path("README.md").read_text(encoding="utf-8")
-    [example, *_] = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
-    said = re.findall(r"^print\(.*\)  # (.+)$", example, re.MULTILINE)
-    shown = _run(python, "-c", example, at=folder).splitlines()
-    _demand(shown == said != [], f"README's first example shows {shown}")
+    blocks = r"^```python\n(.*?)^```\n\n```text\n(.*?)^```"
+    [(example, output)] = re.findall(blocks, readme, re.MULTILINE | re.DOTALL)
+    shown = _run(python, "-c", example, at=folder)
+    _demand(shown == output, f"README's first example prints\n{shown}")
     alone = subprocess.run(
         [program, "check"], cwd=folder, capture_output=True, text=True, check=False
     )

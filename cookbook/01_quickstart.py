@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Quickstart: check the answers of a chain
 #
-# A RAG chain answers from documents, and now and then says what is not in them. One step behind
-# the chain tells which sentences the documents support. It takes ten minutes to read this, and
-# three lines to use it.
+# A RAG chain answers from documents, but sometimes says what is not in them. One step after the
+# chain shows which sentences the documents support. It takes three lines of code, and ten minutes
+# to read this notebook.
 #
-# Everything runs offline, without a key: the embedded verifier, a small model inside the package,
-# judges on the processor. The chat model that answers is scripted, and errs on purpose. The five
-# documents in `papers/` have the shape of real ones (a manual, a table of figures, a policy, a
-# changelog, a medical leaflet), and are invented.
+# Everything runs offline, without a key. The embedded verifier, a small model inside the package,
+# judges on the CPU. The chat model that answers is scripted and makes mistakes on purpose. The five
+# documents in `papers/` are invented, but look like real ones: a manual, a table of figures, a
+# policy, a changelog and a medical leaflet.
 #
 # `pip install langchain-groundedness`
 
@@ -29,10 +29,10 @@ from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import ScriptedChatModel
 
 # %% [markdown]
-# ## A chain, as you may have one
+# ## A chain like yours
 #
-# Retriever, prompt, model. What matters: it returns the documents beside the answer. (Embeddings
-# that count letters need no download; use yours.)
+# It has a retriever, a prompt and a model, and returns the documents with the answer, which the
+# check needs. (These embeddings count letters and need no download; use yours.)
 
 # %%
 PAPERS = Path("papers")
@@ -60,8 +60,8 @@ print(chain.invoke({"question": question})["answer"])
 # %% [markdown]
 # ## The check
 #
-# *Expect* two sentences supported, one contradicted (the manual says 1.5 bar), and one of which
-# the manual says nothing. Below the answer stands what each verdict rests on.
+# *Expect* two supported sentences, one contradicted (the manual says 1.5 bar), and one that the
+# manual does not mention. Below the answer, you see the evidence for each verdict.
 
 # %%
 # (its figures differ a little between processors)
@@ -71,10 +71,10 @@ result = checked.invoke({"question": question})
 display(result)
 
 # %% [markdown]
-# ## What a result holds
+# ## What a result contains
 #
-# *Expect* a quote that stands in the document word for word, with its place: nothing is made up
-# here, the quote is cut out of the document.
+# *Expect* a quote that is in the document word for word, with its offsets. The quote is cut out of
+# the document, not written by a model.
 
 # %%
 print(result.verdict, result.trust_score, result.is_trusted, result.decision.action)
@@ -86,10 +86,10 @@ print(citation.document_id, citation.start, citation.end, citation.quote)
 print(result.documents[citation.document].page_content[citation.start : citation.end])
 
 # %% [markdown]
-# ## Correct it
+# ## Correct the answer
 #
-# *Expect* the right value in its place, and the sentence about aluminium gone. The rest of the
-# answer stays as the model wrote it, letter for letter.
+# *Expect* the right value instead of the wrong one, and no sentence about aluminium. The rest of
+# the answer stays exactly as the model wrote it.
 
 # %%
 careful = GroundednessRunnable(on_contradicted="correct", on_unverifiable="strip")
@@ -99,7 +99,7 @@ print(chain.pipe(careful).invoke({"question": question}).answer)
 # ## Five answers at once
 #
 # `batch`, `ainvoke`, `stream` and the others work as in every LangChain runnable. *Expect* a red or
-# yellow mark in each of the five: none of them is trusted.
+# yellow mark in each of the five answers: none of them is trusted.
 
 # %%
 # (its figures differ a little between processors)
@@ -108,13 +108,13 @@ for result in results[1:]:
     display(result)
 
 # %% [markdown]
-# ## What it has missed
+# ## What it missed
 #
-# `papers/answers.jsonl` knows which sentences are wrong: eleven in all. *Expect* eight found, no
-# true sentence refused, and three missed: a figure from the column of last year, an export that
-# was *announced* to be removed, and a sentence that takes words of the leaflet and turns them
-# round. A small model sees words, numbers and names; it does not reason. [Choosing a
-# verifier](05_verifiers.ipynb) shows what one gets for more money.
+# `papers/answers.jsonl` lists the wrong sentences, eleven in all. *Expect* eight found, no true
+# sentence refused, and three missed: a figure from last year's column, an export whose removal was
+# only *announced*, and a sentence that uses words of the leaflet but reverses their meaning. A
+# small model sees words, numbers and names; it does not reason. [Choosing a
+# verifier](05_verifiers.ipynb) shows what more expensive verifiers achieve.
 
 # %%
 for each, result in zip(asked, results, strict=True):
@@ -129,8 +129,8 @@ for each, result in zip(asked, results, strict=True):
 # %% [markdown]
 # ## With a chat model
 #
-# Two lines change: the one that makes `model`, which answers, and the check, if a chat model shall
-# judge in place of the embedded verifier: `GroundednessRunnable(model=judge)`.
+# To use your own model for the answers, change the line that makes `model`. To have a chat model
+# judge instead of the embedded verifier, change the check to `GroundednessRunnable(model=judge)`.
 #
 # | | |
 # |---|---|
@@ -139,7 +139,7 @@ for each, result in zip(asked, results, strict=True):
 # | Ollama | `ChatOllama(model="qwen2.5:7b")` |
 # | vLLM | `ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
 #
-# *Expect*, of a judge that does not answer, that nothing is passed off as checked.
+# *Expect* no claim to be shown as checked if the judge does not reply.
 
 # %%
 judge = ScriptedChatModel(replies=lambda messages: TimeoutError("the judge is down"))
@@ -148,9 +148,9 @@ unsure = chain.pipe(checker).invoke({"question": question})
 print(unsure.verdict, unsure.trust_score, unsure.is_trusted, unsure.decision.action)
 
 # %% [markdown]
-# ## Where to go on
+# ## Where to go next
 #
-# [Verdicts while the answer is written](02_streaming.ipynb) ·
-# [a chain that nobody changes](03_callbacks.ipynb) · [agents](04_agents.ipynb) ·
-# [choosing a verifier](05_verifiers.ipynb) · [a guarded assistant](06_guarded_assistant.ipynb) ·
-# [evaluation](07_evaluation.ipynb) · [from other libraries](08_migration.ipynb)
+# [Verdicts while the answer is written](02_streaming.ipynb) · [an unchanged
+# chain](03_callbacks.ipynb) · [agents](04_agents.ipynb) · [choosing a verifier](05_verifiers.ipynb)
+# · [a guarded assistant](06_guarded_assistant.ipynb) · [evaluation](07_evaluation.ipynb) · [from
+# other libraries](08_migration.ipynb)

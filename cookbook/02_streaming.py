@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Verdicts while the answer is written
 #
-# A model takes seconds to write an answer. This notebook checks each sentence as soon as its
-# end is certain, while the next ones are still being written. Everything runs offline: the
-# chain is scripted, the embedded verifier judges.
+# A model takes seconds to write an answer. This notebook checks each sentence as soon as it is
+# complete, while the model writes the next ones. Everything runs offline: the chain is scripted,
+# and the embedded verifier judges.
 #
 # `pip install langchain-groundedness`
 
@@ -17,7 +17,7 @@ chain = build_chain()  # any chain that streams an answer and its documents
 print(QUESTION)
 
 # %% [markdown]
-# With a chain of yours, `chain` is the only line that changes. The model in it may be any:
+# To use your own chain, change only `chain`. It can use any model:
 #
 # | | |
 # |---|---|
@@ -26,16 +26,16 @@ print(QUESTION)
 # | Ollama | `model = ChatOllama(model="qwen2.5:7b")` |
 # | vLLM | `model = ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
 #
-# If a chat model shall judge as well, it is
-# `GroundednessRunnable(model=model, extractor=SentenceClaimExtractor())`: without that extractor it
-# is given the whole answer, and nothing is checked before its end.
+# To have a chat model judge as well, use
+# `GroundednessRunnable(model=model, extractor=SentenceClaimExtractor())`. Without that extractor,
+# the model gets the whole answer, and nothing is checked before its end.
 
 # %% [markdown]
-# ## Verdicts, one by one
+# ## Verdicts one by one
 #
-# `GroundednessRunnable` reads the chain's stream. Each chunk holds what is new; all chunks add
-# up with `+` to what `invoke` returns. *Expect* a wrong revenue, a wrong warranty, and an award of
-# which the documents say nothing.
+# `GroundednessRunnable` reads the chain's stream. Each chunk contains what is new; all chunks add
+# up with `+` to what `invoke` returns. *Expect* a wrong revenue, a wrong warranty, and an award
+# that the documents do not mention.
 
 # %%
 checked = chain.pipe(GroundednessRunnable())
@@ -55,11 +55,11 @@ print(total == checked.invoke(QUESTION))
 display(total)
 
 # %% [markdown]
-# ## Only verified text leaves
+# ## Release only verified text
 #
-# `GroundednessGuard` gives text. A sentence leaves only after its verdict, in order. What
-# happens to one that fails is the checker's choice: here a wrong value is corrected, and what
-# the documents do not mention is taken out. *Expect* two corrections, and no award.
+# `GroundednessGuard` returns text. It releases sentences in order, each only after its verdict. The
+# checker's options decide what happens to one that fails: here a wrong value is corrected, and what
+# the documents do not mention is removed. *Expect* two corrections, and no award.
 
 # %%
 checker = GroundednessRunnable(on_contradicted="correct", on_unverifiable="strip")
@@ -70,7 +70,7 @@ async for text in guarded.astream(QUESTION):
 
 # %% [markdown]
 # `on_contradicted="block"` ends the answer at the first contradicted sentence. *Expect* a message
-# in the place of the warranty, and nothing after it.
+# instead of the warranty, and nothing after it.
 
 # %%
 careful = GroundednessGuard(
@@ -87,8 +87,8 @@ print("".join(careful.bind(documents=documents, question=question).transform(ite
 # %% [markdown]
 # ## A judge that fails
 #
-# A sentence that could not be checked is never passed off as verified. By default it leaves
-# with a mark; `on_unchecked="hold_back"` keeps it in, `"release"` lets it go as it is. *Expect*
+# A sentence that could not be checked is never shown as verified. By default it is released with a
+# mark; `on_unchecked="hold_back"` holds it back, and `"release"` releases it unchanged. *Expect*
 # one line of each kind.
 
 
@@ -103,12 +103,13 @@ for on_unchecked in ("mark", "hold_back", "release"):
     print(f"{on_unchecked:9} {guard.invoke(answer)!r}")
 
 # %% [markdown]
-# ## Text at once, retracted where it fails
+# ## Show text at once, retract what fails
 #
-# With `release="immediate"` nothing waits. A `groundedness.retract` event then says which
-# characters of the answer to replace, so that a page can strike them out. The other events are
-# `groundedness.claim`, `.verdict`, `.correction` and `.decision`; `astream_events` shows them
-# all, and so does `stream_mode="custom"` of a LangGraph graph. *Expect* three changes.
+# With `release="immediate"`, text is released without waiting. If a sentence fails, a
+# `groundedness.retract` event says which characters of the answer to replace, so that your page can
+# strike them out. The other events are `groundedness.claim`, `.verdict`, `.correction` and
+# `.decision`. You get all of them from `astream_events`, and from `stream_mode="custom"` of a
+# LangGraph graph. *Expect* three changes.
 
 # %%
 quick = chain.pipe(GroundednessGuard(checker, release="immediate"))
@@ -129,12 +130,12 @@ for change in sorted(changes, key=lambda change: (change["start"], change["end"]
 print(shown)
 
 # %% [markdown]
-# ## Chains that nobody changed
+# ## Check an unchanged chain
 #
-# A callback handler watches a chain from outside. It gathers the question, the documents and the
-# answer of each run, and checks a sentence while the model writes the next one. The chain gives
-# what it always gives: a handler reports, it holds nothing back. *Expect* the first verdict long
-# before the end of the answer. [Another notebook](03_callbacks.ipynb) has more on handlers.
+# A callback handler watches a chain from outside. It collects the question, the documents and the
+# answer of each run, and checks a sentence while the model writes the next one. The chain's output
+# does not change: a handler reports and holds nothing back. *Expect* the first verdict long before
+# the end of the answer. [Another notebook](03_callbacks.ipynb) has more on handlers.
 
 # %%
 from queue import Queue
@@ -154,7 +155,7 @@ for piece in chain.stream(QUESTION, config={"callbacks": [handler]}):
 print(f"the whole answer has {len(written)}")
 
 # %% [markdown]
-# When the chain has ended, the result of each run is there by its id.
+# When the chain has ended, the handler has the result of each run by its id.
 
 # %%
 for run_id, result in handler.results.items():
@@ -163,8 +164,8 @@ for found in result.claims:
     print(f"{found.verdict:12} {found.claim.text}")
 
 # %% [markdown]
-# Where nobody should wait for a check, `background=True` moves it to threads of the handler;
-# `flush()`, or `await aflush()` where an event loop runs as in a notebook, waits for them.
+# If the chain should not wait for checks, `background=True` moves them to threads of the handler.
+# `flush()` waits for them, or `await aflush()` if an event loop is running, as in a notebook.
 
 # %%
 patient = GroundednessCallbackHandler(background=True)
@@ -174,7 +175,7 @@ print(await patient.aflush(), [result.verdict for result in patient.results.valu
 patient.close()
 
 # %% [markdown]
-# `collect_groundedness` watches all that runs in a block of code, without a config.
+# `collect_groundedness` checks everything that runs in a block of code, without a config.
 
 # %%
 async with collect_groundedness() as collected:

@@ -1,12 +1,12 @@
 # %% [markdown]
-# # A chain and an agent that nobody changes
+# # Check a chain or an agent without changing it
 #
-# A chain is in production, or belongs to another team. A callback handler checks its answers from
-# outside: no line of the chain changes, and its answers stay what they are. Here it watches a
-# `RetrievalQA` chain of the old days, and an agent.
+# Your chain is in production, or belongs to another team. A callback handler checks its answers
+# from outside: you change no line of the chain, and its answers stay the same. This notebook
+# attaches one to an old `RetrievalQA` chain and to an agent.
 #
-# Everything runs offline; chat models are scripted, and err on purpose. The documents are in
-# `papers/`, and invented.
+# Everything runs offline. The chat models are scripted and make mistakes on purpose. The documents
+# in `papers/` are invented.
 #
 # `pip install 'langchain-groundedness[agents]' langchain-classic`
 
@@ -37,9 +37,9 @@ retriever = store.as_retriever(search_kwargs={"k": 1})
 asked = [json.loads(line) for line in (PAPERS / "answers.jsonl").read_text("utf-8").splitlines()]
 
 # %% [markdown]
-# ## The chain as it is
+# ## The chain
 #
-# With a model of yours, only the line `model = ...` changes:
+# To use your own model, change only the line `model = ...`:
 #
 # | | |
 # |---|---|
@@ -48,7 +48,8 @@ asked = [json.loads(line) for line in (PAPERS / "answers.jsonl").read_text("utf-
 # | Ollama | `model = ChatOllama(model="qwen2.5:7b")` |
 # | vLLM | `model = ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
 #
-# It returns its answer only, not its documents: to check that from outside seems impossible.
+# The chain returns only its answer, without its documents, so nothing in its output could be
+# checked.
 
 
 # %%
@@ -62,10 +63,10 @@ question = "How do I take Norvelin tablets, and what if I forget one?"
 print(chain.invoke(question))
 
 # %% [markdown]
-# ## Watch it
+# ## Attach a handler
 #
-# The handler hears what the retriever finds and what the chain answers. *Expect* the same answer as
-# before, and a result beside it.
+# The handler receives what the retriever finds and what the chain answers. *Expect* the same answer
+# as before, and a result with it.
 
 # %%
 handler = GroundednessCallbackHandler()
@@ -78,16 +79,17 @@ print(answered["result"])
 display(result)
 
 # %% [markdown]
-# One sentence is red: an opened pack keeps for six months. One is green and should not be: the
-# leaflet says "do *not* take two to make up for it". The embedded verifier has missed that. Where
-# much depends on an answer, let a chat model judge, as below, or a person read it
-# ([a guarded assistant](06_guarded_assistant.ipynb)).
+# One sentence is red: an opened pack keeps for six months. Another is green but should not be: the
+# leaflet says "do *not* take two to make up for it". The embedded verifier missed that. Where a
+# wrong answer does harm, have a chat model judge, as below, or a person read it ([a guarded
+# assistant](06_guarded_assistant.ipynb)).
 
 # %% [markdown]
-# ## Verdicts, as they come
+# ## Get verdicts as they arrive
 #
-# `on_verdict` is called for each claim, `on_result` for each answer: put them into a log, a metric,
-# or a page. `with_config` attaches the handler for good. *Expect* the amounts of the policy.
+# `on_verdict` is called for each claim, and `on_event` for every event, also for the result of each
+# answer. Use them for a log, a metric, or a page. `with_config` attaches the handler permanently.
+# *Expect* the amounts of the policy.
 
 
 # %%
@@ -105,9 +107,9 @@ answered = watched.invoke(
 # %% [markdown]
 # ## Another judge
 #
-# A handler takes a checker of yours, with all of its options. In earnest `judge` is one of the
-# models above. This one is scripted, and is asked for a single word per claim. *Expect* it to find
-# what the embedded verifier did not.
+# A handler takes your checker, with all of its options. In production, `judge` is one of the models
+# above. This one is scripted and is asked for a single word per claim. *Expect* it to find what the
+# embedded verifier missed.
 
 # %%
 from langchain_groundedness import GroundednessRunnable, LLMVerifier
@@ -128,8 +130,8 @@ for found in next(iter(handler.results.values())).claims:
 # %% [markdown]
 # ## An agent
 #
-# The same handler watches an agent: what its tools return are the documents. This one looks up, and
-# then answers. *Expect* a wrong dividend found, and fuel costs of the year before passed.
+# The same handler checks an agent; its documents are what the tools return. This agent searches,
+# then answers. *Expect* that it finds a wrong dividend but accepts the previous year's fuel costs.
 
 # %%
 from langchain.agents import create_agent
@@ -163,11 +165,11 @@ for result in handler.results.values():
     display(result)
 
 # %% [markdown]
-# ## All that runs in a block
+# ## Everything in a block of code
 #
-# `collect_groundedness` watches all that runs in a block of code, without a config. With
-# `GroundednessCallbackHandler(background=True)` the check runs in threads of the handler, after
-# the answer has left; then `flush()`, or `await aflush()`, before you read `results`.
+# `collect_groundedness` checks everything that runs in a block of code, without a config. With
+# `GroundednessCallbackHandler(background=True)`, the check runs in threads of the handler after the
+# answer has been returned; call `flush()`, or `await aflush()`, before you read `results`.
 #
 # *Expect* five results, none of them trusted.
 
@@ -180,10 +182,10 @@ async with collect_groundedness() as watching:
 print(sorted(result.verdict for result in watching.results.values()))
 
 # %% [markdown]
-# ## Who watches the watcher?
+# ## When the check fails
 #
-# A check that fails never reaches the chain: the customer gets the answer, the result says
-# `unchecked`, and the log has a line. *Expect* both. (The log is switched off here.)
+# A failed check never reaches the chain: the customer gets the answer, the result says `unchecked`,
+# and the error is logged. *Expect* the answer and the reason. (Logging is switched off here.)
 
 # %%
 import logging
@@ -204,6 +206,6 @@ print(result.verdict, "|", result.claims[0].reason)
 # %% [markdown]
 # ## What a handler cannot do
 #
-# It observes. To hold an answer back, to correct it or to ask a person, something has to stand in
-# the way: [a guard](02_streaming.ipynb), [agent middleware](04_agents.ipynb), or the runnable
-# [behind the chain](01_quickstart.ipynb).
+# A handler only observes. To hold an answer back, to correct it or to ask a person, use [a
+# guard](02_streaming.ipynb), [agent middleware](04_agents.ipynb), or the runnable [after the
+# chain](01_quickstart.ipynb).

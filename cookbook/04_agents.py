@@ -1,10 +1,10 @@
 # %% [markdown]
-# # Agents whose answers are checked
+# # Check the answers of an agent
 #
 # `GroundednessMiddleware` checks the final answer of a `create_agent` agent, claim by claim,
-# against what the agent's tools have returned. This notebook runs offline: the embedded verifier
-# judges, and a scripted model stands in for a real one. With one of yours, the line
-# `model = ...` below changes, and the class above it goes:
+# against what the agent's tools returned. This notebook runs offline: the embedded verifier judges,
+# and a scripted model replaces a real one. To use your own model, change the line `model = ...`
+# below and remove the class above it:
 #
 # | | |
 # |---|---|
@@ -72,9 +72,9 @@ def agent_that_says(*answers: str, checks: GroundednessMiddleware, **options: An
 # %% [markdown]
 # ## Annotate
 #
-# The answer stays. Its supported parts get native `Citation` annotations, and the verdicts stand in
-# the state under `groundedness`, as plain data that every checkpointer can keep. *Expect* a wrong
-# revenue, and a number of people that is right.
+# The answer stays. Its supported parts get native `Citation` annotations. The state has the
+# verdicts under `groundedness`, as plain data that every checkpointer can save. *Expect* a wrong
+# revenue, and a correct number of people.
 
 # %%
 agent = agent_that_says(WRONG, checks=GroundednessMiddleware())
@@ -96,8 +96,8 @@ for note in block["annotations"]:
 # %% [markdown]
 # ## Correct
 #
-# Contradicted claims are corrected, or taken out where that is not possible; unverifiable ones are
-# taken out. The message keeps its id, so nothing ungrounded stays in the state. *Expect* the right
+# Contradicted claims are corrected, or removed if that is not possible; unverifiable ones are
+# removed. The message keeps its id, so no ungrounded text stays in the state. *Expect* the right
 # revenue, and no weather.
 
 # %%
@@ -109,9 +109,9 @@ print(agent.invoke(QUESTION)["messages"][-1].text)
 # %% [markdown]
 # ## Retry
 #
-# The model hears which claims failed and answers again, at most `max_retries` times; then
-# `after_retries` says what happens. Neither the refused answer nor the feedback stays. *Expect* the
-# second answer, and four messages: question, look-up, its result, answer.
+# The model gets the failed claims as feedback and answers again, at most `max_retries` times; then
+# `after_retries` applies. Neither the refused answer nor the feedback stays in the state. *Expect*
+# the second answer, and four messages: question, tool call, tool result, answer.
 
 # %%
 checks = GroundednessMiddleware(on_ungrounded="retry", max_retries=2, after_retries="block")
@@ -123,7 +123,7 @@ print("asked again:", state["groundedness"]["retries"], "| messages:", len(state
 # %% [markdown]
 # ## Block
 #
-# *Expect* your words in place of the answer.
+# *Expect* your message instead of the answer.
 
 # %%
 checks = GroundednessMiddleware(on_ungrounded="block", blocked_message="Please ask our staff.")
@@ -132,9 +132,9 @@ print(agent_that_says(WRONG, checks=checks).invoke(QUESTION)["messages"][-1].tex
 # %% [markdown]
 # ## Review
 #
-# The run pauses, and a person decides. With a checkpointer that keeps its data, the run can be
-# resumed days later, by another process; the answer is not checked a second time. *Expect* the
-# answer, and what the checker suggests.
+# The run pauses until a person decides. With a persistent checkpointer, another process can resume
+# the run days later; the answer is not checked a second time. *Expect* the answer, and what the
+# checker suggests.
 
 # %%
 checks = GroundednessMiddleware(
@@ -149,9 +149,9 @@ print("suggestion:", pause.value["suggestion"])
 print("decisions: ", pause.value["review_configs"][0]["allowed_decisions"])
 
 # %% [markdown]
-# `approve` lets it out; `edit` puts a text of the reviewer in its place; `reject` withholds it;
-# `respond` sends the reviewer's words to the model, which answers again, and is checked again.
-# *Expect* the right answer.
+# `approve` releases the answer; `edit` replaces it with the reviewer's text; `reject` withholds it;
+# `respond` sends the reviewer's message to the model, which answers again, and that answer is
+# checked, too. *Expect* the right answer.
 
 # %%
 words = {"type": "respond", "message": "The revenue is wrong. Read the report again."}
@@ -162,9 +162,9 @@ print(state["groundedness"]["outcome"], "|", state["groundedness"]["verdict"])
 # %% [markdown]
 # ## Hold the stream
 #
-# Tokens leave an agent from inside its model, before any middleware has seen them. With
-# `hold_stream=True` a sentence enters the token stream only after its verdict, and only if it
-# holds. *Expect* a greeting and the number of people.
+# An agent streams tokens from inside its model, before any middleware has seen them. With
+# `hold_stream=True`, a sentence enters the token stream only after its verdict, and only if it
+# passes. *Expect* a greeting and the number of people.
 
 # %%
 checks = GroundednessMiddleware(hold_stream=True)
@@ -175,10 +175,10 @@ print("".join(part.text for part, _ in parts if isinstance(part, AIMessageChunk)
 # %% [markdown]
 # ## Live verdicts
 #
-# `run.extensions["groundedness"]` tells each verdict as soon as it is known: while the answer is
+# `run.extensions["groundedness"]` emits each verdict as soon as it is known: while the answer is
 # written with `live=True` or `hold_stream=True`, otherwise after the last token. Sentences are
-# checked at the same time, so their verdicts may come in any order; here they are sorted. *Expect*
-# the two verdicts of before.
+# checked in parallel, so their verdicts may arrive in any order; here they are sorted. *Expect* the
+# two verdicts from before.
 
 # %%
 warnings.filterwarnings("ignore", message="The v3 streaming protocol")
@@ -190,9 +190,9 @@ for verdict in sorted(verdicts, key=lambda verdict: verdict["claim"]["start"]):
     print(verdict["verdict"], "|", verdict["claim"]["text"])
 
 # %% [markdown]
-# ## In a graph of your own
+# ## In your own graph
 #
-# `groundedness_node` does the same in a hand-written graph, with messages or with the keys of a
+# `groundedness_node` does the same in your own LangGraph graph, with messages or with the keys of a
 # chain. *Expect* a corrected answer.
 
 # %%

@@ -1,13 +1,14 @@
 # %% [markdown]
-# # Choosing and calibrating a verifier
+# # Choose and calibrate a verifier
 #
-# Who judges the claims? The embedded verifier costs nothing, a cross-encoder of yours may know your
-# subject, a chat model understands most and costs most, a cascade asks it only where the others are
-# unsure. Which is right for you, only your documents can tell. This notebook measures each on two
-# hundred labelled claims, and then lets the labels choose a threshold.
+# Which verifier should judge your claims? The embedded verifier costs nothing. A cross-encoder of
+# yours may know your subject. A chat model understands most and costs most. A cascade calls the
+# chat model only where the cheaper verifiers are unsure. Only your own documents can show which is
+# best for you. This notebook measures each on two hundred labelled claims, and then chooses a
+# threshold from the labels.
 #
-# Everything runs offline: the chat model is scripted, and so its figures say nothing about real
-# ones; the others are real.
+# Everything runs offline. The chat model is scripted, so its figures say nothing about real models;
+# the other verifiers are real.
 #
 # `pip install langchain-groundedness`
 
@@ -49,13 +50,13 @@ from langchain_groundedness.text.words import content_words
 # %% [markdown]
 # ## 1. Labelled claims
 #
-# Two hundred claims, with labels of a person, about sixteen documents. Half are easy: those on
-# `shop/` are what chat models usually get wrong, or right. Half are hard: of the false ones on
-# `papers/` most take the words of the document, and change one thing: a figure from the next
-# column, an exception turned into the rule.
+# There are two hundred claims about sixteen documents, labelled by a person. Half are easy: the
+# claims about `shop/` are typical right and wrong statements of chat models. Half are hard: most of
+# the false claims about `papers/` use the document's words and change one thing, such as a figure
+# from the next column, or an exception turned into the rule.
 #
-# Write your own from answers that you have seen go wrong, on ten documents at least: claims on the
-# same document are no independent evidence.
+# Write your own claims from wrong answers that you have seen, about at least ten documents: claims
+# about the same document are not independent evidence.
 
 
 # %%
@@ -77,8 +78,8 @@ for (folder, is_true), count in Counter((row["set"], row["is_true"]) for row in 
     print(f"{folder:8}{'true' if is_true else 'false':6}{count}")
 
 # %% [markdown]
-# What counts: false claims that *pass* as supported, and true ones that are *refused*. Which of the
-# two costs you more?
+# Two errors count: false claims that *pass* as supported, and true ones that are *refused*. Which
+# of them costs you more?
 
 
 # %%
@@ -105,9 +106,8 @@ def measure(name, verifier):
 # %% [markdown]
 # ## 2. The embedded verifier
 #
-# *Expect* few mistakes in the shop. On the papers, nearly all true claims supported, and of the
-# false ones nearly half as well: against claims that are made to deceive it, that is what a small
-# model is worth.
+# *Expect* few errors in the shop. On the papers, it supports nearly all true claims, but also
+# nearly half of the false ones: that is how a small model performs on claims written to deceive it.
 
 # %%
 # (its figures differ a little between processors)
@@ -116,8 +116,8 @@ embedded.warm_up()
 verdicts = measure("embedded", embedded)
 
 # %% [markdown]
-# What a mistake looks like. *Expect* a claim that takes the words of the document, and the sentence
-# that misled the verifier.
+# Here is one error. *Expect* a claim that uses the document's words, and the sentence that misled
+# the verifier.
 
 # %%
 for found in verdicts:
@@ -126,10 +126,10 @@ for found in verdicts:
         print(*(f"  {citation.quote}" for citation in found.citations), sep="\n")
 
 # %% [markdown]
-# ## 3. A cross-encoder of yours
+# ## 3. Your cross-encoder
 #
-# Any LangChain `BaseCrossEncoder` can judge: it reads claim and passage together, and gives a
-# number. One from the Hugging Face hub takes this line, and a download:
+# Any LangChain `BaseCrossEncoder` can judge: it reads claim and passage together and returns a
+# number. To use one from the Hugging Face hub, which downloads it:
 #
 # ```python
 # from langchain_community.cross_encoders import HuggingFaceCrossEncoder
@@ -142,10 +142,10 @@ for found in verdicts:
 # )
 # ```
 #
-# Here stands the least that one should beat: the share of a claim's words that the passage has.
-# *Expect* twice as many true claims refused. On the papers, where false claims are made of the
-# documents' own words, it lets fewer of them pass than the embedded verifier: there, that is no
-# better than counting words.
+# This notebook uses a baseline that any cross-encoder should beat: the share of a claim's words
+# that the passage contains. *Expect* twice as many true claims refused. On the papers, where false
+# claims use the documents' own words, it lets fewer of them pass than the embedded verifier, which
+# does no better than counting words there.
 
 
 # %%
@@ -168,10 +168,10 @@ _ = measure("shared words", words)
 # | Ollama | `model = ChatOllama(model="qwen2.5:7b")` |
 # | vLLM | `model = ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
 #
-# This one is scripted: it knows the labels, is wrong about every tenth claim, and waits for 0.2
-# seconds per call, as a real one may. With `strategy="per_claim"` it answers with a word.
+# This one is scripted: it knows the labels, is wrong about every tenth claim, and waits 0.2 seconds
+# per call, like a real one. With `strategy="per_claim"` it replies with one word.
 #
-# *Expect* few mistakes, since they were written so, and a call for every claim.
+# *Expect* few errors, because the script has few, and one call per claim.
 
 # %%
 errs = range(5, len(rows), 10)
@@ -198,12 +198,12 @@ print(len(calls), "calls")
 # %% [markdown]
 # ## 5. A cascade
 #
-# The embedded verifier settles what it is sure of, the chat model judges the rest. `Stage` says
-# what sure means: here, supported with a probability of 0.95 at least, or refused with 0.3 at most.
-# A stricter band costs more calls, and catches more.
+# The embedded verifier decides the claims it is sure of; the chat model judges the rest. `Stage`
+# defines what sure means: here, a probability of at least 0.95 for supported, or at most 0.3 for
+# refused. A stricter band costs more calls and catches more errors.
 #
-# *Expect* a third of the calls saved, and most of the mistakes of the embedded verifier gone. Those
-# of which it was sure stay; but some of the model's are never made, since it is not asked.
+# *Expect* a third of the calls saved, and most errors of the embedded verifier gone. Those it was
+# sure of remain. Some errors of the chat model disappear, because it is not asked.
 
 # %%
 # (its figures differ a little between processors)
@@ -216,11 +216,11 @@ _ = measure("cascade", cascade)
 print(len(calls), "calls")
 
 # %% [markdown]
-# ## 6. Side by side
+# ## 6. Compare them
 #
-# *Expect* the cascade to make the fewest mistakes, and to wait less than the chat model alone. What
-# is waited for is added up here: sixteen claims at a time wait together. Processor time is of the
-# machine that this ran on.
+# *Expect* the cascade to make the fewest errors, and to take less waiting time than the chat model
+# alone. The waiting time shown is the sum over all calls, but sixteen claims at a time wait
+# together. Processor time is that of the machine this notebook ran on.
 
 # %%
 # (its figures differ a little between processors)
@@ -270,11 +270,12 @@ SVG(document([mistakes, times]))
 # %% [markdown]
 # ## 7. Calibrate
 #
-# From which probability on shall a claim count as supported? `calibrate` chooses the lowest
-# threshold at which, of what passes, the share that you ask for is true.
+# From which probability on should a claim count as supported? You set the share of passing claims
+# that must be true; `calibrate` chooses the lowest threshold that reaches it.
 #
-# *Expect* a higher threshold than before, fewer errors that pass, and a price: true claims that are
-# refused. `expected` says what it will do on claims that it was not chosen on, with its interval.
+# *Expect* a higher threshold than before, fewer errors that pass, and, as the price, more true
+# claims refused. `expected` estimates the result on claims that the threshold was not chosen on,
+# with its interval.
 
 # %%
 # (its figures differ a little between processors)
@@ -299,8 +300,8 @@ for name, figures in (("before", support.before), ("expected", support.expected)
 
 # %% [markdown]
 # Do the probabilities mean what they say? *Expect* dots below the diagonal between 0.6 and 0.9:
-# there the verifier is surer than it should be on these claims. The bars are 95 % intervals. On a
-# terminal, `langchain-groundedness calibrate` draws the same, with `--plot`.
+# there the verifier is too sure of itself on these claims. The bars are 95 % intervals. On the
+# command line, `langchain-groundedness calibrate` draws the same plot with `--plot`.
 
 # %%
 # (its figures differ a little between processors)
@@ -309,12 +310,12 @@ from langchain_groundedness.calibration.thresholds import calibration_plot  # ma
 SVG(calibration_plot(calibration.reliability, support))
 
 # %% [markdown]
-# ## 8. Use it
+# ## 8. Use the calibration
 #
-# The calibration is a file. It makes a checker, and refuses to be used for another verifier than it
-# was made for.
+# The calibration is a file. It makes a checker, and refuses any verifier other than the one it was
+# made for.
 #
-# *Expect* an answer on which the checker has changed its mind: the figure is of the year before.
+# *Expect* the checker to change its verdict on one answer: its figure is from the previous year.
 
 # %%
 # (its figures differ a little between processors)
@@ -332,14 +333,14 @@ for each in (GroundednessRunnable(), checker):
     print([found.verdict for found in each.invoke(answer).claims])
 
 # %% [markdown]
-# ## Which one, then?
+# ## Which one to choose
 #
-# | if | take |
+# | if | choose |
 # |---|---|
 # | no text may leave the machine, or time is short | `EmbeddedVerifier`, calibrated |
-# | you have a model of your subject | `CrossEncoderVerifier` |
-# | an error is expensive | `LLMVerifier`, with a good model |
-# | an error is expensive, and so is the model | `CascadeVerifier` |
+# | you have a model for your subject | `CrossEncoderVerifier` |
+# | errors are expensive | `LLMVerifier`, with a good model |
+# | errors are expensive, and so is the model | `CascadeVerifier` |
 #
-# Each is `GroundednessRunnable(verifier=...)`, and so in guards, handlers and middleware. What
-# reviewers decide later are labels, too: [a guarded assistant](06_guarded_assistant.ipynb).
+# Use each as `GroundednessRunnable(verifier=...)`, and so in guards, handlers and middleware.
+# Reviewers' later decisions are labels, too: see [a guarded assistant](06_guarded_assistant.ipynb).

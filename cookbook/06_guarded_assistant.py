@@ -1,14 +1,15 @@
 # %% [markdown]
 # # A guarded assistant
 #
-# The assistant of a small shop that sells kettles, from the question to the lesson learnt:
+# This notebook builds the assistant of a small shop that sells kettles, from the question to
+# improving the checks:
 #
 # > classify → retrieve → gate → answer → check → decide → review → calibrate
 #
-# Each step is a part of its own, and can be left out or exchanged. The shop's eleven documents,
-# and claims about them that a person has labelled, are in `shop/`. Everything runs offline: the
-# chat model is scripted, and some of what it says is wrong on purpose. The embedded verifier is a
-# small model and errs, too; what is built around it is there for that.
+# Each step is a separate part that you can leave out or replace. The shop's eleven documents, and
+# claims about them labelled by a person, are in `shop/`. Everything runs offline: the chat model is
+# scripted, and some of its answers are wrong on purpose. The embedded verifier is a small model and
+# makes errors, too; the other steps are there to catch them.
 #
 # `pip install 'langchain-groundedness[agents,classify,cli,review,sql]'`
 
@@ -65,12 +66,12 @@ work = Path(folder.name)
 # %% [markdown]
 # ## 1. Classify
 #
-# What kind of question is it? The classifier learns from ten questions of each class; in earnest
-# give it a hundred or more, real ones. By default it counts letters, which needs no download, and
-# is sure enough for five classes that differ as much as these.
+# What kind of question is it? The classifier learns from ten questions of each class; in
+# production, give it a hundred or more real ones. By default it counts letters, which needs no
+# download and is accurate enough for five classes as different as these.
 #
-# *Expect* all right on nine questions that it has not seen, which proves little, and `unknown` for
-# what fits no class.
+# *Expect* nine questions that it has not seen to be classified correctly, which proves little, and
+# `unknown` for a question that fits no class.
 
 # %%
 SAMPLES = {
@@ -156,17 +157,18 @@ print(
 print(classifier.invoke("Qwertz?").reason)
 
 # %% [markdown]
-# How far this goes: on 112 queries of eight classes, `benchmarks/queries.py` finds that counted
-# letters are right in 44 %, and embeddings by MiniLM in 77 %; any LangChain embeddings will do.
-# What was learnt is kept as JSON, and read again without scikit-learn. *Expect* the same word.
+# How far does this go? On 112 queries of eight classes, `benchmarks/queries.py` finds that counted
+# letters are right in 44 %, and MiniLM embeddings in 77 %; any LangChain embeddings work. The
+# fitted classifier is saved as JSON and loaded without scikit-learn. *Expect* the same class.
 
 # %%
 classifier.save(work / "queries.json")
 print(EmbeddingQueryClassifier.load(work / "queries.json").invoke("Hello, good evening"))
 
 # %% [markdown]
-# A chat model needs no samples, only a description of each class; eight are shipped. *Expect* its
-# word taken if it names a class, and `unknown` otherwise. (It is scripted here, as in section 4.)
+# A chat model needs no samples, only a description of each class; eight are included. *Expect* its
+# reply to be used if it names a class, and `unknown` otherwise. (It is scripted here, as in section
+# 4.)
 
 # %%
 asks = LLMQueryClassifier(model=ScriptedChatModel(replies=["product", "None"]))
@@ -174,7 +176,7 @@ print(asks.invoke("Is the K7 waterproof?"))
 print(asks.invoke("Colourless green ideas?").reason)
 
 # %% [markdown]
-# Any other runnable or function that names a class can take their place. *Expect* `harmful`.
+# You can use any other runnable or function that names a class instead. *Expect* `harmful`.
 
 
 # %%
@@ -187,7 +189,7 @@ print(RunnableQueryClassifier(classifier=by_word).invoke("How do I hack it?"))
 # %% [markdown]
 # ## 2. Retrieve
 #
-# Any LangChain retriever will do. Here words are weighted (TF-IDF), and LangChain's vector store
+# Any LangChain retriever works. Here words are weighted (TF-IDF), and LangChain's vector store
 # finds the three closest documents.
 #
 # *Expect* the returns policy first.
@@ -222,12 +224,12 @@ print([found.id for found in retriever.invoke("How long do I have to return a ke
 # %% [markdown]
 # ## 3. Gate
 #
-# Is anything that was found close to the question? If not, no model is paid. Which similarity is
-# enough depends on the embeddings, so the gate learns it from questions of which the shop knows
+# Is any retrieved document close to the question? If not, the model is not called. Which similarity
+# is enough depends on the embeddings, so the gate learns it from questions for which the shop knows
 # whether its documents answer them.
 #
-# *Expect* one question let through and one kept back, and one about a red kettle that comes close
-# to the documents although they do not answer it: that is why the answer is checked, too.
+# *Expect* the gate to pass one question and stop one. A third question, about a red kettle, is
+# close to the documents although they do not answer it: this is why the answer is checked, too.
 
 # %%
 answerable = {
@@ -260,7 +262,7 @@ for question in (
 # %% [markdown]
 # ## 4. Answer
 #
-# With a model of yours, only the line `model = ...` changes:
+# To use your own model, change only the line `model = ...`:
 #
 # | | |
 # |---|---|
@@ -305,11 +307,11 @@ model = ScriptedChatModel(replies=say)
 answer = RunnablePassthrough.assign(answer=prompt | model | StrOutputParser())
 
 # %% [markdown]
-# ## 5. Check, and decide
+# ## 5. Check and decide
 #
-# The checker judges each claim; a policy turns the verdicts, and the class of the question, into a
-# decision. Two policies: the usual one is made here, the strict one is a file that people who do
-# not program can read and change. Every decision gets a record in the audit log.
+# The checker judges each claim. A policy turns the verdicts, and the class of the question, into a
+# decision. There are two policies: the usual one is created here; the strict one is a file that
+# people who do not program can read and change. Every decision gets a record in the audit log.
 
 # %%
 (work / "strict.yaml").write_text("""\
@@ -335,8 +337,9 @@ check = GroundednessRunnable(policy=usual_policy, on_contradicted="correct", aud
 strict = GroundednessRunnable(policy=strict_policy, audit_log=log)
 
 # %% [markdown]
-# *Expect* a wrong amount corrected: what the documents contradict is red, what they support green.
-# The evidence names document and characters. (`tried` is the same checker without the log.)
+# *Expect* a wrong amount to be corrected: what the documents contradict is red, what they support
+# is green. The evidence names the document and the characters. (`tried` is the same checker without
+# the log.)
 
 # %%
 # (its figures differ a little between processors)
@@ -347,17 +350,17 @@ Console(width=96).print(render(found))
 # %% [markdown]
 # ## 6. Route
 #
-# LangChain's `RunnableBranch` puts the parts together:
+# LangChain's `RunnableBranch` connects the parts:
 #
 # | class of the question | what happens |
 # |---|---|
 # | harmful | refused; neither retriever nor model runs |
 # | generic | answered without a check, and the answer says so |
-# | nothing close found | refused before the model is paid |
-# | sensitive, unknown | strict check, and a person reads it |
+# | no close document found | refused before the model is called |
+# | sensitive, unknown | strict check, and a person reads the answer |
 # | all others | usual check |
 #
-# What is not checked gets a record, too: nothing goes out of which the log does not know.
+# Unchecked answers get a record, too, so the log has every answer that is sent.
 
 # %%
 SENT = {
@@ -430,9 +433,9 @@ assistant = assistant_with(check, strict)
 
 # %% [markdown]
 # *Expect* each route at least once. The warranty of the grinder is wrong, and passes: the documents
-# give three years to kettles and two to grinders, but the G2 is not named there. "Take off clothes
-# that stick to the skin" is taken for supported as well, where the leaflet says "unless", but that
-# question is sensitive, so nobody gets the answer before a person has read it.
+# give three years to kettles and two to grinders, but do not mention the G2 there. "Take off
+# clothes that stick to the skin" is also called supported, although the leaflet says "unless". But
+# that question is sensitive, so nobody gets the answer before a person has read it.
 
 # %%
 asked = [
@@ -458,20 +461,20 @@ for number, question in enumerate(asked):
     print(f"{classifier.invoke(question).label:10}{question}\n{'':10}{said}")
 
 # %% [markdown]
-# *Expect* the questions for which no model was paid: one is refused, two find nothing close.
+# *Expect* the questions for which the model was not called: one is refused, two find nothing close.
 
 # %%
 paid = {messages[-1].text.rpartition("Question: ")[2] for messages in model.requests}
 print([question for question in asked if question not in paid])
 
 # %% [markdown]
-# A classifier that fails gives `unknown` too, and `failed` tells that apart. `unknown` stands in
-# the branch with the strictest check: name it there, for the last branch of a `RunnableBranch`
-# takes whatever no other takes. Beware of the routes that skip the check: whoever writes a query
-# can try to make it look generic.
+# If a classifier fails, it also returns `unknown`, with `failed` set. Name `unknown` in the branch
+# with the strictest check, because the last branch of a `RunnableBranch` takes everything that no
+# other branch takes. Be careful with routes that skip the check: anyone who writes a query can try
+# to make it look generic.
 #
-# *Expect* that a person is asked about a price that would have passed. (The log of the program has
-# a warning of it; here, where the failure is meant, it is switched off for a while.)
+# *Expect* a review for a price that would have passed. (The failure is intended, so its warning in
+# the log is switched off here.)
 
 
 # %%
@@ -489,9 +492,9 @@ print(careful.invoke({"question": "How much is express delivery?"}))
 logging.getLogger("langchain_groundedness").setLevel(logging.NOTSET)
 
 # %% [markdown]
-# ## 7. What the log knows
+# ## 7. Read the audit log
 #
-# One record per decision, with the reasons in words.
+# It has one record per decision, with the reasons in words.
 
 # %%
 await log.aflush()  # returns when all records are on the disk
@@ -502,15 +505,15 @@ for record in log.records():
 # %% [markdown]
 # ## 8. Review
 #
-# The answers with the decision `review` wait. People decide on a page, which this serves:
+# The answers with the decision `review` wait. People decide on a page, which this command serves:
 #
 # ```console
 # $ langchain-groundedness review --db sqlite:///audit.db
 # ```
 #
-# What the page does can be done from Python, too.
+# Everything on the page can also be done in Python.
 #
-# *Expect* four that wait.
+# *Expect* four waiting answers.
 
 # %%
 waiting = log.waiting().records
@@ -518,7 +521,7 @@ for record in waiting:
     print(f"{record.thread_id}: {record.question}\n  {record.original_answer}")
 
 # %% [markdown]
-# Ada knows about burns, and corrects what the checker has missed.
+# Ada knows about burns, and corrects what the checker missed.
 
 # %%
 DECIDES = {
@@ -537,7 +540,7 @@ for record in waiting:
     log.decide(record.id, revision=record.revision, reviewer="Ada", **said)
 
 # %% [markdown]
-# Whoever comes second is told so; and an answer that did not wait can be overruled, here because a
+# A second reviewer gets an error. An answer that did not wait can be overruled, here because a
 # customer complained.
 
 # %%
@@ -558,7 +561,7 @@ overruled = log.decide(
 print(overruled.decision.action, "->", overruled.review.action)
 
 # %% [markdown]
-# *Expect* what customers get in the end. The thread says who it is.
+# *Expect* what customers get in the end. The thread id identifies the customer.
 
 # %%
 for record in log.records(status="decided"):
@@ -573,11 +576,11 @@ for record in log.records(status="decided"):
 # ## 9. Resume
 #
 # An agent that runs in LangGraph can wait in the middle: its middleware follows the same policy and
-# writes into the same log. What the reviewer decides resumes it, days later if need be, in another
+# writes to the same log. The reviewer's decision resumes it, even days later, and in another
 # process if the checkpointer keeps its data in a database.
 #
-# *Expect* the run to stop with an interrupt (the state holds the answer that waits: show nothing of
-# it), and to end with the reviewer's text.
+# *Expect* the run to stop with an interrupt, and to end with the reviewer's text. (While it waits,
+# the state contains the answer: do not show it.)
 
 
 # %%
@@ -629,12 +632,13 @@ print(resume_reviewed(agent, decided))  # nothing waits any more
 # %% [markdown]
 # ## 10. Calibrate
 #
-# The checker has let a wrong warranty pass. From what probability on should a claim count as
-# supported? `shop/claims.jsonl` has claims with labels; what the reviewers decided comes to them.
-# The command chooses thresholds such that 90 % of what passes is right, as far as the data allow.
+# The checker let a wrong warranty pass. From what probability on should a claim count as supported?
+# `shop/claims.jsonl` has labelled claims; the reviewers' decisions are added to them. The command
+# chooses thresholds so that 90 % of what passes is right, as far as there is enough data.
 #
-# *Expect* a table: what the thresholds before have done, what the chosen ones do on the claims that
-# they were chosen on, which is too good, and what they will do on others, by cross-validation.
+# *Expect* a table with three results: of the previous thresholds; of the chosen ones on the claims
+# they were chosen on, which is too optimistic; and of the chosen ones on other claims, estimated by
+# cross-validation.
 
 # %%
 # (its figures differ a little between processors)
@@ -664,7 +668,7 @@ shown = subprocess.run(  # noqa: S603  (our own arguments)
 print(shown.rpartition("written to")[0])
 
 # %% [markdown]
-# *Expect* dots near the diagonal where probabilities mean what they say. Bars are 95 % intervals:
+# *Expect* dots near the diagonal where probabilities mean what they say. Bars are 95 % intervals;
 # with so few claims they are long.
 
 # %%
@@ -672,8 +676,8 @@ print(shown.rpartition("written to")[0])
 SVG(filename=work / "reliability.svg")
 
 # %% [markdown]
-# Before and after, on the answers that the usual check sees. *Expect* the wrong warranty no longer
-# passed, and a price: true statements are less often called supported, too.
+# Compare before and after on the answers that get the usual check. *Expect* that the wrong warranty
+# no longer passes, and the price of that: fewer true statements are called supported, too.
 
 # %%
 # (its figures differ a little between processors)
@@ -691,7 +695,7 @@ for question in asked[:6]:
             print(f"{'':17}{old.verdict} -> {new.verdict}: {said}")
 
 # %% [markdown]
-# The assistant with it. *Expect* another answer about the warranty than before.
+# This is the assistant with the calibration. *Expect* a different answer about the warranty.
 
 # %%
 assistant = assistant_with(
@@ -704,10 +708,10 @@ print(assistant.invoke({"question": question}, {"configurable": {"thread_id": "c
 # %% [markdown]
 # ## 11. Stats
 #
-# `langchain-groundedness stats --db sqlite:///audit.db --html stats.html` draws them per day, model
-# and query class; `summarize` gives the same figures to a program.
+# `langchain-groundedness stats --db sqlite:///audit.db --html stats.html` shows figures per day,
+# model and query class; `summarize` returns the same figures in Python.
 #
-# *Expect* one answer overruled: the warranty.
+# *Expect* one overruled answer: the warranty.
 
 # %%
 await log.aflush()

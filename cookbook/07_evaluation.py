@@ -1,13 +1,14 @@
 # %% [markdown]
-# # Before and after a change
+# # Compare a pipeline before and after a change
 #
-# Somebody changes a RAG pipeline: more passages, another prompt, another model. Is it better? This
-# notebook asks the assistant of a small shop the same questions before and after, and compares:
+# You change a RAG pipeline: more passages, another prompt, another model. Is it better? This
+# notebook asks the assistant of a small shop the same questions before and after a change, and
+# compares the answers:
 #
 # > pipeline → questions → scores → people → change → comparison → report → CI → training data → Ray
 #
-# Everything runs offline. The documents and the questions, with the answers that are right, are in
-# `shop/`. The chat model is scripted, and makes mistakes on purpose; the embedded verifier, which
+# Everything runs offline. The documents, and the questions with their right answers, are in
+# `shop/`. The chat model is scripted and makes mistakes on purpose. The embedded verifier, which
 # judges here, is a small model and makes some of its own.
 #
 # `pip install 'langchain-groundedness[cli]' langchain-text-splitters scikit-learn`
@@ -54,10 +55,10 @@ work = Path(folder.name)
 # %% [markdown]
 # ## 1. The pipeline
 #
-# The documents are cut into passages of two or three sentences; a store finds those that share most
-# words with the question; the model answers from them, and cites them.
+# The documents are split into passages of two or three sentences. A store finds the passages that
+# share most words with the question. The model answers from them and cites them.
 #
-# *Expect* a passage that answers the question, although it does not say so in the same words.
+# *Expect* a passage that answers the question in other words.
 
 
 # %%
@@ -90,9 +91,9 @@ print(len(passages), "passages")
 print(store.similarity_search("How many watts does the K7 draw?", k=1)[0].page_content)
 
 # %% [markdown]
-# The script of the model says, for each question, what it says if a passage with certain words is
-# before it, and what it guesses if none is; two of its citations are wrong. With a model of yours,
-# only the line `model = ...` changes:
+# The model's script contains, for each question, a reply for when it gets a passage with certain
+# words, and a guess for when it does not; two of its citations are wrong. To use your own model,
+# change only the line `model = ...`:
 #
 # | | |
 # |---|---|
@@ -143,14 +144,14 @@ print(answered["answer"])
 # %% [markdown]
 # ## 2. Questions
 #
-# Thirty-six questions with the right answer, and a topic. Write your own from what customers really
-# ask; a few that the documents do not answer belong to them. A reference says what has to be said,
-# one fact per sentence: each is looked for by itself.
+# There are thirty-six questions, each with the right answer and a topic. Write your own from what
+# customers really ask, and include a few that the documents do not answer. A reference lists what
+# the answer has to say, one fact per sentence; each fact is looked for separately.
 #
-# The pipeline answers all of them. A person has read these answers, and said of each whether it is
-# right; a label belongs to an answer, not to a question, and is not carried over to another answer.
+# The pipeline answers all questions. A person has labelled each of these answers as right or wrong.
+# A label belongs to an answer, not to a question, so it is not carried over to another answer.
 #
-# *Expect* rows with all that the metrics need.
+# *Expect* rows with everything the metrics need.
 
 
 # %%
@@ -174,25 +175,27 @@ for row in rows[:3]:
 # %% [markdown]
 # ## 3. Scores
 #
-# Each metric asks something else, and they are worth most together:
+# Each metric answers a different question; together they show most:
 #
-# | metric | asks | needs |
+# | metric | question | needs |
 # |---|---|---|
-# | faithfulness | is what the answer says in the passages? | answer, contexts |
-# | factual correctness | does it say what is right, and all of it? | answer, reference |
-# | context recall | is what is right in the passages? | reference, contexts |
+# | faithfulness | do the passages say what the answer says? | answer, contexts |
+# | factual correctness | does the answer say what is right, and all of it? | answer, reference |
+# | context recall | do the passages contain what is right? | reference, contexts |
 # | context relevance | how many passages help with the question? | question, contexts |
-# | citations | do the passages that are cited say so? | answer, contexts |
+# | citations | do the cited passages say so? | answer, contexts |
 #
-# The embedded verifier judges all of them. `FaithfulnessEvaluator(model=...)`, with one of the
-# models above, lets that judge; then `evaluate` tells what it has cost.
+# The embedded verifier judges all of them. To use a model instead, pass it:
+# `FaithfulnessEvaluator(model=...)`. `evaluate` then reports its cost.
 #
-# `journal` is the run file: each row is in it as soon as it is done. The same call again goes on
-# where it ended, however it did, and pays nothing twice. On a terminal that is
+# `journal` is the run file: each row is written to it as soon as it is done. If a run ends early
+# for any reason, the same call continues where it stopped and pays for nothing twice. On the
+# command line that is
 # `langchain-groundedness evaluate answers.jsonl --metric faithfulness -o before.jsonl`.
 #
-# *Expect* two thirds of the answers borne out by their passages, and about half of what is right
-# said. What does not apply to a row is skipped: "The documents do not say" makes no claim.
+# *Expect* that the passages support two thirds of the answers, and that the answers contain about
+# half of what is right. A metric skips rows to which it does not apply: "The documents do not say"
+# makes no claim.
 
 # %%
 # (its figures differ a little between processors)
@@ -209,9 +212,9 @@ display(before.model_copy(update={"seconds": None}))  # how long it took differs
 # %% [markdown]
 # ## 4. Read some rows
 #
-# A mean says that something is wrong, its lowest rows say what. *Expect* guesses without a passage
-# (the model was told not to), and one about which the metric is wrong: the answer on grind steps
-# says more than its reference, and is all right.
+# A mean shows that something is wrong; the lowest rows show what. *Expect* guesses without a
+# passage (although the model was told not to guess), and one row where the metric is wrong: the
+# answer on grind steps says more than its reference, and is right.
 
 
 # %%
@@ -226,8 +229,8 @@ for row in before.rows:
         print(f"{row.row.label or '-':6}{row.row.question}\n{'':6}{row.row.answer}")
 
 # %% [markdown]
-# Each score keeps the claims that it was counted from, and for each of them the passage that
-# decides it. *Expect* the answer with its two claims marked.
+# Each score keeps the claims it was counted from, each with the passage that decides it. *Expect*
+# the answer with its two claims marked.
 
 # %%
 # (its figures differ a little between processors)
@@ -238,9 +241,9 @@ display(scores_of(descaling)["faithfulness"].result)
 # %% [markdown]
 # ## 5. Do people agree?
 #
-# Before a score decides anything, look at whether it says what people say. *Expect* faithfulness to
-# let answers pass that people call wrong, because they leave out half of what is needed: that
-# cannot be seen without a reference. The intervals are wide, with thirty-six rows.
+# Before you base a decision on a score, compare it with what people say. *Expect* faithfulness to
+# pass answers that people call wrong because they leave out half of what is needed; only a
+# reference can show that. With thirty-six rows, the intervals are wide.
 
 
 # %%
@@ -257,10 +260,11 @@ for key in ("faithfulness", "factual_correctness", "citations"):
     print(f"{key:21}{accuracy:23}{kappa:23}{found.false_positives:<16}{found.false_negatives}")
 
 # %% [markdown]
-# ## 6. Where is it bad?
+# ## 6. Find the weak slices
 #
-# Every column that is not a part of the row can make slices. *Expect* care and safety below the
-# others. With five to ten rows each the intervals overlap: it is a hint where to look, no finding.
+# You can slice by every extra column of the data set. *Expect* care and safety below the others.
+# With five to ten rows each, the intervals overlap: this suggests where to look, but proves
+# nothing.
 
 # %%
 # (its figures differ a little between processors)
@@ -271,10 +275,11 @@ for part in slice_scores(before.rows, "context_recall", "topic"):
     )
 
 # %% [markdown]
-# ## 7. One change
+# ## 7. Make one change
 #
-# Context recall is low, so the passages are not found: four of them instead of one. Only this is
-# changed. If the prompt were changed as well, nobody could tell which of the two has helped.
+# Context recall is low, so retrieval does not find the right passages. The change: four passages
+# instead of one, and nothing else. If you also changed the prompt, you could not tell which of the
+# two helped.
 
 # %%
 after_rows = [with_label(row) for row in pipeline_with(4).batch(questions)]
@@ -287,11 +292,11 @@ print(
 # %% [markdown]
 # ## 8. Is it better?
 #
-# `compare_runs` pairs the rows by their ids. `p_value` is how often a difference as large would
-# come about if it made no difference which run a score is from.
+# `compare_runs` pairs the rows by their ids. `p_value` is the probability of a difference at least
+# this large if the two runs were equally good.
 #
-# *Expect* more faithful and more correct answers, more than chance, and the price: of what the
-# model now reads, half does not help.
+# *Expect* more faithful and more correct answers, beyond chance, and the price: half of what the
+# model now reads does not help.
 
 # %%
 # (its figures differ a little between processors)
@@ -306,9 +311,9 @@ for metric in metrics:
     )
 
 # %% [markdown]
-# A mean hides rows that became worse. *Expect* three: with more before it, the model says things
-# that nobody has asked for, and takes the free delivery of one kind for that of another.
-# Faithfulness does not see that, since the passages do say "from 40 pounds on it is free".
+# A mean hides rows that got worse. *Expect* three: with more passages, the model says things that
+# nobody asked for, and confuses the free delivery of one kind with that of another. Faithfulness
+# cannot show that, because the passages do say "from 40 pounds on it is free".
 
 # %%
 # (its figures differ a little between processors)
@@ -323,13 +328,13 @@ for change in sorted(found.changes, key=lambda change: (change.difference, chang
 # %% [markdown]
 # ## 9. A report
 #
-# `write_report` writes a page that loads nothing, for a browser: all rows to sort, filter and
-# search, each claim with its passage, both runs beside each other. Open it with
-# `webbrowser.open(path.as_uri())`, or by a double click. On a terminal it is
+# `write_report` writes an HTML page that loads nothing: all rows to sort, filter and search, each
+# claim with its passage, both runs side by side. Open it with `webbrowser.open(path.as_uri())`, or
+# with a double click. On the command line, use
 # `langchain-groundedness report after.jsonl --compare before.jsonl -o report.html`.
 #
-# The same as Markdown, for a pull request or the summary of a CI job; here its comparison. *Expect*
-# the table of section 8, in words.
+# The report also comes as Markdown, for a pull request or the summary of a CI job; its comparison
+# is shown here. *Expect* the table of section 8, in words.
 
 # %%
 # (its figures differ a little between processors)
@@ -343,11 +348,11 @@ Markdown(markdown[start : markdown.index("## ", start + 3)])
 # %% [markdown]
 # ## 10. In CI
 #
-# The run files are enough for a gate: below a threshold the exit code is 1, and the job fails. Rows
-# that could not be checked let it fail as well. `evaluate` takes `--fail-under`, too; `-o
-# results.xml` writes test results as JUnit does.
+# A CI gate needs only the run files: below a threshold, the exit code is 1 and the job fails. Rows
+# that could not be checked make it fail, too. `evaluate` also takes `--fail-under`;
+# `-o results.xml` writes JUnit test results.
 #
-# *Expect* the second run to pass, and the first not to.
+# *Expect* the second run to pass, and the first to fail.
 
 
 # %%
@@ -373,15 +378,16 @@ gate("after.jsonl")
 gate("before.jsonl")
 
 # %% [markdown]
-# ## 11. Answers to learn from
+# ## 11. Select training data
 #
-# Which of the answers are good enough for a training or a test set? `validate` parts them in two: a
-# row passes if the passages say what its answer says. `AnswerValidator(evidence="cited")` asks that
-# only of those that the answer cites; with `model=...`, relevance, correctness and completeness are
+# Which answers are good enough for a training or test set? `validate` splits them in two: a row
+# passes if the passages say what its answer says. `AnswerValidator(evidence="cited")` uses only the
+# passages that the answer cites. With `model=...`, relevance, correctness and completeness are
 # judged as well.
 #
-# *Expect* guesses rejected, each with its reason, and "The documents do not say" unchecked: without
-# a model nobody can tell whether that is a good answer. What could not be checked never passes.
+# *Expect* guesses to be rejected, each with its reason, and "The documents do not say" to be
+# unchecked: without a model, nothing can judge whether that is a good answer. What could not be
+# checked never passes.
 
 # %%
 # (its figures differ a little between processors)
@@ -399,9 +405,9 @@ for _, row in sorted(read_rows("rejected.jsonl").items()):  # they stand there a
     print(*(f"    {reason['text']}" for reason in row["validation"]["reasons"]), sep="\n")
 
 # %% [markdown]
-# What has passed is a data set again: `evaluate` and `open_dataset` read it. Have a person read
-# some of it all the same. *Expect* an error that the embedded verifier has let pass: the passage
-# gives three years to kettles, and two to grinders.
+# The rows that passed are a data set again: `evaluate` and `open_dataset` read it. Still, have a
+# person read some of it. *Expect* an error that the embedded verifier missed: the passage gives
+# three years to kettles, and two to grinders.
 
 # %%
 # (its figures differ a little between processors)
@@ -409,12 +415,12 @@ row = read_rows("passed.jsonl")["warranty-g2"]
 print(row["answer"], row["reference"], sep="\n")
 
 # %% [markdown]
-# ## 12. On several processes, or machines
+# ## 12. On several processes or machines
 #
-# With `--engine ray`, or `evaluate(rows, metrics, engine="ray", workers=8)`, processes of their own
-# evaluate, on this machine or on a cluster (`--address`). They get the evaluators, and rows a few
-# at a time; journal, cache and resuming work alike. For thirty-six rows it is slower: to start the
-# processes takes seconds.
+# With `--engine ray`, or `evaluate(rows, metrics, engine="ray", workers=8)`, separate processes
+# evaluate the rows, on this machine or on a cluster (`--address`). They get the evaluators, and a
+# few rows at a time; journal, cache and resuming work the same way. For thirty-six rows it is
+# slower, because starting the processes takes seconds.
 #
 # *Expect* the same rows, scores and order as in section 7.
 
@@ -447,7 +453,7 @@ else:
     print(faithfulness(load_run(work / "ray.jsonl")) == faithfulness(after))
 
 # %% [markdown]
-# ## 13. Elsewhere
+# ## 13. Other ways to run
 #
 # | | |
 # |---|---|

@@ -1,13 +1,13 @@
 # %% [markdown]
-# # From Haystack, ragas, LettuceDetect or NeMo to here
+# # Migrate from Haystack, ragas, LettuceDetect or NeMo
 #
-# You check answers with another library already. For each of four, this notebook shows how that
-# looks there (as text, it is not run), the same here (run), and which numbers stay comparable:
-# `as_score` computes from our verdicts what their formula gives for the same verdicts. That the
-# verdicts are the same it cannot promise: another judge judges differently. The formulas were
-# compared number for number with haystack-ai 3.4.1, ragas 0.4.3 and deepeval 4.3.1.
+# You already check answers with another library. For each of four libraries, this notebook shows
+# the code there (as text, not run), the same check here (run), and which numbers stay comparable.
+# `as_score` applies their formula to our verdicts. It cannot promise the same verdicts: another
+# judge judges differently. The formulas were compared number for number with haystack-ai 3.4.1,
+# ragas 0.4.3 and deepeval 4.3.1.
 #
-# Everything runs offline: the embedded verifier judges, where theirs asks a model.
+# Everything runs offline: the embedded verifier judges where the other libraries call a model.
 #
 # `pip install langchain-groundedness`
 
@@ -29,9 +29,10 @@ contexts = [[(PAPERS / "documents" / each["source"]).read_text("utf-8")] for eac
 print(len(answers), "answers, with", sum(len(each["wrong"]) for each in asked), "planted errors")
 
 # %% [markdown]
-# ## A judge of yours
+# ## Your own judge
 #
-# Where theirs takes a model, so does ours; without one, nothing leaves the machine.
+# You can pass a model wherever the other libraries take one. Without a model, nothing leaves the
+# machine.
 #
 # | | |
 # |---|---|
@@ -55,8 +56,8 @@ print(len(answers), "answers, with", sum(len(each["wrong"]) for each in asked), 
 # result["score"], result["individual_scores"], result["results"][0]["statements"]
 # ```
 #
-# Here: the import changes, the call and the keys stay. *Expect* a score per answer, and statements
-# with 0 or 1.
+# Here, you change the import; the call and the keys stay the same. *Expect* a score per answer, and
+# statements with 0 or 1.
 
 # %%
 result = FaithfulnessEvaluator().run(
@@ -68,9 +69,10 @@ for statement, score in zip(first["statements"], first["statement_scores"], stri
     print(score, statement)
 
 # %% [markdown]
-# The numbers: both give the share of supported statements. They part where something is missing. An
-# answer without any statement scores 0 there; here it has no score, and is counted beside the mean.
-# *Expect* a lower mean by Haystack's convention, as soon as one answer says that it does not know.
+# Both scores are the share of supported statements. They differ if there are none: an answer
+# without any statement scores 0 there; here it has no score, and is counted separately from the
+# mean. *Expect* a lower mean by Haystack's convention as soon as one answer says that it does not
+# know.
 
 # %%
 replies = [*answers, "I do not know."]
@@ -102,8 +104,8 @@ print(f"haystack {as_score(scores, convention='haystack'):.3f}")
 # [each.value for each in results]
 # ```
 #
-# Here: rows with ragas' column names are read as they are. *Expect* the same scores as above; and
-# what ragas' number does not tell: which claim, and why.
+# Here, rows with ragas' column names are read as they are. *Expect* the same scores as above, and
+# what ragas' number does not show: which claim failed, and why.
 
 # %%
 rows = [
@@ -121,8 +123,8 @@ print(f"deepeval {as_score(scores, convention='deepeval'):.3f}")
 display(scores[1].result)
 
 # %% [markdown]
-# deepeval's number is higher: what the documents do not mention passes there, unless
-# `penalize_ambiguous_claims` is set. Made-up facts are just that.
+# deepeval's number is higher: claims that the documents do not mention pass there, unless
+# `penalize_ambiguous_claims` is set. Made-up facts are such claims.
 
 # %%
 print(f"{as_score(scores, convention='deepeval', penalize_ambiguous_claims=True):.3f}")
@@ -130,7 +132,7 @@ print(f"{as_score(scores, convention='deepeval', penalize_ambiguous_claims=True)
 # %% [markdown]
 # ## LettuceDetect
 #
-# There, spans of the answer that the context does not bear out:
+# There, you get the spans of the answer that the context does not support:
 #
 # ```python
 # from lettucedetect import HallucinationDetector
@@ -144,10 +146,10 @@ print(f"{as_score(scores, convention='deepeval', penalize_ambiguous_claims=True)
 # # [{"start": ..., "end": ..., "confidence": ..., "text": ...}]
 # ```
 #
-# Here: each claim knows where it stands in the answer, so spans are a line. They are whole
-# sentences, where LettuceDetect marks words; `correction` names the value. Theirs has no number per
-# answer to compare. *Expect* two spans, and not the third, which is wrong too: fuel costs of the
-# year before, which the embedded verifier takes for supported.
+# Here, each claim has its offsets in the answer, so one line makes spans. They are whole sentences,
+# where LettuceDetect marks words; `correction` has the right value. LettuceDetect has no number per
+# answer to compare. *Expect* two spans. A third sentence is wrong, too: the embedded verifier
+# accepts the previous year's fuel costs as supported.
 
 # %%
 # (its figures differ a little between processors)
@@ -167,8 +169,8 @@ spans = [
 print(*spans, sep="\n")
 
 # %% [markdown]
-# A claim that was *not* checked is in neither list. *Expect* it to be said: an empty list of spans
-# means "nothing wrong" only if nothing is unchecked.
+# A claim that was *not* checked is in neither list. *Expect* it to be reported: an empty list of
+# spans means "nothing wrong" only if nothing is unchecked.
 
 
 # %%
@@ -184,7 +186,7 @@ print([found.verdict for found in unsure.claims], unsure.verdict, unsure.decisio
 # %% [markdown]
 # ## NeMo Guardrails
 #
-# There, a rail in the configuration asks a model about the whole answer, yes or no:
+# There, a rail in the configuration asks a model for yes or no about the whole answer:
 #
 # ```yaml
 # rails:
@@ -198,7 +200,7 @@ print([found.verdict for found in unsure.claims], unsure.verdict, unsure.decisio
 #       Evidence: {{ evidence }}  Hypothesis: {{ response }}
 # ```
 #
-# and the documents are given in a message:
+# A message passes the documents:
 #
 # ```python
 # rails = LLMRails(RailsConfig.from_path("config"))
@@ -208,9 +210,9 @@ print([found.verdict for found in unsure.claims], unsure.verdict, unsure.decisio
 # ])
 # ```
 #
-# Here: a policy decides, a guard stands behind the chain and lets out what holds, sentence by
-# sentence, while the answer is written. *Expect* the answer to end where the first contradicted
-# sentence would stand.
+# Here, a policy decides, and a guard after the chain releases the text that passes, sentence by
+# sentence, while the answer is written. *Expect* the answer to end before the first contradicted
+# sentence.
 
 # %%
 guard = GroundednessGuard(
@@ -221,8 +223,8 @@ shown = guard.invoke({"question": questions[2], "answer": answers[2], "documents
 print(shown)
 
 # %% [markdown]
-# Two habits differ. Without documents, NeMo's rail lets the answer pass; here it is unchecked, and
-# marked. *Expect* that mark.
+# The defaults differ if there are no documents: NeMo's rail lets the answer pass; here it is
+# unchecked, and marked. *Expect* that mark.
 
 # %%
 print(guard.invoke({"question": questions[2], "answer": answers[2], "documents": []}))
@@ -242,8 +244,8 @@ print([float(result.is_trusted) for result in checked])
 # %% [markdown]
 # ## Side by side
 #
-# What each calls the same thing, for the five answers. *Expect* equal numbers where the formula is
-# the same, and none where there is none.
+# The table shows each library's number for the five answers. *Expect* equal numbers where the
+# formula is the same, and none where there is none.
 
 # %%
 heads = ("answer", "here", "haystack", "ragas", "deepeval", "NeMo: pass")
@@ -255,7 +257,7 @@ for each, result in zip(asked, checked, strict=True):
     print(f"{each['id']:<12}" + "".join(f"{math.nan if c is None else c:<12.3f}" for c in cells))
 
 # %% [markdown]
-# ## What else changes
+# ## Other differences
 #
 # | there | here |
 # |---|---|
@@ -266,4 +268,4 @@ for each, result in zip(asked, checked, strict=True):
 # | LettuceDetect: spans | `claim.start`, `claim.end`, verdict, quote, correction |
 # | NeMo: flows in YAML | `DecisionPolicy.from_yaml(...)`: rules lead to a decision |
 #
-# `as_score(..., metric=...)` knows the formulas of the other metrics, too.
+# `as_score(..., metric=...)` also has the formulas of the other metrics.

@@ -1,1 +1,1 @@
-"""What the check runs on: executors, call flow, telemetry, options and files."""
+"""What the check runs on: executors, call flow, timeouts, streams, telemetry, options and files."""

@@ -25,6 +25,7 @@ __all__ = [
     "refuse_symlink",
     "replace_file",
     "try_lock",
+    "unusable",
     "whole_up_to",
     "write_all",
 ]
@@ -62,6 +63,11 @@ def failure(error: OSError, path: Path | str | None = None) -> str:
     where = path if error.filename is None else error.filename
     words = (type(error).__name__, error.strerror, where if isinstance(where, str | Path) else None)
     return ": ".join(str(word) for word in words if word)
+
+
+def unusable(path: object, error: OSError) -> ConfigurationError:
+    """Say that a path that was given cannot be read or written, with the system's reason."""
+    return ConfigurationError(f"{path}: {error.strerror or type(error).__name__}")
 
 
 def refuse_symlink(path: Path, what: str) -> None:

@@ -11,7 +11,14 @@ from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 
-__all__ = ["AnyRunnable", "CheckedOptions", "OptionsAlone", "expand_options"]
+__all__ = [
+    "AnyRunnable",
+    "CheckedOptions",
+    "OptionsAlone",
+    "expand_options",
+    "require_one_of",
+    "require_positive",
+]
 
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 
@@ -115,6 +122,22 @@ def expand_options(function: _FunctionT, *models: type[BaseModel]) -> _FunctionT
     given += [_parameter(name, hint, defaults[name]) for name, hint in options.items()]
     function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]
     return function
+
+
+def require_one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
+    """Refuse a value that is not in a closed set."""
+    if value not in accepted:
+        shown = value if isinstance(value, str) else type(value).__name__
+        msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown!r:.60}"
+        raise ConfigurationError(msg)
+
+
+def require_positive(**options: Any) -> None:
+    """Refuse values that are no whole numbers of at least 1."""
+    for name, value in options.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            msg = f"{name} must be a whole number of at least 1, got {value!r}"
+            raise ConfigurationError(msg)
 
 
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:

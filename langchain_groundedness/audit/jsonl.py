@@ -20,7 +20,8 @@ from langchain_groundedness._runtime.files import (
     refuse_symlink,
     write_all,
 )
-from langchain_groundedness.audit.log import AuditLog, require_age, require_positive
+from langchain_groundedness._runtime.options import require_positive
+from langchain_groundedness.audit.log import AuditLog, require_age
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content, new_id
 from langchain_groundedness.audit.record_files import (
     Damage,

@@ -15,13 +15,14 @@ from typing import Any, Literal, Self
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_groundedness._runtime.files import failure
+from langchain_groundedness._runtime.options import require_one_of, require_positive
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content
 from langchain_groundedness.audit.record_files import Spool
 from langchain_groundedness.audit.redaction import Redact, Redaction, without_texts
 from langchain_groundedness.audit.write_queue import WriteQueue
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, GroundednessError
 
-__all__ = ["AuditLog", "require_age", "require_one_of", "require_positive"]
+__all__ = ["AuditLog", "require_age"]
 
 _ROOM_WITHIN = 5.0
 
@@ -357,22 +358,6 @@ def _in_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def require_one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
-    """Refuse a value that is not in a closed set."""
-    if value not in accepted:
-        shown = value if isinstance(value, str) else type(value).__name__
-        msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown!r:.60}"
-        raise ConfigurationError(msg)
-
-
-def require_positive(**options: Any) -> None:
-    """Refuse values that are no whole numbers of at least 1."""
-    for name, value in options.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            msg = f"{name} must be a whole number of at least 1, got {value!r}"
-            raise ConfigurationError(msg)
 
 
 def require_age(older_than: timedelta) -> None:

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from typing_extensions import override
 
 from langchain_groundedness._runtime.files import failure, open_private
-from langchain_groundedness.audit.log import AuditLog, require_age, require_one_of
+from langchain_groundedness._runtime.options import require_one_of
+from langchain_groundedness.audit.log import AuditLog, require_age
 from langchain_groundedness.audit.record import (
     AuditEntry,
     AuditRecord,

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from langchain_groundedness._runtime.files import lines_up_to
+from langchain_groundedness._runtime.files import lines_up_to, unusable
 from langchain_groundedness.calibration.values import CalibrationSample, ScoredClaim, Unit, group_of
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -59,8 +59,7 @@ def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
                 if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
                     yield _row(text, f"{path}, line {number}")
     except OSError as exc:
-        msg = f"{path}: {exc.strerror or type(exc).__name__}"
-        raise ConfigurationError(msg) from exc
+        raise unusable(path, exc) from exc
     except UnicodeDecodeError:
         msg = f"{path}: not UTF-8 text; convert it first"
         raise ConfigurationError(msg) from None

@@ -36,7 +36,7 @@ from langchain_groundedness.calibration.values import (
     main_verifier,
 )
 from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
-from langchain_groundedness.decision.policy_files import made_from_text, read_text
+from langchain_groundedness.decision.policy_files import made_from_text, read_text, write_text
 from langchain_groundedness.display.svg import Plot, document
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 from langchain_groundedness.pipeline.recording import encoder_checksum
@@ -138,12 +138,7 @@ class Calibration(CheckedOptions):
         Raises:
             ConfigurationError: It cannot be written.
         """
-        text = self.model_dump_json(indent=2, exclude_none=True)
-        try:
-            Path(path).write_text(f"{text}\n", encoding="utf-8")
-        except OSError as exc:
-            msg = f"{path}: {exc.strerror or type(exc).__name__}"
-            raise ConfigurationError(msg) from exc
+        write_text(Path(path), self.model_dump_json(indent=2, exclude_none=True))
 
     def threshold(self, name: ThresholdName) -> float:
         """Give a threshold.

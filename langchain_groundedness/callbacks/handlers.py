@@ -18,6 +18,7 @@ from langchain_core.runnables import Runnable, run_in_executor
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
+from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.callbacks.answer_checks import AnswerChecks, WorkQueue, collecting
 from langchain_groundedness.callbacks.channel import (
@@ -89,7 +90,7 @@ class Handler:
                 with options of one.
         """
         super().__init__()
-        _require_positive(
+        require_positive(
             max_workers=max_workers,
             max_pending=max_pending,
             max_runs=max_runs,
@@ -415,13 +416,6 @@ def _delta(event: Mapping[str, Any]) -> str:
 
 
 register_configure_hook(collecting, inheritable=True)
-
-
-def _require_positive(**options: int) -> None:
-    for name, value in options.items():
-        if not isinstance(value, int) or value < 1:
-            msg = f"{name} must be a whole number of at least 1, got {value!r}"
-            raise ConfigurationError(msg)
 
 
 def _require_callable(**options: object) -> None:

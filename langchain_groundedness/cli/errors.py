@@ -11,8 +11,9 @@ import typer
 from pydantic import ValidationError
 from typing_extensions import override
 
+from langchain_groundedness._runtime.files import unusable
 from langchain_groundedness.display.terminal import printable
-from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
+from langchain_groundedness.exceptions import GroundednessError
 
 __all__ = [
     "FAILED",
@@ -69,8 +70,7 @@ def write_file(path: Path, content: str | bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as exc:
-        msg = f"{path}: {exc.strerror or type(exc).__name__}"
-        raise ConfigurationError(msg) from exc
+        raise unusable(path, exc) from exc
 
 
 def require_json_lines(path: Path, option: str) -> None:

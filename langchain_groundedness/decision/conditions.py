@@ -238,29 +238,6 @@ def holds_for_score(bounds: Range, given: DecisionContext) -> Holds:
     return Holds.NO if failed and low == 1.0 else Holds.OPEN
 
 
-def _holds_for_extreme(
-    bounds: Range, found: Sequence[float | None], given: DecisionContext, *, lowest: bool
-) -> Holds:
-    """Tell whether the lowest or highest of some probabilities lies within bounds."""
-    # One claim is enough to pass the first bound; all claims have to pass the second.
-    some, every = (bounds.below, bounds.at_least) if lowest else (bounds.at_least, bounds.below)
-    known = [p for p in found if p is not None]
-    has_unknown = len(known) < len(found)
-    one_passes = some is not None and any((p < some) is lowest for p in known)
-    all_pass = every is None or all((p >= every) is lowest for p in known)
-    if (some is None and every is not None) or one_passes or (bounds.unknown and has_unknown):
-        one = Holds.YES
-    elif bounds.unknown and not found:
-        one = given.final(so=True)
-    else:
-        one = given.rising(so=False)
-    if every is None:
-        return one
-    if not all_pass or (has_unknown and not bounds.unknown):
-        return Holds.NO
-    return Holds.both((one, given.final(so=bool(found) or bounds.unknown)))
-
-
 def require_bounds(value: object) -> object:
     """Refuse a number where its bounds are wanted, and say how they are written."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -315,22 +292,6 @@ class Amount(PolicyPart):
             msg = f"at_least must not exceed at_most, got {self.at_least} and {self.at_most}"
             raise ValueError(msg)
         return self
-
-
-def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Holds:
-    total = len(given.verdicts)
-    share = count / total if total else math.nan  # which is neither above nor below anything
-    bound_by = (
-        (bounds.at_least, given.rising, operator.ge, count),
-        (bounds.at_most, given.falling, operator.le, count),
-        (bounds.share_at_least, given.final, operator.ge, share),
-        (bounds.share_below, given.final, operator.lt, share),
-    )
-    return Holds.both(
-        judge(so=passes(number, bound))
-        for bound, judge, passes, number in bound_by
-        if bound is not None
-    )
 
 
 Count = Annotated[Amount, BeforeValidator(require_bounds)]
@@ -416,6 +377,45 @@ class Conditions(PolicyPart):
             highest = max((p for p in others if p is not None), default=None)
             words = _said("the highest probability of an unsupported claim", highest)
             yield Truth(_holds_for_extreme(high, others, given, lowest=False), words)
+
+
+def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Holds:
+    total = len(given.verdicts)
+    share = count / total if total else math.nan  # which is neither above nor below anything
+    bound_by = (
+        (bounds.at_least, given.rising, operator.ge, count),
+        (bounds.at_most, given.falling, operator.le, count),
+        (bounds.share_at_least, given.final, operator.ge, share),
+        (bounds.share_below, given.final, operator.lt, share),
+    )
+    return Holds.both(
+        judge(so=passes(number, bound))
+        for bound, judge, passes, number in bound_by
+        if bound is not None
+    )
+
+
+def _holds_for_extreme(
+    bounds: Range, found: Sequence[float | None], given: DecisionContext, *, lowest: bool
+) -> Holds:
+    """Tell whether the lowest or highest of some probabilities lies within bounds."""
+    # One claim is enough to pass the first bound; all claims have to pass the second.
+    some, every = (bounds.below, bounds.at_least) if lowest else (bounds.at_least, bounds.below)
+    known = [p for p in found if p is not None]
+    has_unknown = len(known) < len(found)
+    one_passes = some is not None and any((p < some) is lowest for p in known)
+    all_pass = every is None or all((p >= every) is lowest for p in known)
+    if (some is None and every is not None) or one_passes or (bounds.unknown and has_unknown):
+        one = Holds.YES
+    elif bounds.unknown and not found:
+        one = given.final(so=True)
+    else:
+        one = given.rising(so=False)
+    if every is None:
+        return one
+    if not all_pass or (has_unknown and not bounds.unknown):
+        return Holds.NO
+    return Holds.both((one, given.final(so=bool(found) or bounds.unknown)))
 
 
 def _of_verdict(

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import yaml
 from typing_extensions import override
 
-from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to
+from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to, unusable
 from langchain_groundedness.exceptions import ConfigurationError, Fault
 
 __all__ = ["made_from_text", "policy_format", "read_text", "write_text", "yaml_of"]
@@ -40,7 +40,7 @@ def read_text(path: Path) -> str:
     try:
         return read_up_to(path, LARGEST_SETTINGS).decode("utf-8-sig")
     except OSError as exc:
-        raise _of_system(path, exc) from exc
+        raise unusable(path, exc) from exc
     except UnicodeDecodeError as exc:
         msg = f"{path}: not UTF-8 text (byte {exc.start}); convert it first"
         raise ConfigurationError(msg) from None
@@ -51,11 +51,7 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text.removesuffix("\n") + "\n", encoding="utf-8")
     except OSError as exc:
-        raise _of_system(path, exc) from exc
-
-
-def _of_system(path: Path, error: OSError) -> ConfigurationError:
-    return ConfigurationError(f"{path}: {error.strerror or type(error).__name__}")
+        raise unusable(path, exc) from exc
 
 
 def yaml_of(data: Mapping[str, Any]) -> str:

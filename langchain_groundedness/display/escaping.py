@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["Html", "joined", "printable", "tag"]
+__all__ = ["Html", "printable", "tag"]
 
 
 class Html(str):
@@ -20,10 +20,10 @@ def tag(name: str, *children: str, **attributes: object) -> Html:
         for key, value in attributes.items()
         if value is not None
     )
-    return Html(f"<{name}{written}>{joined(children)}</{name}>")
+    return Html(f"<{name}{written}>{_joined(children)}</{name}>")
 
 
-def joined(parts: Iterable[str]) -> Html:
+def _joined(parts: Iterable[str]) -> Html:
     """Put parts behind each other."""
     return Html("".join(part if isinstance(part, Html) else _text(part) for part in parts))
 

@@ -11,10 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from langchain_groundedness._runtime.files import private_folder
+from langchain_groundedness._runtime.files import private_folder, unusable
 from langchain_groundedness.evals.run_files import as_json
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Usage
 
 __all__ = ["ResultCache"]
@@ -47,8 +46,7 @@ class ResultCache:
             private_folder(self._folder)
         except OSError as exc:
             if not self._folder.is_dir():
-                msg = f"{folder}: {exc.strerror or type(exc).__name__}"
-                raise ConfigurationError(msg) from exc
+                raise unusable(folder, exc) from exc
 
     def get(self, row: EvaluationRow, fingerprint: Mapping[str, Any]) -> RowScore | None:
         """Look for a score.

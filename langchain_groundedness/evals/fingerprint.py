@@ -14,10 +14,10 @@ from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import BaseModel
 
 from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness.llm.chat_models import MODEL_NAMES, model_name
 
 __all__ = ["describe", "digest"]
 
-_MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 _SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "reasoning_effort")
 _NEUTRAL_OPTIONS = frozenset(
     [
@@ -83,7 +83,7 @@ def _object(value: Any) -> Any:
         return described | {name: describe(getattr(value, name)) for name in fields}
     if parts := _parts(value):
         return described | {"parts": [describe(part) for part in parts]}
-    model = next((n for key in _MODEL_NAMES if isinstance(n := getattr(value, key, None), str)), "")
+    model = model_name(value)
     described |= {"model": model} if model else {}
     sampling = {key: getattr(value, key, None) for key in _SAMPLING}
     described |= {k: v for k, v in sampling.items() if isinstance(v, str | int | float)}
@@ -112,7 +112,7 @@ def _options(value: Any) -> Mapping[str, Any]:
 
 def _options_digest(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Give a digest of options, without those that hold keys, or say where and how to call."""
-    known = {*_MODEL_NAMES, *_SAMPLING}
+    known = {*MODEL_NAMES, *_SAMPLING}
     kept = {k: v for k, v in _without_keys(options).items() if k not in known and v is not None}
     return {name: digest(json.dumps(kept, sort_keys=True, default=str))} if kept else {}
 

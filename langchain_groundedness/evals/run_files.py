@@ -23,6 +23,7 @@ from langchain_groundedness._runtime.files import (
     need_locks,
     replace_file,
     try_lock,
+    unusable,
     write_all,
 )
 from langchain_groundedness.audit.record import plain_mapping
@@ -129,7 +130,7 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     try:
         replace_file(Path(path), _lines(run))
     except OSError as exc:
-        raise _file_error(path, exc) from exc
+        raise unusable(path, exc) from exc
 
 
 def _lines(run: EvaluationRun) -> Iterator[bytes]:
@@ -180,7 +181,7 @@ def read_lines(path: str | Path) -> Iterator[RunLine]:
                     yield line._replace(begin=begin)
                 begin += len(data)
     except OSError as exc:
-        raise _file_error(path, exc) from exc
+        raise unusable(path, exc) from exc
 
 
 _KINDS: Mapping[str, type[RunHeader | EvaluatedRow | BadRow | RunEnd]] = {
@@ -222,10 +223,6 @@ def read_line(data: bytes, where: str, *, is_first: bool = False) -> RunLine | N
     return RunLine(value, place if isinstance(place, int) else None)
 
 
-def _file_error(path: object, error: OSError) -> ConfigurationError:
-    return ConfigurationError(f"{path}: {error.strerror or type(error).__name__}")
-
-
 def _plain(value: Any) -> Any:
     """Put into JSON what evaluators and readers of data sets are likely to hand over."""
     if isinstance(value, datetime | date):
@@ -265,7 +262,7 @@ class Journal:
                 self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, _READ_WRITE_ALL
             )
         except OSError as exc:
-            raise _file_error(path, exc) from exc
+            raise unusable(path, exc) from exc
         try:
             self._begin(fresh=fresh)
         except BaseException:
@@ -352,7 +349,7 @@ class Journal:
             if self._fsync:
                 os.fsync(self._file)
         except OSError as exc:
-            raise _file_error(self._path, exc) from exc
+            raise unusable(self._path, exc) from exc
 
 
 def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:

@@ -8,12 +8,12 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.text.sentences import Sentence, split_sentences
 from langchain_groundedness.types import Passage
 
-__all__ = ["check_window_options", "cut_sentence", "estimate_tokens", "evidence_windows"]
+__all__ = ["check_window_options", "cut_sentence", "encoder_tokens", "evidence_windows"]
 
 _BYTES_PER_TOKEN = 3
 
 
-def estimate_tokens(text: str) -> int:
+def encoder_tokens(text: str) -> int:
     """Estimate, on the high side, how many tokens an encoder makes of a text.
 
     One token per three bytes of UTF-8: a character of Chinese or Japanese is one token, English
@@ -37,7 +37,7 @@ def evidence_windows(
     *,
     sentences: int,
     max_tokens: int,
-    count_tokens: Callable[[str], int] = estimate_tokens,
+    count_tokens: Callable[[str], int] = encoder_tokens,
 ) -> list[Passage]:
     """Cover documents with windows of neighbouring sentences.
 

@@ -31,6 +31,7 @@ __all__ = [
     "CheckInput",
     "GroundednessInput",
     "InputReader",
+    "answer_key",
     "no_documents",
     "read_input",
     "reader",
@@ -231,9 +232,8 @@ def _find_answer(
     parts: Mapping[Any, Any], turn: Sequence[BaseMessage], keys: tuple[str, ...]
 ) -> tuple[str, Sequence[BaseMessage]]:
     """Give the answer, and the messages whose texts may be evidence for it."""
-    for key in _ANSWER_KEYS:
-        if parts.get(key) is not None:
-            return _answer_text(parts[key], keys), turn
+    if (key := answer_key(parts.get)) is not None:
+        return _answer_text(parts[key], keys), turn
     final = next((m for m in reversed(turn) if isinstance(m, AIMessage | ToolMessage)), None)
     structured = parts.get("structured_response")
     if structured is not None:
@@ -246,6 +246,11 @@ def _find_answer(
     if isinstance(final, ToolMessage) and not parts.get("__interrupt__"):
         return _message_text(final), [m for m in turn if m is not final or _artifacts(m)]
     raise InputFormatError(_no_answer(parts, keys), keys=keys)
+
+
+def answer_key(value_of: Callable[[str], object]) -> str | None:
+    """Give the first of the keys of an answer that has a value."""
+    return next((key for key in _ANSWER_KEYS if value_of(key) is not None), None)
 
 
 def _no_answer(parts: Mapping[Any, Any], keys: tuple[str, ...]) -> str:
@@ -268,10 +273,8 @@ def _answer_text(value: object, keys: tuple[str, ...]) -> str:
     if isinstance(value, list) and any(isinstance(b, dict) and "type" in b for b in value):
         return _message_text(AIMessage(content=value))
     parts = _as_mapping(value)
-    if parts is not None:
-        own = next((parts[key] for key in _ANSWER_KEYS if parts.get(key) is not None), None)
-        if own is not None:
-            return _answer_text(own, keys)
+    if parts is not None and (key := answer_key(parts.get)) is not None:
+        return _answer_text(parts[key], keys)
     if parts is None and not isinstance(value, list | tuple | bool | int | float):
         msg = f"the answer is of type {_type(value)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)

@@ -1,1 +1,1 @@
-"""Chat models: prompts, structured replies, reply reading, timeouts and usage."""
+"""Chat models and embeddings: prompts, structured replies, reply reading, and usage."""

@@ -8,7 +8,10 @@ from pydantic import BeforeValidator
 
 from langchain_groundedness.exceptions import require
 
-__all__ = ["ChatModel"]
+__all__ = ["MODEL_NAMES", "ChatModel", "model_name"]
+
+MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
+"""Where chat models keep the name of the model that they call."""
 
 
 def _chat_model(value: object) -> object:
@@ -20,3 +23,9 @@ def _chat_model(value: object) -> object:
 ChatModel = Annotated[Runnable[Any, Any], BeforeValidator(_chat_model)]
 """An option that takes a chat model, a function to make a runnable of, or `provider:name` for
 LangChain's `init_chat_model` (extra `agents`)."""
+
+
+def model_name(model: object) -> str | None:
+    """Give the name of the model that a chat model calls, if it says it."""
+    found = (getattr(model, name, None) for name in MODEL_NAMES)
+    return next((name for name in found if isinstance(name, str) and name), None)

@@ -11,13 +11,7 @@ __all__ = ["memoized", "recall", "remember"]
 ValueT = TypeVar("ValueT")
 
 _REMEMBERED: dict[int, dict[object, Any]] = {}
-
-
-def _of(owner: object) -> dict[object, Any]:
-    """Give what is remembered of an object; it goes when the object does."""
-    if id(owner) not in _REMEMBERED:
-        weakref.finalize(owner, _REMEMBERED.pop, id(owner), None).atexit = False
-    return _REMEMBERED.setdefault(id(owner), {})
+_MADE = "made"
 
 
 def recall(model: Runnable[Any, Any], subject: str) -> int | None:
@@ -41,4 +35,8 @@ def memoized(owner: object, make: Callable[[], ValueT]) -> ValueT:
     return found
 
 
-_MADE = "made"
+def _of(owner: object) -> dict[object, Any]:
+    """Give what is remembered of an object; it goes when the object does."""
+    if id(owner) not in _REMEMBERED:
+        weakref.finalize(owner, _REMEMBERED.pop, id(owner), None).atexit = False
+    return _REMEMBERED.setdefault(id(owner), {})

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 
-from langchain_groundedness.audit.log import require_one_of
+from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.correction.edits import apply_edits, removal
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.prompts import fence, fold_space

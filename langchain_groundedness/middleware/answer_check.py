@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid4, uuid5
@@ -28,7 +28,7 @@ from langchain_groundedness.exceptions import (
     InputFormatError,
     VerificationError,
 )
-from langchain_groundedness.inputs.formats import LABELS, CheckInput, read_input
+from langchain_groundedness.inputs.formats import LABELS, CheckInput, answer_key, read_input
 from langchain_groundedness.middleware.actions import Actions
 from langchain_groundedness.middleware.guarded_model import GuardedCall
 from langchain_groundedness.middleware.messages import in_paragraphs
@@ -70,8 +70,6 @@ WAITING = "waiting"
 """Outcome, in the audit log, of an answer about which a person is asked."""
 
 _NOT_SHOWN = ("retrying", "responded")
-
-_ANSWER_KEYS = ("answer", "result", "output", "output_text", "response", "generation")
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -171,7 +169,7 @@ class AnswerCheck:
     def _answer_key(self, state: Any) -> str | None:
         if not self._whole_state:
             return None
-        return next((k for k in _ANSWER_KEYS if state_value(state, k) is not None), None)
+        return answer_key(partial(state_value, state))
 
     def _not_judged(self, turn: Turn, reason: str) -> Answer:
         result = unchecked_result(CheckInput(answer=""), reason, self._policy)

@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig, run_in_executor
 
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
+from langchain_groundedness.llm.chat_models import model_name
 from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verification import CachedVerifier
 from langchain_groundedness.verification.embedded.model_files import model_folder, read_model_json
@@ -25,7 +26,6 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-_MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 _DEEPEST = 6
 
 
@@ -72,7 +72,7 @@ class Recorder:
         parts = list(_parts(verifier, _DEEPEST))
         verifier = verifier.verifier if isinstance(verifier, CachedVerifier) else verifier
         embedded = any(getattr(type(part), "_by_encoder", False) for part in parts)
-        models = (_model_name(part) for part in (*parts, self.checker))
+        models = (model_name(part) for part in (*parts, self.checker))
         return Versions(
             package=PACKAGE_VERSION or None,
             verifier=None if verifier is None else type(verifier).__name__,
@@ -208,11 +208,6 @@ def _parts(verifier: object, depth: int) -> Iterator[object]:
             yield from _parts(inner, depth - 1)
     for stage in getattr(verifier, "stages", None) or ():
         yield from _parts(stage, depth - 1)
-
-
-def _model_name(part: object) -> str | None:
-    found = (getattr(part, name, None) for name in _MODEL_NAMES)
-    return next((name for name in found if isinstance(name, str) and name), None)
 
 
 @cache

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from langchain_groundedness._runtime.files import replace_file
+from langchain_groundedness._runtime.files import replace_file, unusable
 from langchain_groundedness.evals.statistics import require_run
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
@@ -58,5 +58,4 @@ def write_report(
     try:
         replace_file(target, [text.encode("utf-8", "replace")])
     except OSError as exc:
-        msg = f"{target}: {exc.strerror or type(exc).__name__}"
-        raise ConfigurationError(msg) from exc
+        raise unusable(target, exc) from exc

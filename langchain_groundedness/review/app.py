@@ -24,9 +24,9 @@ from langchain_groundedness.review.pages import Pages, Visit
 from langchain_groundedness.review.server import TooLargeError
 from langchain_groundedness.review.sessions import FailedAttempts, Sessions
 
-__all__ = ["SHORTEST_TOKEN", "make_app"]
+__all__ = ["make_app"]
 
-SHORTEST_TOKEN = 16
+_SHORTEST_TOKEN = 16
 _MOST_FIELDS = 20
 _STATIC = Path(__file__).parent / "static"
 _LOOK = ("langchain_groundedness", "static")
@@ -42,8 +42,8 @@ def make_app(
     on_decided: Callable[[AuditRecord], object] | None,
 ) -> Starlette:
     """Make the application, without its guard."""
-    if token is not None and len(token) < SHORTEST_TOKEN:
-        msg = f"token must have at least {SHORTEST_TOKEN} characters, got {len(token)}"
+    if token is not None and len(token) < _SHORTEST_TOKEN:
+        msg = f"token must have at least {_SHORTEST_TOKEN} characters, got {len(token)}"
         raise ConfigurationError(msg)
     mimetypes.init()  # it reads files, which would hold up the event loop later
     pages = Pages(store, on_decided)

@@ -153,6 +153,7 @@ def listen(host: str, port: int) -> socket.socket:
             taken = undo.enter_context(socket.socket(family, kind, protocol))
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind(place)
+            taken.listen()  # so that a browser can connect as soon as the address is shown
             undo.pop_all()
     except OSError as exc:
         why = exc.strerror or type(exc).__name__

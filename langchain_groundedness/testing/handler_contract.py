@@ -21,10 +21,6 @@ from langchain_groundedness.testing.call_modes import (
 __all__ = ["CallbackHandlerContract"]
 
 
-class _ChainError(Exception):
-    """What a chain of this contract fails with."""
-
-
 class CallbackHandlerContract(ABC):
     """Tests that a handler changes nothing, mixes nothing and keeps nothing.
 
@@ -209,3 +205,7 @@ class CallbackHandlerContract(ABC):
 
 def _fail(_: Any) -> Any:
     raise _ChainError
+
+
+class _ChainError(Exception):
+    """What a chain of this contract fails with."""

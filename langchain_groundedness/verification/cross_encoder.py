@@ -15,7 +15,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.windows import (
     check_window_options,
-    estimate_tokens,
+    encoder_tokens,
     evidence_windows,
 )
 from langchain_groundedness.exceptions import ConfigurationError
@@ -83,7 +83,7 @@ class CrossEncoderVerifier(PooledVerifier):
     """Most sentences in a window."""
     max_tokens: int = 256
     """Most tokens in a window; with the claim it must fit what the model reads."""
-    count_tokens: Callable[[str], int] = estimate_tokens
+    count_tokens: Callable[[str], int] = encoder_tokens
     """Size of a text in tokens; give the model's own tokenizer to be exact."""
     batch_size: int = 1024
     """Most pairs in one call."""

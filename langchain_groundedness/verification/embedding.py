@@ -15,7 +15,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.windows import (
     check_window_options,
-    estimate_tokens,
+    encoder_tokens,
     evidence_windows,
 )
 from langchain_groundedness.exceptions import ConfigurationError
@@ -72,7 +72,7 @@ class EmbeddingVerifier(PooledVerifier):
     """Windows of one sentence, and of up to this many, are embedded."""
     max_tokens: int = 256
     """Most tokens in a window; many embedding models silently cut what is longer than they read."""
-    count_tokens: Callable[[str], int] = estimate_tokens
+    count_tokens: Callable[[str], int] = encoder_tokens
     """Size of a text in tokens; give the model's own tokenizer to be exact."""
     batch_size: int = 1024
     """Most texts in one call."""

@@ -284,9 +284,9 @@ def test_a_form_with_very_many_fields_is_no_form(ada: Browser) -> None:
 def test_files_beside_the_static_ones_cannot_be_read(app: Any) -> None:
     client = TestClient(app, base_url="http://localhost")
     for path in (
-        "/static/../_app.py",
-        "/static/%2e%2e/_app.py",
-        "/static/..%2f_app.py",
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
         "/static/",
     ):
         assert client.get(path).status_code == 404

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness.evidence.windows import estimate_tokens, evidence_windows
+from langchain_groundedness.evidence.windows import encoder_tokens, evidence_windows
 
 TEXTS = st.lists(
     st.text(alphabet="ab. \n\t1é東\U0001f600", max_size=80) | st.text(alphabet="ab", max_size=300),
@@ -23,7 +23,7 @@ def test_every_character_is_in_a_window_within_the_budget(
     unseen = [set(range(len(text))) for text in texts]
     for window in windows:
         assert documents[window.document].page_content[window.start : window.end] == window.text
-        assert estimate_tokens(window.text) <= budget
+        assert encoder_tokens(window.text) <= budget
         unseen[window.document] -= set(range(window.start, window.end))
     for text, places in zip(texts, unseen, strict=True):
         assert "".join(text[place] for place in places).strip() == ""
@@ -68,8 +68,8 @@ def seconds_to_cut(letters: int) -> float:
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 2), ("東京", 2)])
 def test_tokens_are_estimated_on_the_high_side(text: str, tokens: int) -> None:
-    assert estimate_tokens(text) == tokens
+    assert encoder_tokens(text) == tokens
 
 
 def test_a_lone_surrogate_is_counted_too() -> None:
-    assert estimate_tokens("\ud800") == 1
+    assert encoder_tokens("\ud800") == 1

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ValidationError
 
-from langchain_groundedness._runtime.files import replace_file, try_lock, write_all
+from langchain_groundedness._runtime.files import replace_file, try_lock, unusable, write_all
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.values import group_of
@@ -430,5 +430,4 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        msg = f"{path}: {exc.strerror or type(exc).__name__}"
-        raise ConfigurationError(msg) from exc
+        raise unusable(path, exc) from exc

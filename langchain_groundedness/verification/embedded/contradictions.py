@@ -361,20 +361,6 @@ def _extent(pair: _Pair) -> Difference | None:
     return pair.difference("extent", mine, theirs, agreement)
 
 
-def _named(pair: _Pair, before: str) -> frozenset[str]:
-    """Give the words of the claim that a pronoun of the quote may stand for: a noun, two at most.
-
-    They stand side by side before it, and the quote does not say them itself.
-    """
-    if not before or not refers_back(pair.quote):
-        return frozenset()
-    missing = {w.stem for w in pair.claim_words} - {w.stem for w in pair.quote_words} - STOP_WORDS
-    places = {word.stem: n for n, word in enumerate(find_words(before)) if word.stem in missing}
-    if not places or max(places.values()) - min(places.values()) >= _LONGEST_NOUN:
-        return frozenset()
-    return frozenset(places)
-
-
 def _polarity(pair: _Pair, before: str) -> Difference | None:
     if len(pair.quote_words) > _LONGEST_QUOTE * len(pair.claim_words):
         return None  # too much else to be sure that both speak of one thing
@@ -394,6 +380,20 @@ def _polarity(pair: _Pair, before: str) -> Difference | None:
     if agreement < _SAME_STATEMENT or not (parallel or len(content) >= _FEWEST_WORDS):
         return None
     return pair.opposite(agreement, parallel=parallel)
+
+
+def _named(pair: _Pair, before: str) -> frozenset[str]:
+    """Give the words of the claim that a pronoun of the quote may stand for: a noun, two at most.
+
+    They stand side by side before it, and the quote does not say them itself.
+    """
+    if not before or not refers_back(pair.quote):
+        return frozenset()
+    missing = {w.stem for w in pair.claim_words} - {w.stem for w in pair.quote_words} - STOP_WORDS
+    places = {word.stem: n for n, word in enumerate(find_words(before)) if word.stem in missing}
+    if not places or max(places.values()) - min(places.values()) >= _LONGEST_NOUN:
+        return frozenset()
+    return frozenset(places)
 
 
 class _Value(NamedTuple):

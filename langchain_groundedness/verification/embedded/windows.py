@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
-from langchain_groundedness.evidence.windows import estimate_tokens
+from langchain_groundedness.evidence.windows import encoder_tokens
 from langchain_groundedness.verification.embedded.encoder import Pair
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.polarity import polarity_signals
@@ -220,7 +220,7 @@ def _cut(word: str) -> list[str]:
 
 def _tokens(text: str) -> int:
     """Estimate tokens on the high side; each sign, of which tables are full, is one."""
-    return estimate_tokens(text) + len(_SIGN.findall(text))
+    return encoder_tokens(text) + len(_SIGN.findall(text))
 
 
 def joined(units: Sequence[int], match: Match, index: EvidenceIndex) -> str:
