@@ -84,7 +84,7 @@ def judge(waits: float) -> ScriptedChatModel:
 
     def reply(_: Any) -> str:
         time.sleep(waits)
-        return "\n".join(f"C{n}: {n} supported" for n in range(1, CLAIMS + 1))
+        return "\n".join(f"{{tag}} C{n} {n} supported" for n in range(1, CLAIMS + 1))
 
     return ScriptedChatModel(replies=reply)
 

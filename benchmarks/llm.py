@@ -27,7 +27,6 @@ from langchain_core.outputs import LLMResult
 from langchain_openai import ChatOpenAI
 
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.batched import read_lines
 from langchain_groundedness.verification.llm import LLMVerifier
 
 
@@ -182,8 +181,7 @@ class FirstReplies(BaseCallbackHandler):
         """Compare with the verdicts in its reply."""
         claims = self._first.pop(kwargs["run_id"], 0)
         if claims:
-            numbers = set(read_lines(outputs.lines))
-            self.missing += claims - len(numbers & set(range(1, claims + 1)))
+            self.missing += claims - len(outputs.decided)
 
     def on_chain_error(self, *_: Any, **kwargs: Any) -> None:
         """Count all of them."""

@@ -22,6 +22,7 @@ from langchain_groundedness import (
     GroundednessRunnable,
     SentenceClaimExtractor,
 )
+from langchain_groundedness.testing.server import tag_in
 
 __all__ = [
     "SCENARIOS",
@@ -81,8 +82,9 @@ def _reply(prompt: str) -> str:
     place = prompt.rfind("<claims ")
     if place < 0:
         return "none"  # no sentence needs rewriting
+    tag = tag_in(prompt)
     return "\n".join(
-        f"C{number}: {_judged(claim, prompt, place)}"
+        f"{tag} C{number} {_judged(claim, prompt, place)}"
         for number, claim in _CLAIM.findall(prompt, place)
     )
 

@@ -62,7 +62,7 @@ class StandIn(ScriptedChatModel):
     def reply(self, messages: list[BaseMessage]) -> str | AIMessage:
         text = "\n".join(message.text for message in messages)
         if "prepare an answer for fact checking" in text or "\n<claims " in text:
-            return "\n".join(_reply_lines(text)) or "none"
+            return "\n".join(_tagged(text)) or "none"
         if self.has_tools and isinstance(messages[-1], HumanMessage):
             search: Any = {"name": "search", "args": {"query": "Q3 revenue"}, "id": "1"}
             return AIMessage("", tool_calls=[search])
@@ -83,8 +83,15 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def openai_reply(request: ScriptedRequest) -> str:
+    if request.form == "text":
+        return "\n".join(_tagged(request.text)) or "none"
     lines = list(_reply_lines(request.text))
-    return json.dumps({"lines": lines}) if request.form != "text" else "\n".join(lines) or "none"
+    return json.dumps({"tag": request.tag, "lines": lines} if request.tag else {"lines": lines})
+
+
+def _tagged(prompt: str) -> Iterable[str]:
+    for tag in re.findall(r"^TAG: ([A-Z]{3})$", prompt, re.MULTILINE)[-1:]:
+        yield from (f"{tag} {line}" for line in _reply_lines(prompt))
 
 
 def _reply_lines(prompt: str) -> Iterable[str]:

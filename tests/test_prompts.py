@@ -19,6 +19,7 @@ from langchain_groundedness.llm.prompts import (
     fence,
     fold_space,
     question_part,
+    with_tag,
 )
 
 
@@ -45,7 +46,9 @@ def test_verification_prompt_reads(snapshot: SnapshotAssertion) -> None:
     filled = VERIFICATION_PROMPT.format(
         evidence=fence("evidence", EVIDENCE),
         question=question_part("What about Rome?"),
-        claims=fence("claims", "1: Rome is in Italy.\n2: Rome has two metro lines."),
+        claims=with_tag(
+            fence("claims", "C1: Rome is in Italy.\nC2: Rome has two metro lines."), "XKQ"
+        ),
     )
     assert filled == snapshot
 
@@ -55,7 +58,7 @@ def test_single_pass_prompt_reads(snapshot: SnapshotAssertion) -> None:
     filled = SINGLE_PASS_PROMPT.format(
         evidence=fence("evidence", EVIDENCE),
         question=question_part("What about Rome?"),
-        answer=fence("answer", "S1: Sure!\nS2: It has two metro lines."),
+        answer=with_tag(fence("answer", "S1: Sure!\nS2: It has two metro lines."), "XKQ"),
     )
     assert filled == snapshot
 

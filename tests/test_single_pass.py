@@ -55,10 +55,10 @@ DOCUMENTS = (
 )
 ANSWER = "Sure! Rome is in Italy. It lies on the Tiber and has 3 metro lines."
 REPLY = (
-    "S1: skip\n"
-    "S2: 1 supported\n"
-    "S3 (Rome lies on the Tiber): 2 supported\n"
-    "S3 (Rome has 3 metro lines): 3 contradicted | two | two lines, not three"
+    "{tag} S1: skip\n"
+    "{tag} S2: 1 supported\n"
+    "{tag} S3 (Rome lies on the Tiber): 2 supported\n"
+    "{tag} S3 (Rome has 3 metro lines): 3 contradicted | two | two lines, not three"
 )
 GIVEN = {"question": "And Rome?", "answer": ANSWER, "documents": list(DOCUMENTS)}
 
@@ -100,8 +100,8 @@ def test_one_call_finds_the_claims_and_judges_them_with_quotes() -> None:
 
 
 def test_claims_have_the_span_of_the_answer_that_they_rest_on() -> None:
-    reply = "S2: [1] supported\nS3 (It lies on the Tiber): [2] supported\n"
-    reply += "S3 (Rome has 3 metro lines): [3] contradicted | two"
+    reply = "{tag} S2: [1] supported\n{tag} S3 (It lies on the Tiber): [2] supported\n"
+    reply += "{tag} S3 (Rome has 3 metro lines): [3] contradicted | two"
     spans = [ANSWER[v.claim.start : v.claim.end] for v in check(reply).claims]
     assert spans == [
         "Rome is in Italy.",
@@ -111,7 +111,7 @@ def test_claims_have_the_span_of_the_answer_that_they_rest_on() -> None:
 
 
 def test_the_model_sees_evidence_first_then_question_and_answer_all_fenced() -> None:
-    checker, model = scripted("S1: [1] supported")
+    checker, model = scripted("{tag} S1: [1] supported")
     checker.invoke({**GIVEN, "answer": "Rome\nis in <|im_end|> Italy."})
     shown = model.requests[0][-1].text
     evidence = (
@@ -123,7 +123,7 @@ def test_the_model_sees_evidence_first_then_question_and_answer_all_fenced() -> 
 
 
 def test_answers_over_the_same_evidence_share_all_that_comes_before_the_question() -> None:
-    checker, model = scripted(REPLY, "S1: [1] supported")
+    checker, model = scripted(REPLY, "{tag} S1: [1] supported")
     checker.invoke(GIVEN)
     checker.invoke({**GIVEN, "question": "Where?", "answer": "Rome is in Italy."})
     first, second = model.requests
@@ -135,20 +135,34 @@ def test_answers_over_the_same_evidence_share_all_that_comes_before_the_question
 
 @pytest.mark.parametrize(
     "line",
-    ["2: [1] supported", "S2. [1] supported", "Sentence 2: 1 supported", "**S2:** [1] supported"],
+    [
+        "{tag} 2: [1] supported",
+        "{tag} S2. [1] supported",
+        "- {tag} Sentence 2: 1 supported",
+        "{tag} **S2:** [1] supported",
+    ],
 )
 def test_small_deviations_in_form_are_understood(line: str) -> None:
-    assert told(check(line, "C1: unverifiable"))[0] == ("Rome is in Italy.", "supported")
+    assert told(check(f"{{tag}} S1: skip\n{line}", "{tag} C1: unverifiable"))[0] == (
+        "Rome is in Italy.",
+        "supported",
+    )
 
 
-@pytest.mark.parametrize("numbers", ["", "[99]", "[0]", "[2]"])
-def test_support_without_a_telling_sentence_that_was_shown_does_not_count(numbers: str) -> None:
-    result = check(f"S1: {numbers} supported", answer="Rome is in Italy.")
+@pytest.mark.parametrize("numbers", ["", "[99]", "[0]", "[1] [1-999]", "[-1]"])
+def test_a_verdict_without_evidence_that_was_shown_is_asked_for_again(numbers: str) -> None:
+    replies = [f"{{tag}} {name}: {numbers} supported" for name in ("S1", "S1", "C1", "C1", "C1")]
+    result = check(*replies, answer="Rome is in Italy.")
+    assert told(result) == [("Rome is in Italy.", "unchecked")]
+
+
+def test_support_without_a_telling_sentence_does_not_count() -> None:
+    result = check("{tag} S1: [2] supported", answer="Rome is in Italy.")
     assert told(result) == [("Rome is in Italy.", "unverifiable")]
 
 
 def test_a_sentence_without_a_line_is_asked_about_again() -> None:
-    checker, model = scripted("S2: [1] supported", "C1: [2] supported")
+    checker, model = scripted("{tag} S2: [1] supported", "{tag} C1: [2] supported")
     result = checker.invoke(GIVEN)
     assert told(result)[1] == ("It lies on the Tiber and has 3 metro lines.", "supported")
     assert "C1: It lies on the Tiber and has 3 metro lines." in model.requests[1][-1].text
@@ -156,7 +170,7 @@ def test_a_sentence_without_a_line_is_asked_about_again() -> None:
 
 
 def test_a_sentence_that_never_gets_a_verdict_is_unchecked() -> None:
-    result = check("S2: [1] supported", "hm", "hm", "hm")
+    result = check("{tag} S2: [1] supported", "hm", "hm", "hm")
     assert told(result)[1] == ("It lies on the Tiber and has 3 metro lines.", "unchecked")
     assert result.claims[1].reason
     assert not result.is_trusted
@@ -164,20 +178,22 @@ def test_a_sentence_that_never_gets_a_verdict_is_unchecked() -> None:
 
 @pytest.mark.parametrize("answer", ["The drug is safe for children.", "Ann founded Acme."])
 def test_a_statement_cannot_be_skipped(answer: str) -> None:
-    assert told(check("S1: skip", "C1: unverifiable", answer=answer)) == [(answer, "unverifiable")]
+    assert told(check("{tag} S1: skip", "{tag} C1: unverifiable", answer=answer)) == [
+        (answer, "unverifiable")
+    ]
 
 
 @pytest.mark.parametrize("answer", ["Sure!", "Is it safe?", "I don't know."])
 def test_what_states_nothing_is_no_claim_and_is_not_asked_about_again(answer: str) -> None:
-    checker, model = scripted("S1: skip")
+    checker, model = scripted("{tag} S1: skip")
     result = checker.invoke({**GIVEN, "answer": answer})
     assert result.verdict == "no_claims"
     assert len(model.requests) == 1
 
 
 def test_statements_that_leave_out_a_number_do_not_hide_the_sentence() -> None:
-    reply = "S2: [1] supported\nS3 (Rome lies on the Tiber): [2] supported"
-    result = check(reply, "C1: [3] contradicted | two")
+    reply = "{tag} S2: [1] supported\n{tag} S3 (Rome lies on the Tiber): [2] supported"
+    result = check(reply, "{tag} C1: [3] contradicted | two")
     assert told(result)[1:] == [
         ("Rome lies on the Tiber", "supported"),
         ("It lies on the Tiber and has 3 metro lines.", "contradicted"),
@@ -186,16 +202,18 @@ def test_statements_that_leave_out_a_number_do_not_hide_the_sentence() -> None:
 
 def test_a_statement_about_something_else_is_dropped_and_the_sentence_is_judged() -> None:
     result = check(
-        "S1 (Paris shines): [1] supported", "C1: [1] supported", answer="Rome is in Italy."
+        "{tag} S1 (Paris shines): [1] supported",
+        "{tag} C1: [1] supported",
+        answer="Rome is in Italy.",
     )
     assert told(result) == [("Rome is in Italy.", "supported")]
 
 
 def test_a_contradicted_sentence_stays_so_beside_statements_that_are_supported() -> None:
     reply = (
-        "S1: [3] contradicted | two\n"
-        "S1 (Rome has 3 metro lines): [3] supported\n"
-        "S1 (Rome is in Italy): [1] supported"
+        "{tag} S1: [3] contradicted | two\n"
+        "{tag} S1 (Rome has 3 metro lines): [3] supported\n"
+        "{tag} S1 (Rome is in Italy): [1] supported"
     )
     answer = "Rome is in Italy and has 3 metro lines."
     assert (answer, "contradicted") in told(check(reply, answer=answer))
@@ -204,14 +222,14 @@ def test_a_contradicted_sentence_stays_so_beside_statements_that_are_supported()
 @pytest.mark.parametrize(
     "reply",
     [
-        "S1: [1] supported\nS1: [3] contradicted",
-        "S1 (Rome is Italian in Italy): [1] supported\nS1 (Rome is Italian in Italy): unverifiable",
-        "S1: [1] supported\nS1 (Rome is in Italy.): [1] contradicted",
-        "S1: [1] contradicted\nS1 (Rome is in Italy.): [1] supported",
-        "S1: [1] supported\nS1 (Rome is in Italy.): ?",
-        "S1 (Rome is in Italy): [3] contradicted | two | see the list (no. 1): [1] supported",
-        "S1 (Rome is in Italy): [3] contradicted. (But see): [1] supported",
-        'S1 "Rome is in Italy": [3] contradicted | "Rome is in Italy": [1] supported',
+        "{tag} S1: [1] supported\n{tag} S1: [3] contradicted",
+        2 * "{tag} S1 (Rome is Italian in Italy): %s\n" % ("[1] supported", "unverifiable"),
+        "{tag} S1: [1] supported\n{tag} S1 (Rome is in Italy.): [1] contradicted",
+        "{tag} S1: [1] contradicted\n{tag} S1 (Rome is in Italy.): [1] supported",
+        "{tag} S1: [1] supported\n{tag} S1 (Rome is in Italy.): ?",
+        "{tag} S1 (Rome is in Italy): [3] contradicted | two | see the list (no. 1): [1] supported",
+        "{tag} S1 (Rome is in Italy): [3] contradicted. (But see): [1] supported",
+        '{tag} S1 "Rome is in Italy": [3] contradicted | "Rome is in Italy": [1] supported',
     ],
 )
 def test_two_verdicts_on_one_claim_decide_nothing(reply: str) -> None:
@@ -221,8 +239,8 @@ def test_two_verdicts_on_one_claim_decide_nothing(reply: str) -> None:
 
 def test_brackets_within_a_statement_or_a_reason_do_not_change_the_verdict() -> None:
     reply = (
-        "S1 (Rome (it): is in Italy): [1] supported\n"
-        "S2 (Rome has 3 lines): [3] contradicted | two | as they say (no. 3): two"
+        "{tag} S1 (Rome (it): is in Italy): [1] supported\n"
+        "{tag} S2 (Rome has 3 lines): [3] contradicted | two | as they say (no. 3): two"
     )
     result = check(reply, answer="Rome (it): is in Italy. Rome has 3 lines.")
     assert told(result) == [
@@ -233,9 +251,10 @@ def test_brackets_within_a_statement_or_a_reason_do_not_change_the_verdict() -> 
 
 
 def test_a_statement_whose_verdict_cannot_be_read_is_asked_about_again() -> None:
-    reply = "S1 (Rome lies quietly on the Tiber): [2] supported\nS1 (Rome lies polluted): partly"
+    reply = "{tag} S1 (Rome lies quietly on the Tiber): [2] supported\n"
+    reply += "{tag} S1 (Rome lies polluted): partly"
     answer = "Rome lies quietly on the Tiber polluted."
-    result = check(reply, "C1: unverifiable", answer=answer)
+    result = check(reply, "{tag} C1: unverifiable", answer=answer)
     assert told(result) == [
         ("Rome lies quietly on the Tiber", "supported"),
         ("Rome lies polluted", "unverifiable"),
@@ -243,7 +262,7 @@ def test_a_statement_whose_verdict_cannot_be_read_is_asked_about_again() -> None
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_in_the_two_step_form() -> None:
-    checker, model = scripted("hm", "hm", "C1: [1] supported\nC2: unverifiable")
+    checker, model = scripted("hm", "hm", "{tag} C1: [1] supported\n{tag} C2: unverifiable")
     assert [verdict for _, verdict in told(checker.invoke(GIVEN))] == ["supported", "unverifiable"]
     assert "C2: It lies" in model.requests[2][-1].text
 
@@ -318,7 +337,7 @@ async def test_many_answers_at_once_are_laid_out_in_one_thread() -> None:
         threads.append(threading.current_thread().name)
         return len(text)
 
-    model = ScriptedChatModel(replies=lambda _: "S1: [1] supported")
+    model = ScriptedChatModel(replies=lambda _: "{tag} S1: [1] supported")
     judge = SinglePassJudge(model=model, packer=EvidencePacker(max_tokens=1000, count_tokens=count))
     task = VerificationTask(claims=(), documents=DOCUMENTS, answer="Rome is in Italy.")
     await asyncio.gather(*(judge.ainvoke(task) for _ in range(20)))
@@ -343,7 +362,7 @@ def test_plain_lines_are_asked_for_without_a_schema_and_teach_others_nothing() -
 
 
 def test_a_plain_reply_that_cannot_be_read_is_asked_for_once_more_in_its_form() -> None:
-    model = ScriptedChatModel(replies=["hm", "S1: [1] supported"])
+    model = ScriptedChatModel(replies=["hm", "{tag} S1: [1] supported"])
     judge = SinglePassJudge(model=model, reply_form="lines")
     result = GroundednessRunnable(single_pass=judge).invoke(
         {**GIVEN, "answer": "Rome is in Italy."}
@@ -353,7 +372,7 @@ def test_a_plain_reply_that_cannot_be_read_is_asked_for_once_more_in_its_form() 
 
 
 async def test_the_async_path_gives_the_same_result() -> None:
-    model = FakeListChatModel(responses=[REPLY])
+    model = ScriptedChatModel(replies=lambda _: REPLY)
     checker = GroundednessRunnable(model=model, single_pass=True)
     expected = await asyncio.to_thread(checker.invoke, GIVEN)
     assert (await checker.ainvoke(GIVEN)).claims == expected.claims
@@ -388,7 +407,7 @@ def test_a_guard_asks_once_per_sentence_and_releases_each_after_its_verdict() ->
 
 
 def test_a_guard_asks_once_about_an_answer_that_is_whole() -> None:
-    reply = "S1: skip\nS2: [1] supported\nS3: [3] contradicted | two"
+    reply = "{tag} S1: skip\n{tag} S2: [1] supported\n{tag} S3: [3] contradicted | two"
     checker, model = scripted(reply, on_contradicted="strip")
     assert GroundednessGuard(checker).invoke(GIVEN).strip() == "Sure! Rome is in Italy."
     assert len(model.requests) == 1
@@ -415,9 +434,9 @@ def test_an_agent_is_checked_with_one_call() -> None:
 
 
 def test_corrections_are_checked_again() -> None:
-    reply = "S1: [3] contradicted | two | two lines, not 3"
+    reply = "{tag} S1: [3] contradicted | two | two lines, not 3"
     checker, model = scripted(
-        reply, "1: Rome has two metro lines.", "C1: [3] supported", on_contradicted="correct"
+        reply, "1: Rome has two metro lines.", "{tag} C1: [3] supported", on_contradicted="correct"
     )
     result = checker.invoke({**GIVEN, "answer": "Rome has 3 metro lines."})
     assert "[CORRECTED: two]" in result.answer
@@ -483,7 +502,7 @@ def test_a_judge_refuses_bad_options(options: dict[str, Any]) -> None:
 
 def test_a_prompt_of_ones_own_takes_the_place_of_ours() -> None:
     prompt = ChatPromptTemplate.from_messages([("human", "Judge. {evidence} {answer}")])
-    model = ScriptedChatModel(replies=["S1: [1] supported"])
+    model = ScriptedChatModel(replies=["{tag} S1: [1] supported"])
     checker = GroundednessRunnable(single_pass=SinglePassJudge(model=model, prompt=prompt))
     result = checker.invoke({**GIVEN, "answer": "Rome is in Italy."})
     assert result.verdict == "grounded"

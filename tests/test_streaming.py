@@ -423,7 +423,7 @@ def test_a_model_judges_sentence_by_sentence_beside_a_sentence_extractor() -> No
 
     def reply(messages: list[Any]) -> str:
         asked.append("\n".join(message.text for message in messages))
-        return "C1: [1] supported"
+        return "{tag} C1: [1] supported"
 
     check = GroundednessRunnable(
         model=ScriptedChatModel(replies=reply), extractor=SentenceClaimExtractor()

@@ -45,7 +45,7 @@ from langchain_groundedness import (
     VerificationTask,
 )
 from langchain_groundedness.claims.statements import StatementReader
-from langchain_groundedness.testing import ScriptedClaimExtractor
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedClaimExtractor
 
 EVERY_CHARACTER = list(range(1, len(ANSWER)))
 
@@ -204,8 +204,8 @@ def test_a_context_extractor_gets_all_pieces_added_up() -> None:
 
 
 def test_a_model_that_judges_gets_the_whole_answer_and_no_more_calls_than_for_invoke() -> None:
-    def model() -> FakeListChatModel:
-        return FakeListChatModel(responses=["none", "C1: [1] supported"])
+    def model() -> ScriptedChatModel:
+        return ScriptedChatModel(replies=["none", "{tag} C1: [1] supported"])
 
     value = {"answer": "Costs fell by 4%.", "documents": [REPORT]}
     pieces = [{"documents": [REPORT]}, {"answer": "Costs fell"}, {"answer": " by 4%."}]

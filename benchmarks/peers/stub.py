@@ -178,8 +178,10 @@ def ours(r):
         # Each sentence of a sample is one statement that can be understood alone.
         return {"lines": []} if "lines" in r.props else "none"
     if "You check an answer against evidence" in r.system or "You check claims" in r.system:
-        lines = list(our_verdicts(r))
-        return {"lines": lines} if "lines" in r.props else "\n".join(lines)
+        lines, tag = list(our_verdicts(r)), re.findall(r"^TAG: (\w+)$", r.user, re.MULTILINE)[-1]
+        if "lines" in r.props:
+            return {"tag": tag, "lines": lines}
+        return "\n".join(f"{tag} {line}" for line in lines)
     if "Is the statement supported by the evidence?" in r.user and r.claims:
         word = {"supported": "yes", "contradicted": "no", "unsupported": "unknown"}
         return word[r.claims[0]["label"]]
@@ -197,13 +199,13 @@ def our_verdicts(r):
         place = evidence.get(c["evidence"])
         named = form.format(place)
         if place is None:
-            yield f"{number}: unverifiable | The evidence does not mention it."
+            yield f"{number} unverifiable | The evidence does not mention it."
         elif ok(c):
-            yield f"{number}: {named} supported"
+            yield f"{number} {named} supported"
         else:
             old = text.split()
             value = " ".join(w for w in c["correction"].split() if w not in old).rstrip(".")
-            yield f"{number}: {named} contradicted | {value} | The evidence gives another value."
+            yield f"{number} {named} contradicted | {value} | The evidence gives another value."
 
 
 HANDLERS = [

@@ -17,6 +17,8 @@ from langchain_groundedness.llm.prompts import (
     fence,
     fold_space,
     question_part,
+    reply_tag,
+    with_tag,
 )
 from langchain_groundedness.text.words import content_words
 from langchain_groundedness.types import EvidenceBatch, Passage
@@ -214,16 +216,17 @@ class FaithfulnessExample(_Part):
         evidence = numbered(self.inputs.contexts)
         claims = (fold_space(statement) for statement in self.outputs.statements)
         shown = "\n".join(f"C{number}: {claim}" for number, claim in enumerate(claims, 1))
-        question = question_part(self.inputs.questions)
+        question, fenced = question_part(self.inputs.questions), fence("claims", shown)
+        tag = reply_tag(evidence.shown, question, fenced)
         scored = zip(self.outputs.statements, self.outputs.statement_scores, strict=True)
         verdicts = (
-            f"C{number}: [{_closest(statement, evidence)}] supported"
+            f"{tag} C{number} [{_closest(statement, evidence)}] supported"
             if score
-            else f"C{number}: unverifiable | the evidence does not say so"
+            else f"{tag} C{number} unverifiable | the evidence does not say so"
             for number, (statement, score) in enumerate(scored, 1)
         )
         return [
-            HumanMessage(f"{evidence.shown}\n{question}{fence('claims', shown)}"),
+            HumanMessage(f"{evidence.shown}\n{question}{with_tag(fenced, tag)}"),
             AIMessage("\n".join(verdicts)),
         ]
 

@@ -10,8 +10,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel, ValidationError
 
 __all__ = [
+    "answer_start",
     "complete_lines",
+    "cut_at_limit",
     "declined",
+    "message_of",
     "numbered_line",
     "numbered_lines",
     "parse_json",
@@ -19,25 +22,59 @@ __all__ = [
     "reply_in_error",
     "reply_text",
     "shortcoming",
+    "whole_text",
 ]
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 _NUMBERED = re.compile(r"\W*(\d{1,4})\b\W*?[\s:.)]\s*(\S.*)", re.DOTALL)
 _NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 
+_THOUGHT = r"(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)"
+
+_THOUGHT_BEGINS = re.compile(rf"<{_THOUGHT}>|\[THINK\]", re.IGNORECASE)
+
+_THOUGHT_ENDS = re.compile(rf"</{_THOUGHT}>|\[/THINK\]", re.IGNORECASE)
+
+_CHANNEL, _CHANNEL_BEGINS = "<|channel|>", "<|message|>"
+
+_TURN_ENDS = re.compile(r"(?:<\|(?:return|end|eot_id|im_end|call)\|>\s*)+\Z")
+
 
 def reply_text(raw: Any) -> str:
-    """Give the text of a reply, without the thoughts of reasoning models."""
-    message = _message(raw)
+    """Give the text of a reply without the reasoning before it; nothing if that has no end."""
+    text = whole_text(raw)
+    start = answer_start(text)
+    return "" if start is None else _TURN_ENDS.sub("", text[start:]).strip()
+
+
+def whole_text(raw: Any) -> str:
+    """Give the text of a reply with the reasoning that stands in it."""
+    message = message_of(raw)
     text = str(message.text) if isinstance(message, BaseMessage) else message
     if not isinstance(text, str):
         return ""
-    if not text.strip():
-        text = next(iter(_arguments(message)), "")
-    return re.sub(r"^.*</think>", "", text, flags=re.DOTALL).strip()
+    return text if text.strip() else next(iter(_arguments(message)), "")
 
 
-def _message(raw: Any) -> Any:
+def answer_start(text: str) -> int | None:
+    """Find where a text goes on behind its reasoning; `None` if the reasoning does not end.
+
+    Templates may put the beginning of the reasoning into the prompt, so that only its end is seen.
+    """
+    start = max((match.end() for match in _THOUGHT_ENDS.finditer(text)), default=0)
+    if _THOUGHT_BEGINS.search(text, start):
+        return None
+    if _CHANNEL not in text:
+        return start
+    before, _, last = text.rpartition(_CHANNEL)
+    name, begins, answer = last.partition(_CHANNEL_BEGINS)
+    if not begins or name.split()[:1] != ["final"] or f"{_CHANNEL}final" in before:
+        return None
+    return max(start, len(text) - len(answer))
+
+
+def message_of(raw: Any) -> Any:
+    """Give the message of what a model with or without structured output returned."""
     return raw.get("raw") if isinstance(raw, dict) else raw
 
 
@@ -53,7 +90,7 @@ def refused(raw: Any) -> bool:
     """Tell whether the model, or its provider's filter, declined to answer."""
     if isinstance(raw, dict) and "Refusal" in type(raw.get("parsing_error")).__name__:
         return True
-    message = _message(raw)
+    message = message_of(raw)
     if not isinstance(message, BaseMessage):
         return False
     blocks = message.content if isinstance(message.content, list) else []
@@ -68,19 +105,22 @@ def refused(raw: Any) -> bool:
 def complete_lines(raw: Any) -> str:
     """Give the lines of a reply that the model finished."""
     text = reply_text(raw)
-    return text.rpartition("\n")[0] if _at_the_limit(raw) else text
+    return text.rpartition("\n")[0] if cut_at_limit(raw) else text
 
 
-def _at_the_limit(raw: Any) -> bool:
-    metadata = getattr(_message(raw), "response_metadata", {})
+def cut_at_limit(raw: Any) -> bool:
+    """Tell whether a reply ends where the model reached its limit of tokens."""
+    metadata = getattr(message_of(raw), "response_metadata", {})
     ended = {metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason")}
     return bool(ended & {"length", "max_tokens"})
 
 
 def shortcoming(raw: Any) -> str | None:
     """Say what is plainly wrong with a reply that could not be used."""
-    if _at_the_limit(raw):
+    if cut_at_limit(raw):
         return "it was cut off at the limit of tokens, see the model's max_tokens"
+    if answer_start(whole_text(raw)) is None:
+        return "its reasoning does not end"
     return None if reply_text(raw) else "it is empty"
 
 
@@ -132,7 +172,7 @@ def parse_json(raw: Any, schema: type[ReplyT]) -> ReplyT | None:
     Broken JSON is mended. Of JSON that was cut off, the last entry of its last list is dropped:
     it may be half of what it was going to be.
     """
-    for text in (*_arguments(_message(raw)), reply_text(raw)):
+    for text in (*_arguments(message_of(raw)), reply_text(raw)):
         reply = _validated(_loads(text, tuple(schema.model_fields)), schema)
         if reply is not None:
             return reply

@@ -77,6 +77,9 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     from_text: Callable[[str], ReplyT | None] | None = None
     """Reads a reply that is no JSON, or gives `None`. With it, the plain step of the ladder
     trusts the prompt to describe the lines; without it, the schema is spelled out."""
+    has_lines: bool = False
+    """Whether the prompt describes the lines though `from_text` does not read them: a `read` that
+    comes with each call does."""
     why_unusable: Callable[[ReplyT], str | None] | None = None
     """Says why a reply that fits the schema makes no sense, in a clause about "it", or gives
     `None` if it does; one that does not is asked for again in plain form, where models that lose
@@ -91,16 +94,27 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
 
     @override
     def _flow(
-        self, values: dict[str, Any], /, *, budget: RetryBudget | None = None, **_: Any
+        self,
+        values: dict[str, Any],
+        /,
+        *,
+        budget: RetryBudget | None = None,
+        read: Callable[[Any], tuple[Any, str | None]] | None = None,
+        **_: Any,
     ) -> Flow[ReplyT]:
+        """Ask, and ask once more if the reply cannot be used.
+
+        `read` takes the place of the schema in reading the reply, as `from_text` does in asking
+        for it: it gives what the reply says, or `None` and why it cannot be used.
+        """
         messages = self.prompt.format_messages(**values)
         raw = yield from self._first_reply(messages, budget)
-        reply, why = self._read(raw)
+        reply, why = self._read(raw, read)
         then = "and no call was left for a second attempt"
         if reply is None and (budget is None or budget.take()):
-            again = [*messages, *self._second_request(raw)]
+            again = [*messages, *self._second_request(raw, why)]
             raw = yield ModelCall(self.model, again, self.timeout)
-            reply, why = self._read(raw)
+            reply, why = self._read(raw, read)
             then = "nor does its second attempt"
             if reply is not None:
                 self._remember(_SUBJECT, _PLAIN)
@@ -109,7 +123,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
         return reply
 
-    def _second_request(self, raw: Any) -> list[BaseMessage]:
+    def _second_request(self, raw: Any, why: str) -> list[BaseMessage]:
         """Ask plainly; a model that was asked plainly sees its reply, others start afresh.
 
         A small model repeats a bad reply that it is shown, but asked the same in the same way it
@@ -117,8 +131,8 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         """
         form = self._instructions(_PLAIN)
         if self._proven != _PLAIN:
-            return form
-        complaint = "That is not the form that was asked for. Give the reply in that form."
+            return [HumanMessage(f"A first reply does not count: {why}."), *form]
+        complaint = f"That reply does not count: {why}. Give the reply in the form asked for."
         return [AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
 
     def _first_reply(
@@ -161,7 +175,9 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         return _PLAIN if self.plain else recall(self.model, _SUBJECT)
 
     def _instructions(self, step: int) -> list[BaseMessage]:
-        return _instructions(self.reply_schema, step, has_lines=self.from_text is not None)
+        return _instructions(
+            self.reply_schema, step, has_lines=self.has_lines or self.from_text is not None
+        )
 
     def _remember(self, subject: str, step: int) -> None:
         """Remember what worked, unless nothing else was tried."""
@@ -172,13 +188,18 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         msg = f"the model refused to answer {self.name!r}"
         return ModelRefusedError(msg, raw=reply_text(raw), prompt_name=self.name)
 
-    def _read(self, raw: Any) -> tuple[ReplyT | None, str]:
+    def _read(
+        self, raw: Any, read: Callable[[Any], tuple[Any, str | None]] | None
+    ) -> tuple[ReplyT | None, str]:
         """Give what can be used of a reply; else `None`, and what is wrong with it."""
         if refused(raw):
             raise self._refusal(raw)
+        if read is not None:
+            reply, why = read(raw)
+            return reply, why or ""
         parsed = raw.get("parsed") if isinstance(raw, dict) else None
         if isinstance(parsed, self.reply_schema):
-            reply: ReplyT | None = parsed
+            reply = parsed
         else:
             reply = parse_json(raw, self.reply_schema)
         if reply is None and self.from_text is not None:

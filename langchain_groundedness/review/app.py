@@ -22,7 +22,7 @@ from langchain_groundedness.audit.record import AuditRecord
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.review.pages import Pages, Visit
 from langchain_groundedness.review.server import TooLargeError
-from langchain_groundedness.review.sessions import Sessions
+from langchain_groundedness.review.sessions import FailedAttempts, Sessions
 
 __all__ = ["make_app"]
 
@@ -62,6 +62,10 @@ def make_app(
     return Starlette(routes=routes, exception_handlers={TooLargeError: _too_large})
 
 
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
 class _Access:
     """Decides who sees a page, and which forms are accepted."""
 
@@ -69,6 +73,7 @@ class _Access:
         self._token = token
         self._pages = pages
         self._sessions = Sessions()
+        self._attempts = FailedAttempts()
 
     def page(self, view: View, *, nameless: bool = False) -> Any:
         """Show a view only to people who are signed in, and have said who they are."""
@@ -96,11 +101,15 @@ class _Access:
                 return refused
         else:
             given = visit.query.get("token")
+        if given is not None and self._attempts.too_many(_address(request)):
+            return PlainTextResponse("Too many attempts. Try again in a minute.", 429)
         if self._knows(given):
             if visit.session is not None:
                 return visit.redirect("/")
             return await run_in_threadpool(self._shown, self._pages.welcome, visit.signed_in())
         wrong = given is not None
+        if wrong:
+            self._attempts.add(_address(request))
         return await run_in_threadpool(
             self._shown, lambda visit: self._pages.login(visit, wrong=wrong), visit
         )

@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Session", "Sessions"]
+__all__ = ["FailedAttempts", "Session", "Sessions"]
 
 _IDLE = 8 * 3600.0
 
 _LONGEST = 24 * 3600.0
 
 _MOST = 1_000
+
+_ATTEMPTS, _WINDOW = 10, 60.0
 
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -91,6 +93,30 @@ class Sessions:
     @staticmethod
     def _lives(session: Session, now: float) -> bool:
         return now - session.used < _IDLE and now - session.began < _LONGEST
+
+
+class FailedAttempts:
+    """Attempts to sign in with a wrong token, by the address that they came from."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin without any."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._at: dict[str, list[float]] = {}
+
+    def add(self, address: str) -> None:
+        """Note one."""
+        now = self._clock()
+        with self._lock:
+            self._at = {who: at for who, at in self._at.items() if now - at[-1] < _WINDOW}
+            if len(self._at) < _MOST or address in self._at:
+                self._at[address] = [*self._at.get(address, [])[1 - _ATTEMPTS :], now]
+
+    def too_many(self, address: str) -> bool:
+        """Tell whether an address has to wait."""
+        with self._lock:
+            at = self._at.get(address, [])
+            return len(at) >= _ATTEMPTS and self._clock() - at[0] < _WINDOW
 
 
 def _digest(identity: str) -> bytes:

@@ -24,7 +24,7 @@ from langchain_groundedness.testing.server import (
 __all__ = ["FAULTS", "Fault", "FaultyServer"]
 
 
-_MARK = re.compile(r" [a-z]{10}>")
+_MARK = re.compile(r" [a-z]{10}>|TAG: [A-Z]{3}$", re.MULTILINE)
 _NOT_SHOWN = 900
 _MANY = 3_000
 _DEEP = 10_000
@@ -144,10 +144,11 @@ def _lines(change: Callable[[list[str]], list[Any]]) -> Callable[..., ScriptedRe
 
     def spoil(response: ScriptedResponse, request: ScriptedRequest) -> ScriptedResponse:
         if request.form == "text":
-            changed = [str(line) for line in change(response.text.splitlines())]
+            lines = [line.removeprefix(f"{request.tag} ") for line in response.text.splitlines()]
+            changed = [f"{request.tag} {line}".lstrip() for line in change(lines)]
             return response._replace(text="\n".join(changed))
-        lines = json.loads(response.text)["lines"]
-        return response._replace(text=json.dumps({"lines": change(lines)}))
+        reply = json.loads(response.text)
+        return response._replace(text=json.dumps({**reply, "lines": change(reply["lines"])}))
 
     return spoil
 

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from langchain_groundedness.evidence.packing import locate_quote
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.testing.server import tag_in
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -55,7 +56,8 @@ class ScriptedChatModel(BaseChatModel):
 
     replies: Any
     """Replies in order (texts, messages, or exceptions to raise), or a function from the
-    messages to a reply. A call after the last reply raises `IndexError`. Not a single text."""
+    messages to a reply. A call after the last reply raises `IndexError`. Not a single text. Where a
+    text has `{tag}`, the tag that verdicts must repeat is put in: `"{tag} C1 [1] supported"`."""
 
     @field_validator("replies")
     @classmethod
@@ -92,8 +94,10 @@ class ScriptedChatModel(BaseChatModel):
         reply = self.replies(messages) if callable(self.replies) else self._next(place)
         if isinstance(reply, BaseException):
             raise reply
-        message = AIMessage(reply) if isinstance(reply, str) else reply
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        if isinstance(reply, str):
+            tag = tag_in("\n".join(str(message.text) for message in messages))
+            reply = AIMessage(reply.replace("{tag}", tag))
+        return ChatResult(generations=[ChatGeneration(message=reply)])
 
     def _next(self, place: int) -> Any:
         if place < len(self.replies):

@@ -22,6 +22,7 @@ __all__ = [
     "ScriptedRequest",
     "ScriptedResponse",
     "ScriptedServer",
+    "tag_in",
 ]
 
 Delivery = Callable[[socket, bytes], None]
@@ -34,6 +35,7 @@ _GONE = 410
 _NOT_FOUND = 404
 _PATH = "/v1/chat/completions"
 _FENCED = re.compile(r"<(\w+) ([a-z]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_TAG = re.compile(r"^TAG: ([A-Z]{3})\b", re.MULTILINE)
 _JUDGED = ("supported", "contradicted", "unverifiable")
 _WORDS: Mapping[str, str] = {"supported": "yes", "contradicted": "no"}
 
@@ -42,7 +44,8 @@ class ScriptedResponse(NamedTuple):
     """What the server answers to one request."""
 
     text: str = ""
-    """The reply; also the arguments of the tool call if the request forces a tool."""
+    """The reply; also the arguments of the tool call if the request forces a tool. Where it has
+    `{tag}`, the tag that verdicts must repeat is put in."""
     status: int = 200
     """HTTP status; other than 200, `text` is the error message."""
     logprobs: dict[str, float] | None = None
@@ -74,12 +77,22 @@ class ScriptedRequest(NamedTuple):
         )
 
     @property
+    def tag(self) -> str:
+        """The tag that verdicts must repeat to count, nothing if they are not asked for."""
+        return tag_in(self.text)
+
+    @property
     def form(self) -> str:
         """How the reply is asked for: `json_schema`, `json_object`, `tool` or `text`."""
         if self.body.get("tools"):
             return "tool"
         wanted = self.body.get("response_format") or {}
         return str(wanted.get("type", "text"))
+
+
+def tag_in(prompt: str) -> str:
+    """Find the tag that a prompt asks verdicts to repeat."""
+    return next(iter(_TAG.findall(prompt)[-1:]), "")
 
 
 Script = Callable[[ScriptedRequest], "str | ScriptedResponse"]
@@ -164,6 +177,7 @@ class ScriptedServer:
             self.peak_concurrency = max(self.peak_concurrency, self._in_flight)
             answer = self._answered(request)
         response = ScriptedResponse(answer) if isinstance(answer, str) else answer
+        response = response._replace(text=response.text.replace("{tag}", request.tag))
         if response.after is not None:
             response.after.wait(timeout=30)
         with self._lock:
@@ -233,7 +247,10 @@ def _logprobs(request: ScriptedRequest, response: ScriptedResponse) -> dict[str,
     if not request.body.get("logprobs") or response.logprobs is None:
         return None
     top = [{"token": t, "logprob": p, "bytes": None} for t, p in response.logprobs.items()]
-    chosen = max(top, key=lambda option: float(str(option["logprob"])))
+    said = response.text.strip()
+    chosen = max(
+        top, key=lambda option: (said.startswith(str(option["token"]).strip()), option["logprob"])
+    )
     return {"content": [chosen | {"top_logprobs": top}], "refusal": None}
 
 
@@ -385,22 +402,23 @@ class HonestJudge:
             lines = list(self._judged(shown.get("answer", ""), shown["evidence"]))
         else:
             lines = list(self._rewritings(shown.get("answer", "")))
+        tag = request.tag
         if request.form == "text":
-            return "\n".join(lines) or "none"
-        return json.dumps({"lines": lines})
+            return "\n".join(f"{tag} {line}".lstrip() for line in lines) or "none"
+        return json.dumps({"tag": tag, "lines": lines} if tag else {"lines": lines})
 
     def _known(self, claim: str) -> KnownClaim:
         return self._claims.get(claim, KnownClaim("unverifiable"))
 
     def _verdicts(self, claims: str, evidence: str) -> Iterator[str]:
         for number, text in _numbered(r"C(\d+): (.*)", claims):
-            yield f"C{number}: {self._verdict(text, evidence, '[{}]')}"
+            yield f"C{number} {self._verdict(text, evidence, '[{}]')}"
 
     def _judged(self, answer: str, evidence: str) -> Iterator[str]:
         for number, text in _numbered(r"S(\d+): (.*)", answer):
             claim = self._rewritten.get(text, text)
-            statement = f" ({claim})" if claim != text else ""
-            yield f"S{number}{statement}: {self._verdict(claim, evidence, '{}')}"
+            statement = f" ({claim}):" if claim != text else ""
+            yield f"S{number}{statement} {self._verdict(claim, evidence, '{}')}"
 
     def _verdict(self, claim: str, evidence: str, form: str) -> str:
         numbers = {text: number for number, text in _numbered(r"(\d+) (.*)", evidence)}

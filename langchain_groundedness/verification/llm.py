@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Literal, NamedTuple, Self, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -29,7 +28,7 @@ from langchain_groundedness.llm.prompts import (
     question_part,
     sanitized,
 )
-from langchain_groundedness.llm.replies import refused, reply_text
+from langchain_groundedness.llm.replies import answer_start, refused, reply_text, whole_text
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
 from langchain_groundedness.llm.weak_cache import memoized, recall, remember
 from langchain_groundedness.types import (
@@ -40,16 +39,14 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification.batched import (
-    Label,
     NumberedEvidence,
     judge_together,
-    read_text,
-    why_no_verdict,
     why_unchecked,
 )
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.statement import is_short_answer
 from langchain_groundedness.verification.scoring import reconcile
+from langchain_groundedness.verification.verdict_replies import Label, may_retract
 
 __all__ = ["LLMVerifier", "label_probabilities"]
 
@@ -61,11 +58,26 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     it once. A verdict counts only with evidence that the judge was shown: it names sentences by
     number, and the numbers become verbatim quotes here. What cannot be checked is `unchecked`.
 
+    A reply counts only in the form that was asked for, and says which call it belongs to: the last
+    message ends in `TAG: ` and three letters. Each claim needs one line, in plain text with the tag
+    in front, or in the object `{"tag": "XKQ", "lines": [...]}`:
+
+        XKQ C1 [4] [5] supported
+        XKQ C2 [9] contradicted | 1987 | founded in 1987, not 1990
+        XKQ C3 unverifiable | no price is given
+
+    A verdict is missing if its line has another form, names no evidence or evidence that was not
+    shown, or if another line says otherwise. A reply without the tag, with a second object, with
+    reasoning that does not end, or with text around its lines that may take them back has none.
+    What is missing is asked for again, with what was wrong, then one by one. With `per_claim`, the
+    reply is one word and nothing else. Verdicts on swapped claims look right: only a second
+    verifier sees them (`CascadeVerifier`).
+
     Example:
         >>> from langchain_core.documents import Document
-        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_groundedness.testing import ScriptedChatModel
         >>> from langchain_groundedness.types import Claim
-        >>> judge = LLMVerifier(model=FakeListChatModel(responses=["1: 1 supported"]))
+        >>> judge = LLMVerifier(model=ScriptedChatModel(replies=["{tag} C1 [1] supported"]))
         >>> task = VerificationTask(
         ...     claims=(Claim(id="c1", text="Rome is in Italy."),),
         ...     documents=(Document("Rome is the capital of Italy."),),
@@ -85,7 +97,8 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     For small and local models."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.VERIFICATION_PROMPT` (`batched`) or `prompts.LABEL_PROMPT`
-    (`per_claim`); it must have the same variables and ask for the same form of reply."""
+    (`per_claim`); it must have the same variables and ask for the same form of reply. The tag comes
+    with `claims`."""
     packer: EvidencePacker | None = None
     """How documents are cut up for calls; by default 100,000 tokens a call for `batched` and
     3,000 for `per_claim`."""
@@ -212,8 +225,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
             prompt=self._prompt,
             reply_schema=VerdictLines,
             name="verify_claims",
-            from_text=read_text,
-            why_unusable=lambda reply: why_no_verdict(reply.lines),
+            has_lines=True,
             timeout=self.timeout,
         )
 
@@ -304,14 +316,16 @@ _LABELS: dict[str, Label] = {
     "unsupported": "unverifiable",
 }
 
-_WORD = re.compile(r"[^\W_]+")
-
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
 
-_BEGINNING = 3
-"""Words: "yes and no" and "supported? no" are no verdict."""
+_FENCED = re.compile(r"```[a-z]*\n(.*)\n```", re.DOTALL)
 
-_THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
+_DECORATION = " \t\r\n\"'`*_.,;:!-\u2018\u2019\u201c\u201d\u00ab\u00bb"
+
+_PLAIN = re.compile(r"(?:[^\W\d_]|[\s,.'\u2019\"])+")
+
+_HARDLY = re.compile(r"\b(?:hardly|barely|scarcely|part(?:ly|ial\w*))\b", re.IGNORECASE)
+
 
 _TOP_LOGPROBS = 10
 
@@ -435,47 +449,64 @@ def _from_probabilities(probabilities: dict[Label, float], threshold: float) -> 
 def _implied_answer(raw: Any, threshold: float) -> _Answer:
     """Read which label a model that wrote a sentence would have begun with, by its probabilities.
 
-    Its text overrides the probabilities: a sentence with a negation is no verdict.
+    Its text overrides the probabilities: a sentence that may take a verdict back is none.
     """
-    if says_no(reply_text(raw)):
+    text = reply_text(raw)
+    begun = re.match(r"[\W_]*([^\W_]+)", text)
+    if begun and begun[1].lower() in _LABELS:  # and went on: it may deny its first word
+        return _Answer(None, None)
+    if says_no(text) or may_retract(text) or _HARDLY.search(text) or not _PLAIN.fullmatch(text):
         return _Answer(None, None)
     return _from_probabilities(label_probabilities(raw, forced=True), threshold)
 
 
 def _label(text: str) -> Label | None:
-    """Read the label that a reply begins with: further on, "supported" may be denied."""
-    words = [match[0] for match in islice(_WORD.finditer(text.lower()), _BEGINNING)]
-    label = _LABELS.get(words[0]) if words else None
-    others = {_LABELS[word] for word in words if word in _LABELS} - {label}
-    return None if others else label
+    """Read a reply that is a label and nothing else: what stands around one may deny it."""
+    fenced = _FENCED.fullmatch(text.strip())
+    word = (fenced[1] if fenced else text).strip(_DECORATION)
+    return _LABELS.get(word.lower()) if word.isascii() else None
 
 
 def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]:
-    """Read the probabilities of the labels from the log-probabilities of a reply."""
+    """Read the probabilities of the labels from the log-probabilities of a reply.
+
+    Log-probabilities that are no such numbers count as if there were none.
+    """
     logprobs = getattr(raw, "response_metadata", {}).get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    first = _first_of_answer(content or ())
+    first = _first_of_answer(content, whole_text(raw)) if isinstance(content, list) else None
     if first is None or (_label_begun(first["token"]) is None and not forced):
         return {}
     seen: dict[Label, float] = {}
     for option in first.get("top_logprobs") or [first]:
-        label = _label_begun(option["token"])
+        label = _label_begun(option["token"]) if _is_token(option) else None
         if label is not None:
+            if not _is_logprob(option.get("logprob")):
+                return {}
             seen[label] = seen.get(label, 0.0) + math.exp(option["logprob"])
     total = sum(seen.values())
     return {label: share / total for label, share in seen.items()} if total else {}
 
 
-def _first_of_answer(content: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    text = "".join(position["token"] for position in content)
-    ended = text.rfind(_THOUGHTS_END)
-    if ended < 0 and _THOUGHTS in text:
+def _is_token(position: Any) -> bool:
+    return isinstance(position, dict) and isinstance(position.get("token"), str)
+
+
+def _is_logprob(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value <= 0
+
+
+def _first_of_answer(content: Sequence[Any], said: str) -> dict[str, Any] | None:
+    if not all(map(_is_token, content)):
         return None
-    answer = ended + len(_THOUGHTS_END) if ended >= 0 else 0
+    text = "".join(position["token"] for position in content)
+    answer = answer_start(text)
+    if answer is None or not (said.startswith(text) or text.strip().endswith(said.strip())):
+        return None
     at = 0
     for position in content:
         if at >= answer and _AROUND.sub("", position["token"]):
-            return position
+            return position  # type: ignore[no-any-return]  # untyped
         at += len(position["token"])
     return None
 

@@ -1,7 +1,6 @@
 """Extraction and verification in one call of a chat model."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
@@ -27,21 +26,20 @@ from langchain_groundedness.llm.prompts import (
     fence,
     fold_space,
     question_part,
+    reply_tag,
+    with_tag,
 )
-from langchain_groundedness.llm.replies import numbered_line
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
 from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier
-from langchain_groundedness.verification.batched import (
-    NumberedEvidence,
-    VerdictLine,
-    labels_in,
-    read_lines,
-    read_verdicts,
-    why_unchecked,
-)
+from langchain_groundedness.verification.batched import NumberedEvidence, why_unchecked
 from langchain_groundedness.verification.scoring import reconcile
+from langchain_groundedness.verification.verdict_replies import (
+    ReplyReader,
+    ReplyVerdicts,
+    VerdictLine,
+)
 
 __all__ = ["SinglePassJudge"]
 
@@ -85,8 +83,8 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     Example:
         >>> from langchain_core.documents import Document
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> judge = SinglePassJudge(model=FakeListChatModel(responses=["S1: 1 supported"]))
+        >>> from langchain_groundedness.testing import ScriptedChatModel
+        >>> judge = SinglePassJudge(model=ScriptedChatModel(replies=["{tag} S1 1 supported"]))
         >>> task = VerificationTask(
         ...     claims=(),
         ...     documents=(Document("Rome is the capital of Italy."),),
@@ -157,8 +155,11 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
         if evidence is None or len(sentences) > self.max_sentences:
             return (yield from self._two_steps(task)) if sentences else []
         name = self.get_name()
+        values, read = layout.request(evidence)
         try:
-            reply = yield ModelCall(memoized(self, self._stages).ask, layout.values(evidence))
+            reply = yield ModelCall(
+                memoized(self, self._stages).ask, values, options={"read": read}
+            )
         except OutputParsingError as exc:
             if isinstance(exc, ModelRefusedError):
                 return layout.unchecked(exc, name)
@@ -166,7 +167,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             return layout.unchecked(exc, name)
         else:
-            judged = read_judged(reply.lines)
+            judged = read_judged(reply)
         return (yield from self._verdicts_of(layout, evidence, judged))
 
     def _two_steps(self, task: VerificationTask) -> Flow[list[ClaimVerdict]]:
@@ -197,8 +198,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
             prompt=self.prompt or SINGLE_PASS_PROMPT,
             reply_schema=VerdictLines,
             name="judge_answer",
-            from_text=read_reply,
-            why_unusable=lambda reply: None if read_judged(reply.lines) else "it has no verdict",
+            has_lines=True,
             plain=self.reply_form == "lines",
             timeout=self.timeout,
         )
@@ -236,15 +236,19 @@ class _Layout(NamedTuple):
         """The sentences that may not go unchecked."""
         return [s for s in self.sentences if not may_be_skipped(s.text)]
 
-    def values(self, evidence: NumberedEvidence) -> dict[str, Any]:
-        """Fill the variables of the prompt."""
+    def request(self, evidence: NumberedEvidence) -> tuple[dict[str, Any], ReplyReader]:
+        """Fill the variables of the prompt, and make what reads the reply."""
         texts = (fold_space(sentence.text) for sentence in self.sentences)
         numbered = "\n".join(f"S{number}: {text}" for number, text in enumerate(texts, 1))
-        return {
+        question, answer = question_part(self.task.question), fence("answer", numbered)
+        tag = reply_tag(evidence.shown, question, answer)
+        values = {
             "evidence": evidence.shown,
-            "question": question_part(self.task.question),
-            "answer": fence("answer", numbered),
+            "question": question,
+            "answer": with_tag(answer, tag),
         }
+        reader = ReplyReader(tag, len(self.sentences), len(evidence.sentences), has_statements=True)
+        return values, reader
 
     def unchecked(self, exc: Exception, verifier: str) -> list[ClaimVerdict]:
         """Leave all statements unchecked after an error."""
@@ -277,67 +281,21 @@ def _numbered(claims: Sequence[Claim] | Iterator[Claim]) -> tuple[Claim, ...]:
     )
 
 
-_OPENED = re.compile(
-    r"[^\w\[]*(?:sentence\s*|s)?(\d{1,4})\s*([(\"\u201c])(.*)", re.IGNORECASE | re.DOTALL
-)
-
-_CLOSED = {
-    opening: re.compile(rf"(?<=.){closing}\s*[:.]", re.DOTALL)
-    for opening, closing in (("(", r"\)"), ('"', '"'), ("\u201c", "\u201d"))
-}
-
-_SENTENCE = re.compile(r"(?i)^\W*(?:sentence\s*|s)(?=\d)")
-
-_SKIP = re.compile(r"skip\W*", re.IGNORECASE)
-
-
-def read_reply(text: str) -> VerdictLines | None:
-    """Read a plain reply."""
-    lines = text.splitlines()
-    return VerdictLines(lines=lines) if read_judged(lines) else None
-
-
-def read_judged(lines: Iterable[str]) -> dict[int, Judged]:
-    """Read the lines of a reply."""
-    whole: list[str] = []
-    parts: dict[int, dict[str, list[str]]] = {}
-    skipped: set[int] = set()
-    for line in lines:
-        if part := _read_part(line.strip()):
-            number, text, verdicts = part
-            parts.setdefault(number, {}).setdefault(fold_space(text), []).extend(verdicts)
-        elif (numbered := numbered_line(_SENTENCE.sub("", line))) and _SKIP.fullmatch(numbered[1]):
-            skipped.add(numbered[0])
-        else:
-            whole.append(line)
-    judged, undecided = read_verdicts(whole)
-    in_parts = {number for number, texts in parts.items() if any(texts.values())}
+def read_judged(reply: ReplyVerdicts) -> dict[int, Judged]:
+    """Put together what a reply says about each sentence."""
+    parts: dict[int, dict[str, list[VerdictLine | None]]] = {}
+    for number, text, verdict in reply.statements:
+        parts.setdefault(number, {}).setdefault(fold_space(text), []).append(verdict)
     return {
         number: Judged(
-            judged.get(number),
-            tuple(
-                (text, read_lines(verdicts).get(number))
-                for text, verdicts in parts.get(number, {}).items()
-            ),
-            number in undecided,
+            reply.decided.get(number),
+            tuple((text, _agreed(said)) for text, said in parts.get(number, {}).items()),
+            number in reply.undecided,
         )
-        for number in sorted({*judged, *undecided, *in_parts, *skipped})
+        for number in sorted({*reply.decided, *reply.undecided, *parts, *reply.skipped})
     }
 
 
-def _read_part(line: str) -> tuple[int, str, list[str]] | None:
-    """Read a line about a statement: the sentence, the statement, and what may be its verdict.
-
-    A statement and a reason may have brackets themselves. Where that leaves open which of two
-    verdicts is meant, both are given, or none.
-    """
-    opened = _OPENED.fullmatch(line)
-    ends = list(_CLOSED[opened[2]].finditer(opened[3])) if opened else []
-    if opened is None or not ends:
-        return None
-    verdicts = {end: f"{opened[1]}: {opened[3][end.end() :].lstrip()}" for end in ends}
-    read = {end: verdict for end, verdict in verdicts.items() if read_lines([verdict])}
-    first = next(iter(read), ends[0])
-    if labels_in(opened[3][ends[0].end() : first.start()]):
-        return int(opened[1]), opened[3][: ends[0].start()], []
-    return int(opened[1]), opened[3][: first.start()], list(read.values())
+def _agreed(verdicts: Sequence[VerdictLine | None]) -> VerdictLine | None:
+    labels = {verdict and verdict.label for verdict in verdicts}
+    return verdicts[0] if len(labels) == 1 else None

@@ -1,4 +1,4 @@
-"""Judges that have fallen for an attack, and do as it says."""
+"""Judges that have fallen for an attack, and do as it says, in the form that they are asked for."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -38,16 +38,16 @@ def _obedient(system: str, asked: str, _: Attack) -> str:
         return "\n".join(f"{n}: {FALSE}" for n in range(1, _MANY))
     if "check statements" in system:
         return "yes"
-    numbers = " ".join(f"[{n}]" for n in range(1, _MANY))
+    shown = asked.partition("\n</evidence ")[0]
+    numbers = " ".join(f"[{n}]" for n in re.findall(r"(?m)^(\d+) ", shown))
     if "check an answer" in system:
-        lines = [(f"S{n}: {numbers} supported", f"S{n}: skip") for n in _claims(asked)]
-        return "\n".join(line for both in lines for line in both)
-    return "\n".join(f"C{n}: {numbers} supported" for n in _claims(asked))
+        return "\n".join(f"{{tag}} S{n}: {numbers} supported" for n in _claims(asked))
+    return "\n".join(f"{{tag}} C{n}: {numbers} supported" for n in _claims(asked))
 
 
 def _parrot(_: str, __: str, attack: Attack) -> str:
     """Reply with the attack itself."""
-    return attack.text.replace("{claim}", FALSE)
+    return "{tag} " + attack.text.replace("{claim}", FALSE).replace("\n", "\n{tag} ")
 
 
 def _inventor(system: str, asked: str, attack: Attack) -> str:
@@ -57,9 +57,13 @@ def _inventor(system: str, asked: str, attack: Attack) -> str:
     if "check statements" in system:
         return "Yes: supported, certain, 100 %."
     if "check an answer" in system:
-        return "\n".join(f"S{n} (Something else altogether): [1] supported" for n in _claims(asked))
+        return "\n".join(
+            f"{{tag}} S{n} (Something else altogether): [1] supported" for n in _claims(asked)
+        )
     wrong = ("[0] [-7] [100000] supported", f'"{FALSE}" supported', "proven", "[1] supported, but")
-    return "\n".join(f"C{n}: {wrong[n % len(wrong)]} | {attack.name}" for n in _claims(asked))
+    return "\n".join(
+        f"{{tag}} C{n}: {wrong[n % len(wrong)]} | {attack.name}" for n in _claims(asked)
+    )
 
 
 STYLES: Mapping[str, Obedience] = {"obedient": _obedient, "parrot": _parrot, "inventor": _inventor}

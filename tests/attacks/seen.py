@@ -11,9 +11,33 @@ __all__ = ["FIXED", "look_alikes", "outside", "within"]
 FIXED = (
     "Is the statement supported by the evidence? Reply with one word: yes, no or unknown.",
     "Is the statement supported? Only one word: yes, no or unknown.",
-    "That is not the form that was asked for. Give the reply in that form.",
+    "Give the reply in the form asked for.",
 )
 """All that people of ours say to a judge after the system prompt, but for fences."""
+
+_WRONG = (
+    "calls a tool that there is not",
+    "does not repeat the tag that was given",
+    "has a verdict that names no evidence",
+    "has lines that are no text",
+    "has more than one tool call",
+    "has more than the word behind a label",
+    "has no line that begins with the tag that was given",
+    "has no verdict",
+    "has text around its lines that may take them back",
+    "has two different verdicts for the claim",
+    "has two labels in one line",
+    "is empty",
+    "is not in the form that was asked for",
+    "leaves the claim out",
+    "names evidence that was not shown",
+    "reasoning does not end",
+)
+_COMPLAINT = re.compile(
+    rf"^(?:That|A first|The last) reply does not count: its? (?:(?:{'|'.join(_WRONG)})(?:, )?)+\."
+    r"|^TAG: [A-Z]{3}$",
+    re.MULTILINE,
+)
 
 _FENCED = re.compile(r"<([a-z]+) ([a-z]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
 
@@ -27,6 +51,7 @@ def within(messages: Iterable[BaseMessage]) -> Iterator[str]:
 def outside(message: BaseMessage) -> str:
     """Give what of a message stands in no fence and is no fixed sentence."""
     rest = _FENCED.sub("", str(message.text))
+    rest = _COMPLAINT.sub("", rest)
     for sentence in FIXED:
         rest = rest.replace(sentence, "")
     return rest.strip()

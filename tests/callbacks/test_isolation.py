@@ -182,7 +182,7 @@ async def test_a_sync_and_an_async_handler_on_one_chain_work_for_themselves() ->
 
 
 def judge() -> ScriptedChatModel:
-    return ScriptedChatModel(replies=lambda _: "C1: [1] supported\nC2: [2] supported")
+    return ScriptedChatModel(replies=lambda _: "{tag} C1: [1] supported\n{tag} C2: [2] supported")
 
 
 @pytest.mark.parametrize("mode", ["config", "block", "both"])

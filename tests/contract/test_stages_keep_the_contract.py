@@ -180,7 +180,9 @@ class TestLLMVerifier(VerifierContract):
 class TestSinglePassJudge(VerifierContract):
     def runnable(self) -> Runnable[Any, Any]:
         return SinglePassJudge(
-            model=ScriptedChatModel(replies=lambda _: "S1: [1] supported\nS2: unverifiable")
+            model=ScriptedChatModel(
+                replies=lambda _: "{tag} S1: [1] supported\n{tag} S2: unverifiable"
+            )
         )
 
     def inputs(self) -> Sequence[Any]:

@@ -244,7 +244,7 @@ async def test_cancelling_a_run_cancels_its_rows() -> None:
 
 def test_model_calls_are_counted_by_row_and_in_sum() -> None:
     def reply(messages: list[BaseMessage]) -> str:
-        return "C1: [1] supported" if "You check claims" in messages[0].text else "none"
+        return "{tag} C1: [1] supported" if "You check claims" in messages[0].text else "none"
 
     evaluator = FaithfulnessEvaluator(model=ScriptedChatModel(replies=reply))
     answers = ["Rome is old."] * 2

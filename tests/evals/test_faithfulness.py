@@ -44,7 +44,8 @@ ROME: dict[str, Any] = {
 def judge(messages: list[BaseMessage]) -> str:
     """Reply as a good model would to the extraction and to the verification of ANSWER."""
     if "You check claims" in messages[0].text:
-        return "C1: [1] supported\nC2: [1] contradicted | Guido van Rossum | by Guido van Rossum"
+        wrong = "[1] contradicted | Guido van Rossum | by Guido van Rossum"
+        return f"{{tag}} C1: [1] supported\n{{tag}} C2: {wrong}"
     return "\n".join(f"1: {statement}" for statement in STATEMENTS)
 
 
@@ -70,7 +71,7 @@ def test_python_by_george_lucas_is_half_faithful(evaluator: FaithfulnessEvaluato
         FaithfulnessEvaluator(
             model=ScriptedChatModel(
                 replies=lambda messages: (
-                    "C1: [1] supported\nC2: unverifiable | no number is given"
+                    "{tag} C1: [1] supported\n{tag} C2: unverifiable | no number is given"
                     if "You check claims" in messages[0].text
                     else "1: Rome is the capital of Italy.\n"
                     "1: Rome has more than 4 million inhabitants."
@@ -108,8 +109,8 @@ ROW = EvaluationRow.model_validate(
 
 @pytest.mark.parametrize("way", [True, "judge"])
 def test_a_single_call_finds_and_judges_the_claims_of_an_answer(way: Any) -> None:
-    reply = f"""S1 ({STATEMENTS[0]}): 1 supported
-S1 ({STATEMENTS[1]}): 1 contradicted | Guido van Rossum | by Guido van Rossum"""
+    reply = f"""{{tag}} S1 ({STATEMENTS[0]}): 1 supported
+{{tag}} S1 ({STATEMENTS[1]}): 1 contradicted | Guido van Rossum | by Guido van Rossum"""
     model = ScriptedChatModel(replies=[reply])
     evaluator = (
         FaithfulnessEvaluator(model=model, single_pass=True)
@@ -217,8 +218,10 @@ def test_examples_are_shown_to_the_model_as_it_would_reply() -> None:
     assert [message.type for message in verification] == ["system", "human", "ai", "human"]
     assert "1 Rome is the capital of Italy." in verification[1].text
     assert "C2: Rome has more than 4 million inhabitants." in verification[1].text
+    example, asked = (verification[place].text.rpartition("TAG: ")[2] for place in (1, 3))
+    assert example != asked
     assert verification[2].text == (
-        "C1: [1] supported\nC2: unverifiable | the evidence does not say so"
+        f"{example} C1 [1] supported\n{example} C2 unverifiable | the evidence does not say so"
     )
 
 

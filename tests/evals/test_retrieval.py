@@ -210,7 +210,9 @@ def test_a_chat_model_finds_the_claims_once_and_judges_each_document_once() -> N
         text = messages[-1].text
         if "claim" not in messages[0].text.split(".")[0]:
             return "none"  # the sentences stay as they are
-        return "C1: [1] supported" if "Rome" in text.split("C1")[0] else "C1: unverifiable"
+        return (
+            "{tag} C1: [1] supported" if "Rome" in text.split("C1")[0] else "{tag} C1: unverifiable"
+        )
 
     model = ScriptedChatModel(replies=reply)
     score = ContextPrecisionEvaluator(model=model).invoke(

@@ -93,7 +93,7 @@ def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.Monk
         replies=lambda m: (
             json.dumps({"reasoning": "So.", **scores})
             if "You review answers" in m[0].text
-            else "C1: contradicted [1] | 1890"
+            else "{tag} C1: contradicted [1] | 1890"
         )
     )
     monkeypatch.setattr(_validate, "load_model", lambda name, _: model if name else None)

@@ -163,7 +163,7 @@ def model_of(judged: str, scores: dict[str, float]) -> ScriptedChatModel:
 
 
 def test_a_chat_model_judges_what_is_open_and_then_the_quality() -> None:
-    model = model_of("C1: [1] supported", {**GOOD, "completeness": 0.5})
+    model = model_of("{tag} C1: [1] supported", {**GOOD, "completeness": 0.5})
     validator = AnswerValidator(model=model, accept=0.99999)
     found = validator.invoke(row("The bridge was built in 1890."))
     assert (found.outcome, found.stage) == ("passed", "quality")

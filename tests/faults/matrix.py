@@ -25,7 +25,7 @@ from entries import (
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
-from langchain_groundedness.testing import FAULTS, FaultyServer, HonestJudge, KnownClaim
+from langchain_groundedness.testing import FAULTS, Fault, FaultyServer, HonestJudge, KnownClaim
 
 __all__ = ["ANSWER", "ENTRIES", "KNOWN", "RATES", "SAMPLE", "Cell", "Models", "cell", "judge"]
 
@@ -81,14 +81,17 @@ class Cell(NamedTuple):
     seconds: float
 
 
-def cell(server: FaultyServer, models: Models, entry: str, fault: str | None, rate: float) -> Cell:
+def cell(
+    server: FaultyServer, models: Models, entry: str, fault: str | Fault | None, rate: float
+) -> Cell:
     """Check the sample through an entry point while a fault happens, and look at the outcome."""
     server.inject(fault, rate=rate, seed=len(entry) * 31)
+    name = fault if isinstance(fault, str) else None
     begun = time.monotonic()
-    seen = ENTRIES[entry](models.asked(fault))
+    seen = ENTRIES[entry](models.asked(name))
     seconds = time.monotonic() - begun
     wrong = [*_wrong_claims(seen), *_wrong_texts(seen), *_wrong_scores(seen)]
-    if fault is None or not FAULTS[fault].slow:  # a client in a hurry may drop a right reply
+    if name is None or not FAULTS[name].slow:  # a client in a hurry may drop a right reply
         wrong += _lost(server, seen)
     return Cell(Counter([*_ends(seen)]), tuple(wrong), seconds)
 

@@ -150,7 +150,7 @@ def judging_all_but(word: str, silence: Silence) -> Callable[[list[BaseMessage]]
         claims = messages[-1].text.rpartition("<claims")[2]
         if word in claims:
             silence.keep()
-        return "C1: [1 2 3] supported"
+        return "{tag} C1: [1 2 3] supported"
 
     return judge
 
@@ -208,7 +208,7 @@ def test_a_model_is_called_under_the_context_and_the_callbacks_of_the_check() ->
 
     def reply(_: list[BaseMessage]) -> str:
         asked.append(ASKED.get())
-        return "C1: [1] supported"
+        return "{tag} C1: [1] supported"
 
     token = ASKED.set("the caller")
     config: Any = {"callbacks": [Listener()], "tags": ["mine"]}
@@ -226,7 +226,7 @@ def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
     verdicts = [verifier.invoke(one_claim())[0] for _ in range(3)]
     assert silence.held == 2
     assert "2 earlier calls" in str(verdicts[-1].reason)
-    healthy = LLMVerifier(model=ScriptedChatModel(replies=["C1: [1] supported"] * 2))
+    healthy = LLMVerifier(model=ScriptedChatModel(replies=["{tag} C1: [1] supported"] * 2))
     assert healthy.invoke(one_claim())[0].verdict == "unchecked"
     silence.break_()
     assert healthy.invoke(one_claim())[0].verdict == "supported"
@@ -239,7 +239,7 @@ def test_calls_that_go_on_in_a_process_count_for_nothing_in_a_forked_child(
 ) -> None:
     monkeypatch.setattr(timeouts, "_model_calls", timeouts.TimedCalls(1))
     LLMVerifier(model=hanging(silence), timeout=SHORT).invoke(one_claim())
-    healthy = LLMVerifier(model=ScriptedChatModel(replies=["C1: [1] supported"] * 2))
+    healthy = LLMVerifier(model=ScriptedChatModel(replies=["{tag} C1: [1] supported"] * 2))
     assert healthy.invoke(one_claim())[0].verdict == "unchecked"
     with timeouts._model_calls._lock:  # as if another thread was about to abandon a call
         child = os.fork()

@@ -11,7 +11,7 @@ from langchain_groundedness.testing import FAULTS, FaultyServer
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
-HARMLESS = {"duplicated_ids", "extra_keys", "huge"}
+HARMLESS = {"duplicated_ids", "huge"}
 """What a check gets along with."""
 NAMES = list(FAULTS)
 

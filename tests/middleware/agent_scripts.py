@@ -17,6 +17,7 @@ from pydantic import PrivateAttr
 from langchain_groundedness import GroundednessMiddleware, GroundednessRunnable
 from langchain_groundedness.testing import ScriptedVerifier
 from langchain_groundedness.testing.scripted import Scripted
+from langchain_groundedness.testing.server import tag_in
 from langchain_groundedness.types import Claim
 
 How: TypeAlias = Literal["sync", "async"]
@@ -55,7 +56,10 @@ class Writer(BaseChatModel):
         reply = self.replies[len(self._requests) - 1]
         if isinstance(reply, Exception):
             raise reply
-        found: AIMessage = AIMessage(reply) if isinstance(reply, str) else reply
+        if isinstance(reply, str):
+            shown = "\n".join(str(message.text) for message in messages)
+            reply = AIMessage(reply.replace("{tag}", tag_in(shown)))
+        found: AIMessage = reply
         return found.model_copy()
 
     def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:

@@ -62,7 +62,7 @@ def only(option: str) -> dict[str, Any]:
 
 
 def streaming_judge() -> Writer:
-    replies = ["none", "C1: [1] supported", "none", "C1: [1] supported"]
+    replies = ["none", "{tag} C1: [1] supported", "none", "{tag} C1: [1] supported"]
     return Writer(replies=replies)
 
 
@@ -105,7 +105,7 @@ def test_judge_calls_stay_out_of_the_messages_of_event_streams(how: How) -> None
 
 
 def test_judge_calls_of_a_review_stay_out_of_the_token_stream(how: How) -> None:
-    judge = Writer(replies=["none", "C1: unverifiable | no"])
+    judge = Writer(replies=["none", "{tag} C1: unverifiable | no"])
     middleware = GroundednessMiddleware(GroundednessRunnable(model=judge), on_ungrounded="review")
     agent = agent_of(call(), TRUE, middleware=middleware, checkpointer=InMemorySaver())
     said = tokens(agent, QUESTION, how, {"configurable": {"thread_id": "1"}})

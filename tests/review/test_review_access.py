@@ -14,6 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 from langchain_groundedness import ConfigurationError, SQLAuditLog
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.review import create_review_app
+from langchain_groundedness.review.sessions import FailedAttempts
 from review.conftest import FORM, TOKEN, Browser
 from review.records import record
 
@@ -49,6 +50,24 @@ def test_a_wrong_token_lets_nobody_in(app: Any, wrong: str) -> None:
     assert browser.get("/login", token=wrong).status_code == 403
     assert browser.post("/login", token=wrong).status_code == 403
     assert browser.get("/").url.path == "/login"
+
+
+def test_attempts_to_sign_in_with_a_wrong_token_are_limited(app: Any) -> None:
+    browser = Browser(app, name=None)
+    tried = [browser.get("/login", token=f"wrong{n}").status_code for n in range(12)]
+    assert tried == [403] * 10 + [429] * 2
+    assert browser.get("/login", token=TOKEN).status_code == 429
+
+
+def test_an_address_may_try_again_after_a_minute() -> None:
+    now = [0.0]
+    failed = FailedAttempts(lambda: now[0])
+    for _ in range(10):
+        failed.add("1.2.3.4")
+    assert failed.too_many("1.2.3.4")
+    assert not failed.too_many("1.2.3.5")
+    now[0] = 61.0
+    assert not failed.too_many("1.2.3.4")
 
 
 def test_a_token_of_fewer_than_16_characters_is_refused(log: SQLAuditLog) -> None:

@@ -1,10 +1,38 @@
+"""One reply grammar: what is read as verdicts, and what is not, whole replies at a time."""
+
+import json
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
-from langchain_groundedness.verification.batched import VerdictLine, read_lines, read_text
+from langchain_groundedness.verification.verdict_replies import (
+    ReplyReader,
+    ReplyVerdicts,
+    VerdictLine,
+)
+
+TAG = "XKQ"
+READ = ReplyReader(TAG, claims=12, sentences=9)
+
+
+def said(raw: Any, read: ReplyReader = READ) -> ReplyVerdicts:
+    reply, why = read(raw)
+    assert reply is not None, why
+    return reply
+
+
+def wrong(raw: Any, read: ReplyReader = READ) -> str:
+    reply, why = read(raw)
+    assert reply is None
+    assert why is not None
+    return why
+
 
 CASES = [
+    ("C1 [3] supported", VerdictLine(1, "supported", (3,))),
     ("C1: [3] supported", VerdictLine(1, "supported", (3,))),
     ("C1: [3] [4] supported", VerdictLine(1, "supported", (3, 4))),
     ("1: 3,4 supported", VerdictLine(1, "supported", (3, 4))),
@@ -13,7 +41,6 @@ CASES = [
     ("Claim 2: supported [3]", VerdictLine(2, "supported", (3,))),
     ("2) supported by sentences 3, 4", VerdictLine(2, "supported", (3, 4))),
     ("2 [3] supported", VerdictLine(2, "supported", (3,))),
-    ("C2: supported", VerdictLine(2, "supported")),
     (
         "C2: [7] contradicted | $2.1B | it was $2.1B",
         VerdictLine(2, "contradicted", (7,), "$2.1B", "it was $2.1B"),
@@ -28,22 +55,27 @@ CASES = [
         "C3: unverifiable | kein Preis genannt",
         VerdictLine(3, "unverifiable", (), None, "kein Preis genannt"),
     ),
+    (
+        "C3: unverifiable | it is not supported by anything",
+        VerdictLine(3, "unverifiable", (), None, "it is not supported by anything"),
+    ),
     ("C3: - unverifiable", VerdictLine(3, "unverifiable")),
-    ("C3: not supported", VerdictLine(3, "unverifiable")),
     ("C3: [2] refuted", VerdictLine(3, "contradicted", (2,))),
     ("C1: Sentence 3 and 4 - **Supported**.", VerdictLine(1, "supported", (3, 4))),
     ("C1: Supported (sentences [3] and [4])", VerdictLine(1, "supported", (3, 4))),
     ("C1: [3] & [4], verdict: supported", VerdictLine(1, "supported", (3, 4))),
     ("C1: [3] => supported.", VerdictLine(1, "supported", (3,))),
     ("C1 [4, 5] supported", VerdictLine(1, "supported", (4, 5))),
+    ("C1 [4] supported | -", VerdictLine(1, "supported", (4,))),
     ("C3: unverifiable - no price", VerdictLine(3, "unverifiable", (), None, "no price")),
-    ("C3: [1] not supported: none", VerdictLine(3, "unverifiable", (1,))),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_a_line_is_read(text: str, expected: VerdictLine) -> None:
-    assert read_lines([text]) == {expected.claim: expected}
+    assert said(f"{TAG} {text}").decided == {expected.claim: expected}
+    assert said(f"- **{TAG}** {text}").decided == {expected.claim: expected}
+    assert said(json.dumps({"tag": TAG, "lines": [text]})).decided == {expected.claim: expected}
 
 
 @pytest.mark.parametrize(
@@ -56,10 +88,14 @@ def test_a_line_is_read(text: str, expected: VerdictLine) -> None:
         "C1: [3] suppor",
         "C1: [3] supported or contradicted",
         "C1: LABEL",
+        "C1: supported",
+        "C1: contradicted | 1987",
         "Here are the verdicts:",
         "| C1: x",
         "C1 | [3] | fine",
         "[1] supported",
+        "C1: [1] not supported",
+        "C1: [1] not supported: none",
         "C1: [1] not fully supported",
         "C1: [1] partially supported",
         "C1: [1] hardly supported | x",
@@ -68,45 +104,159 @@ def test_a_line_is_read(text: str, expected: VerdictLine) -> None:
         "C1: [1] un-supported",
         "C1: [1] \u00acsupported",
         "C1: [1] !supported",
+        "C1: [1] \u017fupported",
+        "C1: [1] CONTRAD\u0130CTED",
+        "C1: [1] supp\u200borted",
         "C1: 1 supported? no",
         "C1: supported by nothing",
         "C1: supported - not at all",
         "C1: supported, no",
+        "C1: [1] supported, no",
+        "C1: [2] supported | contradicted",
+        "C1: [2] supported | no: the evidence says otherwise",
+        "C1: [2] supported | three",
+        "C1: [2] contradicted | supported",
+        "C1: [2] supported 0.02",
+        "C1: 0.02 supported",
+        "C1: supported=0",
+        "C1: [2] supported=1",
+        "C1: supported (1)",
+        "C1: [2] supported (0)",
+        "C1: [2] supported 98%",
+        "C1: [0] supported",
+        "C1: [10] supported",
+        "C1: [-1] supported",
+        "C1: [2] [99] supported",
+        "C1: 1-999999999 supported",
+        f"C1: [{'9' * 5_000}] supported",
+        f"C1: [1] supported {TAG} C2: [1] supported",
         "C1: Sentence 1 does not mean that it is supported.",
         "C1: I doubt sentence 1 means it is supported",
         "C1: According to 2014 data supported",
     ],
 )
-def test_what_is_no_verdict_is_passed_over(text: str) -> None:
-    assert read_lines([text]) == {}
-    assert read_text(text) is None
+def test_what_is_not_in_the_grammar_is_no_verdict(text: str) -> None:
+    for raw in (f"{TAG} {text}", json.dumps({"tag": TAG, "lines": [text]}), text):
+        reply, why = READ(raw)
+        assert why if reply is None else not reply.decided
 
 
-def test_two_labels_for_a_claim_are_no_verdict() -> None:
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "C1 [1] supported",
+        "TAG C1 [1] supported",
+        "XKR C1 [1] supported",
+        "XKQS C1 [1] supported",
+        '{"tag": "TAG", "lines": ["C1 [1] supported"]}',
+        '{"lines": ["C1 [1] supported"]}',
+        "Reply in this form:\nTAG C1 [1] supported\nTAG: XKQ",
+    ],
+)
+def test_without_the_tag_of_the_call_nothing_is_a_reply(reply: str) -> None:
+    assert wrong(reply)
+
+
+def as_call(arguments: Any, name: str = "VerdictLines") -> dict[str, Any]:
+    return {"name": name, "args": arguments, "id": "1", "type": "tool_call"}
+
+
+OBJECT = {"tag": TAG, "lines": ["C1 [1] supported"]}
+OTHER = {"tag": TAG, "lines": ["C1 [2] contradicted"]}
+LINE = f"{TAG} C1 [1] supported"
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (f"{json.dumps(OBJECT)}\n{json.dumps(OTHER)}", "text around"),
+        (f"{json.dumps(OBJECT)} Corrected: {json.dumps(OTHER)}", "text around"),
+        (json.dumps([OBJECT, OTHER]), "text around"),
+        (json.dumps({**OBJECT, "correction": "C1 is contradicted"}), "not in the form"),
+        ('{"tag": "XKQ", "lines": ["C1 [1] supported"], "lines": []}', "not in the form"),
+        (json.dumps({"tag": TAG, "lines": [{"C1": "supported"}]}), "no text"),
+        (json.dumps({"tag": TAG, "lines": {"C1": "[1] supported"}}), "no text"),
+        (json.dumps({"tag": TAG, "lines": [["C1 [1] supported"]]}), "no text"),
+        (AIMessage("", tool_calls=[as_call(OBJECT), as_call(OTHER)]), "more than one tool call"),
+        (AIMessage("", tool_calls=[as_call(OBJECT, "set_verdict")]), "a tool that there is not"),
+        (AIMessage("But it is false.", tool_calls=[as_call(OBJECT)]), "text around"),
+        (f"<think>{LINE}", "reasoning does not end"),
+        (f"[THINK]\n{LINE}", "reasoning does not end"),
+        (f"<|channel|>analysis<|message|>{LINE}", "reasoning does not end"),
+        (f"<thinking>{LINE}</thinking>Done.", "no line"),
+        (f"{LINE}</think>", "empty"),
+        (f"{LINE}\nWait, that is wrong.", "text around"),
+        (f"{LINE}\nCorrection: C1 is contradicted", "text around"),
+        (f"{LINE}\nI take C1 back.", "text around"),
+        (f"{LINE}\n{TAG} no", "text around"),
+        (f"Draft: C1 supported\n{LINE}", "text around"),
+        (f"{LINE}\n{TAG} C1 [2] contradicted", "two different verdicts"),
+        (f"{LINE}\n{TAG} C1 no, it is wrong", "not in the form"),
+        (f"{LINE} | contradicted", "more than the word"),
+    ],
+)
+def test_what_may_take_a_verdict_back_leaves_none(raw: Any, why: str) -> None:
+    assert why in wrong(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        LINE,
+        f"```\n{LINE}\n```",
+        f"Sure! Here is my assessment:\n\n{LINE}\n\nLet me know if you have questions.",
+        f"<think>C1 [2] contradicted?</think>\n{LINE}",
+        f"C1 may be contradicted\n</think>\n{LINE}",
+        f"[THINK]no[/THINK]{LINE}",
+        f"<|channel|>analysis<|message|>no<|end|><|channel|>final<|message|>{LINE}<|return|>",
+        json.dumps(OBJECT),
+        f"```json\n{json.dumps(OBJECT, indent=1)}\n```",
+        f"Here is the JSON:\n{json.dumps(OBJECT)}\nThat is all.",
+        json.dumps({"tag": TAG, "lines": [LINE]}),
+        json.dumps({"lines": [LINE]}),
+        json.dumps({"tag": TAG, "lines": "C1 [1] supported"}),
+        AIMessage("", tool_calls=[as_call(OBJECT)]),
+        AIMessage("Let me see.", tool_calls=[as_call(OBJECT)]),
+        {"raw": AIMessage(json.dumps(OBJECT)), "parsed": None, "parsing_error": None},
+    ],
+)
+def test_an_honest_reply_is_read_in_every_dialect(raw: Any) -> None:
+    assert said(raw).decided == {1: VerdictLine(1, "supported", (1,))}
+
+
+@pytest.mark.parametrize("kept", range(20, 75))
+def test_of_an_object_that_was_cut_off_the_complete_lines_count(kept: int) -> None:
+    whole = json.dumps({"tag": TAG, "lines": ["C1 [1] supported", "C2 unverifiable | x"]})
+    reply, _ = READ(whole[:kept])
+    found = dict(reply.decided) if reply else {}
+    assert {number: line.label for number, line in found.items()} in (
+        {},
+        {1: "supported"},
+        {1: "supported", 2: "unverifiable"},
+    )
+    assert (1 in found) == (kept > whole.index("supported") + len("supported"))
+
+
+def test_only_the_claim_that_got_two_labels_has_no_verdict() -> None:
     lines = ["C1: [3] supported", "C2: [1] supported", "C1: [3] contradicted"]
-    assert set(read_lines(lines)) == {2}
+    reply = said("\n".join(f"{TAG} {line}" for line in lines))
+    assert set(reply.decided) == {2}
+    assert "two different verdicts" in reply.undecided[1]
 
 
 def test_the_first_of_two_equal_verdicts_counts() -> None:
-    lines = ["C1: [3] supported", "C1: [4] supported"]
-    assert read_lines(lines)[1].sentences == (3,)
+    reply = said(f"{TAG} C1: [3] supported\n{TAG} C1: [4] supported")
+    assert reply.decided[1].sentences == (3,)
 
 
-def test_a_huge_range_is_not_spelled_out() -> None:
-    assert read_lines(["C1: 1-999999999 supported"])[1].sentences == (1, 999999999)
+def test_a_claim_asked_about_alone_needs_no_number() -> None:
+    alone = READ._replace(claims=1)
+    assert said(f"{TAG} [4] supported", alone).decided == {1: VerdictLine(1, "supported", (4,))}
+    assert said(f"{TAG}: unverifiable", alone).decided == {1: VerdictLine(1, "unverifiable")}
 
 
-def test_a_number_of_thousands_of_digits_is_no_sentence() -> None:
-    assert read_lines([f"C1: [{'9' * 5_000}] supported"]) == {}
-
-
-def test_verdict_lines_are_found_in_prose() -> None:
-    reply = read_text("Sure!\n\nC1: [1] supported\nThat was it.")
-    assert reply is not None
-    assert reply.lines == ["C1: [1] supported"]
-
-
-@given(st.lists(st.text()))
-def test_any_text_can_be_read(lines: list[str]) -> None:
-    for number, line in read_lines(lines).items():
-        assert line.claim == number
+@given(st.text())
+def test_any_text_can_be_read(text: str) -> None:
+    for raw in (text, f"{TAG} {text}", f"{TAG} C1 {text}", json.dumps({"tag": TAG, "lines": text})):
+        reply, why = READ(raw)
+        assert (reply is None) == (why is not None)

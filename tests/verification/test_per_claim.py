@@ -56,10 +56,12 @@ def test_only_a_short_answer_is_judged_with_its_question(claim: str, *, shown: b
     [
         ("yes", "supported"),
         ("Yes.", "supported"),
-        ("No, it says otherwise.", "contradicted"),
+        ("No!", "contradicted"),
+        ("```\nno\n```", "contradicted"),
         ("**Unknown**", "unverifiable"),
         ("<think>yes or no?</think>\nunknown", "unverifiable"),
-        ("Yes. The evidence names no other.", "supported"),
+        ('"yes".', "supported"),
+        ("[THINK]no[/THINK]yes", "supported"),
         ("- `Supported`", "supported"),
         ("unsupported", "unverifiable"),
     ],
@@ -83,6 +85,22 @@ def test_a_word_is_a_verdict(text: str, label: str) -> None:
         "Yes and no",
         "<think>yes",
         "Нет: yes",
+        "No, it says otherwise.",
+        "Yes. The evidence names no other.",
+        '{"supported": false}',
+        "supported: false",
+        "supported = 0",
+        "Supported by nothing.",
+        "Yes: 0%",
+        "Yes, but the evidence says two lanes.",
+        "Yes is wrong",
+        "Supported? Hardly.",
+        "No information is given",
+        "no idea",
+        "\u017fupported",
+        "CONTRAD\u0130CTED",
+        "<thinking>yes",
+        "<thinking>yes</thinking>Done.",
     ],
 )
 def test_a_label_further_on_in_a_sentence_is_no_verdict(text: str) -> None:
@@ -203,6 +221,24 @@ def test_log_probabilities_of_a_label_further_on_are_no_verdict() -> None:
 )
 def test_without_log_probabilities_of_a_label_there_are_none(raw: Any) -> None:
     assert label_probabilities(raw) == {}
+
+
+@pytest.mark.parametrize("broken", [math.nan, 0.1, "x", None, True, math.inf])
+def test_log_probabilities_that_are_none_count_as_none(broken: Any) -> None:
+    top = [{"token": "yes", "logprob": broken}, {"token": "no", "logprob": -0.1}]
+    position = {"token": "yes", "logprob": broken, "top_logprobs": top}
+    raw = AIMessage("yes", response_metadata={"logprobs": {"content": [position]}})
+    assert label_probabilities(raw) == {}
+    (verdict,) = verify(ScriptedChatModel(replies=[raw]))
+    assert (verdict.verdict, verdict.support_probability) == ("supported", None)
+
+
+@pytest.mark.parametrize("text", ["Yes, but two lanes.", "Yes is wrong", "Yes: 0%", "Yes? Hardly."])
+def test_log_probabilities_do_not_outweigh_a_text_that_takes_its_word_back(text: str) -> None:
+    metadata = {"logprobs": {"content": [position("Yes", Yes=0.9, No=0.1)]}}
+    raw = AIMessage(text, response_metadata=metadata)
+    (verdict,) = verify(ScriptedChatModel(replies=[raw, raw]))
+    assert verdict.verdict == "unchecked"
 
 
 @pytest.mark.parametrize("status", [400, 422, 500])

@@ -1,0 +1,476 @@
+"""How a chat model's verdicts are read: a reply in the grammar below counts, and nothing else does.
+
+A reply is one JSON object, as text or as the arguments of one call of the tool `VerdictLines`:
+
+    {"tag": TAG, "lines": [LINE, ...]}
+
+or plain text with `TAG LINE` on lines of their own. `TAG` is the one that the call shows last, so
+an echo of the prompt or of another call is no reply. What a line says:
+
+    batched:      C1 [4] [5] supported
+                  C2 [9] contradicted | VALUE | REASON
+                  C3 unverifiable | REASON
+    single pass:  the same with S for C; S4 skip; S4 (STATEMENT): [2] supported
+    claim alone:  [4] supported     (when one claim is asked about, its number may be missing)
+
+The label stands alone in its place. The numbers are those of evidence sentences that were shown,
+from 1 on; they may stand without brackets, or behind the label in brackets. `supported` and
+`contradicted` have at least one, and `supported` has nothing after it. List signs, emphasis and
+code fences around a line do not matter.
+
+Fail closed: a claim that gets two different verdicts, or one line that says something else, has
+none. A second object, a second call, another tag, an entry that is no text, reasoning that does not
+end: the whole reply counts for nothing. So it does if the text around its lines mentions a claim,
+a label or any word of denial: it may take a verdict back. What no form can show is a verdict on the
+wrong claim; a second, independent verifier can (`CascadeVerifier`).
+
+Every step looks at each character a bounded number of times, however a reply runs away.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from langchain_groundedness.llm.prompts import VerdictLines
+from langchain_groundedness.llm.replies import (
+    complete_lines,
+    cut_at_limit,
+    message_of,
+    reply_text,
+    shortcoming,
+)
+
+__all__ = [
+    "Label",
+    "ReplyReader",
+    "ReplyVerdicts",
+    "Statement",
+    "VerdictLine",
+    "may_retract",
+]
+
+Label: TypeAlias = Literal["supported", "contradicted", "unverifiable"]
+
+
+class VerdictLine(NamedTuple):
+    """One line of a reply, read but not yet believed."""
+
+    claim: int
+    """Number of the claim, as it was shown."""
+    label: Label
+    sentences: tuple[int, ...] = ()
+    """Numbers of evidence sentences, as the model named them; all of them were shown."""
+    correction: str | None = None
+    reason: str = ""
+
+
+class Statement(NamedTuple):
+    """What a line says about a part of a sentence."""
+
+    sentence: int
+    text: str
+    verdict: VerdictLine | None
+    """`None` if the line says nothing in the grammar."""
+
+
+class ReplyVerdicts(NamedTuple):
+    """What the lines of a reply say."""
+
+    decided: Mapping[int, VerdictLine]
+    """By number of the claim or sentence."""
+    undecided: Mapping[int, str]
+    """Why a claim that has a line has no verdict, in words that follow "its reply"."""
+    statements: tuple[Statement, ...] = ()
+    skipped: frozenset[int] = frozenset()
+    strangers: frozenset[int] = frozenset()
+    """Numbers with a line that are those of no claim."""
+
+
+class ReplyReader(NamedTuple):
+    """Reads the replies to one call."""
+
+    tag: str
+    """What the verdicts must repeat."""
+    claims: int
+    """How many claims, or sentences of the answer, the call shows."""
+    sentences: int
+    """How many sentences of evidence it shows."""
+    has_statements: bool = False
+    """Whether lines may be about a statement, or skip a sentence: the single pass."""
+
+    def __call__(self, raw: Any) -> tuple[ReplyVerdicts | None, str | None]:
+        """Give what a reply says, or what is wrong with all of it, in a clause about "it"."""
+        if not reply_text(raw) and (why := shortcoming(raw)):
+            return None, why
+        try:
+            lines, remarks = self._parts(raw)
+        except _NoReplyError as exc:
+            return None, shortcoming(raw) or f"it {exc}"
+        verdicts, others = self._verdicts(lines)
+        if any(_is_about_verdicts(remark) or may_retract(remark) for remark in (*remarks, *others)):
+            return None, "it has text around its lines that may take them back"
+        decided, undecided, *more = verdicts
+        if decided or any(more):
+            return verdicts, None
+        why = next(iter(undecided.values()), "has no verdict")
+        return None, shortcoming(raw) or f"it {why}"
+
+    def _parts(self, raw: Any) -> tuple[list[str], list[str]]:
+        """Give the lines of a reply, and what stands around them."""
+        text = reply_text(raw)
+        if calls := list(_tool_calls(message_of(raw))):
+            return self._of_call(calls, text if str(message_of(raw).text).strip() else "")
+        if not (begins := _OBJECT.search(text)):
+            return self._of_text(complete_lines(raw) if cut_at_limit(raw) else text)
+        lines, end = self._of_object(text, begins.start())
+        return lines, _around(text[: begins.start()], text[end:])
+
+    def _of_call(self, calls: list[Any], beside: str) -> tuple[list[str], list[str]]:
+        if len(calls) > 1:
+            msg = "has more than one tool call"
+            raise _NoReplyError(msg)
+        [(name, arguments)] = calls
+        if name != VerdictLines.__name__:
+            msg = "calls a tool that there is not"
+            raise _NoReplyError(msg)
+        begins = _OBJECT.match(arguments)
+        lines, end = self._of_object(arguments, 0 if begins else len(arguments))
+        return lines, _around(beside, arguments[end:])
+
+    def _of_object(self, text: str, start: int) -> tuple[list[str], int]:
+        try:
+            found, end = _STRICT.raw_decode(text, start)
+        except (ValueError, RecursionError):  # thousands of digits, thousands of brackets
+            return self._of_half_an_object(text, start), len(text)
+        if not isinstance(found, dict) or not found.keys() <= {"tag", "lines"}:
+            raise _NoReplyError(_NOT_IN_FORM)
+        lines = found.get("lines")
+        if isinstance(lines, str):
+            lines = [lines]
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            msg = "has lines that are no text"
+            raise _NoReplyError(msg)
+        return self._untagged(lines, tag=found.get("tag")), end
+
+    def _of_half_an_object(self, text: str, start: int) -> list[str]:
+        """Read the entries that are complete of an object that was cut off."""
+        begins = _HALF.match(text, start)
+        if begins is None:
+            raise _NoReplyError(_NOT_IN_FORM)
+        lines, place = [], begins.end()
+        while entry := _ENTRY.match(text, place):
+            try:
+                lines.append(json.loads(entry[1]))
+            except ValueError as exc:
+                raise _NoReplyError(_NOT_IN_FORM) from exc
+            place = entry.end()
+        rest = text[place:].strip()
+        if not rest.startswith('"') and rest not in {"", "]"}:
+            raise _NoReplyError(_NOT_IN_FORM)
+        return self._untagged(lines, tag=begins[1])
+
+    def _untagged(self, lines: Iterable[str], *, tag: object) -> list[str]:
+        """Take the tag off lines that have it, which those of a tagged object need not."""
+        each = [part for line in lines for part in line.splitlines() if part.strip()]
+        rests = [self._rest(line) for line in each]
+        if None in rests if tag is None else tag != self.tag:
+            msg = "does not repeat the tag that was given"
+            raise _NoReplyError(msg)
+        return [line if rest is None else rest for line, rest in zip(each, rests, strict=True)]
+
+    def _of_text(self, text: str) -> tuple[list[str], list[str]]:
+        lines, remarks = [], []
+        for line in filter(str.strip, text.splitlines()):
+            rest = self._rest(line)
+            if rest is None:
+                remarks.append(line)
+            else:
+                lines.append(rest)
+        if not lines:
+            msg = "has no line that begins with the tag that was given"
+            raise _NoReplyError(msg)
+        return lines, _around(*remarks)
+
+    def _rest(self, line: str) -> str | None:
+        """Give what a line says behind its tag; `None` if it does not begin with the tag."""
+        bare = _LISTED.sub("", line.lstrip(_AROUND), count=1).lstrip(_AROUND)
+        if not bare.startswith(self.tag):
+            return None
+        rest = bare[len(self.tag) :]
+        return None if rest[:1].isalnum() else rest.lstrip(_BETWEEN)
+
+    def _verdicts(self, lines: list[str]) -> tuple[ReplyVerdicts, list[str]]:
+        """Read lines; those that are about no claim are given back."""
+        found: dict[int, set[Label | str]] = {}
+        decided: dict[int, VerdictLine] = {}
+        undecided: dict[int, str] = {}
+        statements: list[Statement] = []
+        strangers: set[int] = set()
+        others: list[str] = []
+        for number, rest in map(self._numbered, lines):
+            if number is None:
+                others.append(rest)
+            elif not 1 <= number <= self.claims:
+                strangers.add(number)
+            elif self.has_statements and rest[:1] in _CLOSING:
+                statement = self._statement(number, rest)
+                if statement is None:
+                    undecided[number] = _NOT_IN_FORM
+                else:
+                    statements.append(statement)
+            elif self.has_statements and _SKIP.fullmatch(rest):
+                found.setdefault(number, set()).add("skip")
+            else:
+                verdict = self._verdict(number, rest)
+                if isinstance(verdict, str):
+                    undecided[number] = verdict
+                else:
+                    decided.setdefault(number, verdict)
+                    found.setdefault(number, set()).add(verdict.label)
+        for number, labels in found.items():
+            if len(labels) > 1:
+                undecided.setdefault(number, "has two different verdicts for the claim")
+        return ReplyVerdicts(
+            {number: line for number, line in decided.items() if number not in undecided},
+            undecided,
+            tuple(statements),
+            frozenset(n for n, labels in found.items() if labels == {"skip"}) - undecided.keys(),
+            frozenset(strangers),
+        ), others
+
+    def _numbered(self, line: str) -> tuple[int | None, str]:
+        """Give the number of the claim that a line is about, and what it says."""
+        bare = line.lstrip(_AROUND)
+        if numbered := _NUMBERED.match(bare):
+            return int(numbered[1]), bare[numbered.end() :].lstrip(_BETWEEN)
+        if self.claims == 1 and not self.has_statements and _ALONE.match(bare):
+            return 1, bare
+        return None, line
+
+    def _statement(self, number: int, text: str) -> Statement | None:
+        """Read `(STATEMENT): [4] LABEL | NOTES`."""
+        end = _end_of_statement(text)
+        if end is None:
+            return None
+        verdict = self._verdict(number, text[end + 1 :].lstrip(_BETWEEN))
+        return Statement(number, text[1:end], None if isinstance(verdict, str) else verdict)
+
+    def _verdict(self, number: int, text: str) -> VerdictLine | str:
+        """Read `[4] [5] LABEL | NOTES`, or say what is wrong with it."""
+        head, *notes = (part.strip() for part in text.split("|"))
+        read = _head(head) if self.tag not in text else None
+        if read is None:
+            return _NOT_IN_FORM
+        label, numbers, reason = read
+        notes = [reason, *notes] if reason else notes
+        if numbers is None or not all(1 <= place <= self.sentences for place in numbers):
+            return "names evidence that was not shown"
+        if label != "unverifiable" and not numbers:
+            return "has a verdict that names no evidence"
+        if label == "supported" and any(note.strip(_NOTHING) for note in notes):
+            return "has more than the word behind a label"
+        if any(_names_another(note, label) for note in notes):
+            return "has two labels in one line"
+        return VerdictLine(number, label, numbers, *_notes(label, notes))
+
+
+_NOT_IN_FORM = "is not in the form that was asked for"
+
+
+class _NoReplyError(Exception):
+    """Says why a reply counts for nothing, in words that follow "it"."""
+
+
+_OBJECT = re.compile(r"\{\s*(?=[\"'}])")
+
+_HALF = re.compile(r'\{\s*"tag"\s*:\s*"([^"\\]*)"\s*,\s*"lines"\s*:\s*\[\s*')
+
+_ENTRY = re.compile(r'\s*("(?:[^"\\]|\\.)*+")\s*(?:,|(?=\])|\Z)')
+
+_AROUND = " \t*_`'\"\u2022>#,-"
+
+_BETWEEN = " \t*_`:.,)"
+
+_LISTED = re.compile(r"\A[0-9]{1,4}[.)]\s+")
+
+_NUMBERED = re.compile(
+    r"(?:claim\s{0,3}|sentence\s{0,3}|[cs])?([0-9]{1,4})(?:[*_`:.)]+(?=[\s\[(\"\u201c]|\Z)|(?=[\s\[(\"\u201c]|\Z))",
+    re.IGNORECASE | re.ASCII,
+)
+
+_ALONE = re.compile(r"\[|(?:supported|contradicted|unverifiable)\b", re.IGNORECASE | re.ASCII)
+
+_SKIP = re.compile(r"skip[\s.*_`]*", re.IGNORECASE | re.ASCII)
+
+_CLOSING = {"(": ")", '"': '"', "\u201c": "\u201d"}
+
+_CLOSED = {sign: re.compile(rf"{re.escape(sign)}(?=\s{{0,3}}[:.])") for sign in _CLOSING.values()}
+
+_NOTHING = " \t-.\u2013\u2014*_`"
+
+_LABELS: dict[str, Label] = {
+    "supported": "supported",
+    "contradicted": "contradicted",
+    "refuted": "contradicted",
+    "unverifiable": "unverifiable",
+    "unsupported": "unverifiable",
+    "unknown": "unverifiable",
+}
+
+_MARK = r"[\s*_`'\".,:;&()\u2013\u2014\u2192\u2705\u2713\u2714-]"
+
+_HEAD = re.compile(
+    r"""(?P<numbers>(?:
+        [\s\[\]()*_`'",;&:\u2014\u2192\u2705\u2713\u2714] | => | [-\u2013](?![0-9])
+        | (?<=[0-9])[-\u2013](?=[0-9]) | [0-9]++
+        | \b(?:sentences?|evidence|verdict|and)\b)*+)"""
+    rf"(?P<label>{'|'.join(_LABELS)})(?![^\W_])",
+    re.IGNORECASE | re.ASCII | re.VERBOSE,
+)
+
+_LIST = r"[\s0-9,;&\u2013-]"
+
+_AFTER = re.compile(
+    rf"{_MARK}*+(?:"
+    rf"(?:(?:by|in)\s++)?(?:sentences?|evidence)\b(?P<told>(?:{_LIST}|[\[\]]|and\b)*+)"
+    rf"|(?P<bracketed>(?:\[{_LIST}++\](?:[\s,;&]|and\b)*+)++)"
+    rf")?+{_MARK}*+",
+    re.IGNORECASE | re.ASCII,
+)
+
+_NOTE = re.compile(r"[\s*_`]*+[-:;,.\u2013\u2014]\s*+(?=\S)", re.ASCII)
+
+_NUMBER = re.compile(r"([0-9]++)(?:[-\u2013]([0-9]++))?+", re.ASCII)
+
+_LABEL_IN_NOTE = re.compile(
+    r"(?<!not\s)(?<!not\sbe\s)(?<![^\W_])(supported|contradicted|refuted|unverifiable)(?![^\W_])",
+    re.IGNORECASE | re.ASCII,
+)
+
+_NO_NOTE = frozenset({"", "-", "\u2013", "none", "n/a", "unknown"})
+
+_LONGEST_NUMBER = 6
+
+_LONGEST_RANGE = 20
+
+_LONGEST_VALUE = 6
+
+
+def _only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        msg = "a key comes twice"
+        raise ValueError(msg)
+    return found
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_only_once)
+
+
+def _tool_calls(message: Any) -> Iterator[tuple[str | None, str]]:
+    """Give the name and the arguments of each tool call of a message, valid JSON or not."""
+    for call in getattr(message, "tool_calls", None) or ():
+        yield call.get("name"), json.dumps(call.get("args"), ensure_ascii=False)
+    for call in getattr(message, "invalid_tool_calls", None) or ():
+        yield call.get("name"), call.get("args") or ""
+
+
+def _around(*texts: str) -> list[str]:
+    """Give the lines of what stands around verdicts, without the signs of code fences."""
+    lines = (line.strip(" \t`*_#>-") for text in texts for line in text.splitlines())
+    return [line for line in lines if line and line.lower() not in {"json", "text", "plaintext"}]
+
+
+_ABOUT_VERDICTS = re.compile(
+    r"""[{}\[\]<>|]|support|contradict|verif|refut|unknown|entail
+    |\b(?:[cs]|claims?|sentences?|lines?|nos?|numbers?)[\s.#]{0,3}[0-9]
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+_RETRACTING = re.compile(
+    r"""n['\u2019]t\b|\b(?:
+    no|nor|not|none|never|nothing|neither|cannot|without|yes
+    |but|however|though|although|instead|otherwise|rather|actually|except|unless|yet
+    |wait|oops|sorry|apolog\w*|draft\w*|scratch|disregard|ignore|forget|hold\s+on|thought
+    |true|false|wrong\w*|right|correct\w*|incorrect\w*|mistak\w*|error\w*|invalid|doubt\w*
+    |revis\w*|re-?consider\w*|re-?think\w*|re-?read\w*|retract\w*|withdr\w*|chang\w*|updat\w*
+    |amend\w*|fix\w*|opposite|reverse\w*|swap\w*|second|hallucinat\w*|fail\w*|lack\w*
+    )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def _is_about_verdicts(remark: str) -> bool:
+    """Tell whether a text beside the verdicts may name a claim or a label."""
+    return _ABOUT_VERDICTS.search(remark) is not None
+
+
+def may_retract(remark: str) -> bool:
+    """Tell whether a text may deny something or take it back."""
+    return _RETRACTING.search(remark) is not None
+
+
+def _end_of_statement(text: str) -> int | None:
+    """Find the sign that closes what the first one opens: the one that balances it, or the only."""
+    opening, closing = text[0], _CLOSING[text[0]]
+    ends = [match.start() for match in _CLOSED[closing].finditer(text.partition("|")[0], 1)]
+    if opening == closing:
+        return ends[0] if len(ends) == 1 else None
+    depth, balanced = 0, None
+    for place, sign in enumerate(text):
+        depth += (sign == opening) - (sign == closing)
+        if depth == 0:
+            balanced = place
+            break
+    if balanced in ends:
+        return balanced
+    return ends[0] if len(ends) == 1 else None
+
+
+def _head(text: str) -> tuple[Label, tuple[int, ...] | None, str] | None:
+    """Read the label, the numbers around it, and the reason that may follow `unverifiable`.
+
+    The numbers are `None` if one of them is no number of a sentence.
+    """
+    found = _HEAD.match(text)
+    if found is None:
+        return None
+    label, rest = _LABELS[found["label"].lower()], text[found.end() :]
+    more = _AFTER.fullmatch(rest)
+    if more is not None:
+        return label, _numbers(found["numbers"], more["told"] or more["bracketed"] or ""), ""
+    note = _NOTE.match(rest)
+    if label != "unverifiable" or note is None:
+        return None
+    return label, _numbers(found["numbers"]), rest[note.end() :]
+
+
+def _numbers(*texts: str) -> tuple[int, ...] | None:
+    numbers: list[int] = []
+    for match in _NUMBER.finditer(" ".join(texts)):
+        first, last = match[1], match[2] or match[1]
+        if max(len(first), len(last)) > _LONGEST_NUMBER:
+            return None
+        if not 0 <= int(last) - int(first) <= _LONGEST_RANGE:
+            return None
+        numbers.extend(range(int(first), int(last) + 1))
+    return tuple(dict.fromkeys(numbers))
+
+
+def _names_another(note: str, label: Label) -> bool:
+    """Tell whether a note has a label other than the one before it."""
+    named = {_LABELS[each.lower()] for each in _LABEL_IN_NOTE.findall(note)}
+    return bool(named - {label})
+
+
+def _notes(label: Label, notes: list[str]) -> tuple[str | None, str]:
+    said = [note for note in notes if note.lower() not in _NO_NOTE]
+    if label == "contradicted" and said:
+        value = said[0]
+        if len(notes) > 1 and notes[0] == value:
+            return value, " ".join(said[1:])
+        if len(notes) == 1 and len(value.split()) <= _LONGEST_VALUE:
+            return value, ""
+    return None, " ".join(said)
