@@ -145,7 +145,7 @@ def test_a_record_is_reviewed_by_keyboard_alone(page: Page, log: Kept) -> None:
     page.keyboard.type("Revenue was $2.1B.")
     press("Control+Enter")
     page.wait_for_url("**/records/record-2**")
-    expect(page.locator("#live")).to_contain_text("You have edited the answer")
+    expect(page.locator("#live")).to_contain_text("You edited the previous answer")
     review = log.review("record-1")
     assert (review.answer, review.reviewer) == ("Revenue was $2.1B.", "Ada")
     assert review.note == "j k n a r: only text here"
@@ -238,7 +238,7 @@ def test_a_form_on_another_site_changes_nothing(page: Page, log: Kept) -> None:
     other.set_content(f"{form}<input name=revision value=0><button>x</button></form>")
     with other.expect_navigation():
         other.click("button")
-    assert "does not come from this page" in other.content()
+    assert "was not sent from this page" in other.content()
     review = log.review("record-1")
     assert review.status == "waiting"
 
