@@ -1,4 +1,4 @@
-"""What a callback handler promises to the chains it is attached to, as a test class."""
+"""The contract of callback handlers, as a test class to inherit from."""
 
 import asyncio
 import copy
@@ -22,7 +22,7 @@ __all__ = ["CallbackHandlerContract"]
 
 
 class _ChainError(Exception):
-    """What a chain of this contract fails with."""
+    """The error of a failing chain in this contract."""
 
 
 class CallbackHandlerContract(ABC):
