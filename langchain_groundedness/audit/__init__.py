@@ -1,4 +1,4 @@
-"""Audit logs: one record per decision, in a file or a database, and what reviewers make of it."""
+"""Audit logs: one record per decision, in a file or a database, with its review."""
 
 from langchain_groundedness.audit.jsonl import JsonlAuditLog
 from langchain_groundedness.audit.log import AuditLog

@@ -128,7 +128,7 @@ class JsonlAuditLog(AuditLog):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say where the methods are that a file does not have."""
+            """Point to `SQLAuditLog` for methods that a file does not have."""
             msg = f"{type(self).__name__} has no {name!r}"
             if name in _OF_DATABASES:
                 msg += ": only SQLAuditLog(url) has it; a file has records(), get(id) and prune()"
@@ -252,7 +252,7 @@ class JsonlAuditLog(AuditLog):
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put data in the place of a file, all at once."""
+    """Replace a file atomically."""
     new = beside(path, ".new")
     with opened_private(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as descriptor:
         write_all(descriptor, data)

@@ -160,7 +160,7 @@ class AuditLog(ABC):
             AuditError: The log is closed; or the store is down, with `on_store_down="raise"`.
         """
         if not self._took(record):
-            self._take_beyond_room(record)
+            self._offer_beyond_limit(record)
 
     async def arecord(self, record: AuditRecord) -> None:
         """Queue a record; waits for room in the queue without blocking the event loop.
@@ -172,7 +172,7 @@ class AuditLog(ABC):
             AuditError: As `record`.
         """
         if not self._took(record):
-            await run_in_executor(None, self._take_beyond_room, record)
+            await run_in_executor(None, self._offer_beyond_limit, record)
 
     def confirm(self) -> None:
         """With `on_store_down="raise"`, wait until all queued records are durable; else return.
@@ -294,7 +294,7 @@ class AuditLog(ABC):
             raise self._undone(taken=taken)
         return taken
 
-    def _take_beyond_room(self, record: AuditRecord) -> None:
+    def _offer_beyond_limit(self, record: AuditRecord) -> None:
         if not _in_loop():
             if self._spools_when_full and self._is_spooled(record):
                 return
@@ -348,7 +348,7 @@ class AuditLog(ABC):
             logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
 
     def _begin_in_child(self) -> None:
-        self._queue = self._new_queue()  # what was handed over before is the parent's
+        self._queue = self._new_queue()  # records queued before the fork are the parent's
         self.forked()
 
 
@@ -361,7 +361,7 @@ def _in_loop() -> bool:
 
 
 def require_age(older_than: timedelta) -> None:
-    """Refuse an age from which on no record can be deleted."""
+    """Refuse an invalid age."""
     if not isinstance(older_than, timedelta):
         kind = type(older_than).__name__
         msg = f"older_than must be a timedelta, such as timedelta(days=90), got {kind}"
@@ -378,7 +378,7 @@ _registered_in: int | None = None
 
 
 def _register_exit() -> None:
-    """Have what is left written when this process ends; calling it again is free."""
+    """Write the remaining records at exit; repeated calls do nothing."""
     global _registered_in  # noqa: PLW0603  (one per process)
     if os.getpid() == _registered_in:
         return

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 RECORD_VERSION = 1
-"""Version of the form in which records are written."""
+"""Version of the record format."""
 
 Content = Literal["full", "hash", "none"]
 """What is kept of texts: everything, a digest and the length, or nothing."""
@@ -67,7 +67,7 @@ class AuditedDocument(_Part):
     """A document that an answer was checked against."""
 
     index: int = Field(ge=0)
-    """Its place among the documents of the check; citations name it by this."""
+    """Its index among the documents of the check; citations use it."""
     id: str | None = None
     length: int = Field(ge=0)
     """Characters of its text, before any redaction."""
@@ -77,7 +77,7 @@ class AuditedDocument(_Part):
     """Its text, if texts are kept and a claim cites it or a person is asked; offsets of citations
     refer to it. Of documents without a citation a record holds 500,000 characters at most."""
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """Its metadata, as far as JSON can hold them; the rest in words."""
+    """Its metadata as JSON; other values as text."""
 
 
 class Versions(_Part):
@@ -134,13 +134,13 @@ class AuditRecord(_Part):
     time: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     """When the decision was made."""
     source: str = "runnable"
-    """Who has made it: `runnable`, `guard`, `handler`, `middleware`, `node`, or a word of yours."""
+    """What made it: `runnable`, `guard`, `handler`, `middleware`, `node`, or a name of yours."""
     outcome: str | None = None
     """What was done with the answer, where the source does something: for middleware and node the
     `outcome` in the agent's state; for a guard `abandoned`, if its reader went away, or its model
     failed, when text had left."""
     attempt: int = Field(default=0, ge=0)
-    """How often the model had been asked again in this turn of an agent."""
+    """How often the model was asked again in this turn of an agent."""
     run_id: UUID | None = None
     parent_run_id: UUID | None = None
     root_run_id: UUID | None = None
@@ -149,12 +149,12 @@ class AuditRecord(_Part):
     """LangGraph's thread, if it ran in one."""
     question: str | None = None
     original_answer: str | None = None
-    """The answer as it came; spans of claims refer to it. `None` if texts are not kept."""
+    """The original answer; spans of claims refer to it. `None` if texts are not kept."""
     shown_answer: str | None = None
     """What was shown: corrected, cut, or replaced where the options asked for that."""
     suggested_answer: str | None = None
-    """The corrected answer, where there is one and it was not shown: where a person is asked first,
-    and where answers are only watched."""
+    """The corrected answer, if it was not shown because a person is asked first or answers are only
+    monitored."""
     verdict: AnswerVerdict
     trust_score: float | None = None
     is_trusted: bool = False
@@ -177,7 +177,7 @@ class AuditRecord(_Part):
     content: Content = "full"
     """What the log keeps of texts."""
     redacted: bool = False
-    """Whether a redaction hook has seen the texts."""
+    """Whether a redaction hook processed the texts."""
     notes: tuple[str, ...] = ()
     """What went wrong while the record was made, without any text of it."""
     review: Review = Review()
@@ -248,15 +248,14 @@ class AuditRecord(_Part):
         """Write the record as one line of JSON.
 
         Returns:
-            ASCII text, since answers of models may hold halves of characters that no encoding of
-            Unicode can write.
+            ASCII text, since answers of models may hold lone surrogates, which UTF-8 cannot encode.
         """
         data = self.model_dump(mode="json")
         return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
 
 class AuditEntry(NamedTuple):
-    """A record as it is kept, and how it is written."""
+    """A record as stored, with its JSON line."""
 
     record: AuditRecord
     line: str
@@ -289,7 +288,7 @@ def _plain(value: Any, depth: int) -> Any:
         return str(value)
     for kind in (str, int, float):
         if isinstance(value, kind):
-            return kind(value)  # drops subclasses, of which some cannot be written
+            return kind(value)  # drops subclasses, some of which cannot be serialized
     if depth and isinstance(value, Mapping):
         return {_key(key): _plain(item, depth - 1) for key, item in value.items()}
     if depth and isinstance(value, list | tuple | set | frozenset):
@@ -298,7 +297,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _key(value: Any) -> str:
-    """Name a key; pydantic cannot write one that holds half a character."""
+    """Write a key; pydantic cannot serialize lone surrogates."""
     return _words(value).encode("utf-8", errors="replace").decode()
 
 

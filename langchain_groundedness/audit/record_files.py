@@ -35,12 +35,12 @@ Key: TypeAlias = tuple[str, int]
 
 
 class Spool:
-    """The file in which records wait while the store is away.
+    """The file that keeps records while the store is down.
 
     All processes that name the same path share the file. Appending takes a short lock on it.
-    Whoever brings its records to the store holds the lock file beside it, so that only one process
-    does so; the file is emptied when all of them are stored. A process that is killed in between
-    leaves all records there, and the next one writes them again, by id.
+    The process that moves its records to the store holds the lock file beside it, so only one does;
+    the file is emptied when all are stored. If that process is killed, the next one writes all
+    records again, by id.
     """
 
     def __init__(self, path: str | Path | None) -> None:
@@ -59,7 +59,7 @@ class Spool:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no record waits, or none that this process may read."""
+        """Whether the file has no record that this process may read."""
         try:
             found = self.path.lstat()
         except OSError:
@@ -103,11 +103,11 @@ class Spool:
 
     def _end(self, descriptor: int, start: int, damage: "Damage") -> int:
         """Give the end of the file; empty it if nothing came after `start`."""
-        with locked(descriptor):  # nobody is in the middle of a line
+        with locked(descriptor):  # no process is writing a line
             end = os.fstat(descriptor).st_size
             if end == start:
                 damage.report("the spool")
-                if damage.lines:  # for a person to look at
+                if damage.lines:  # kept for inspection
                     with opened_private(beside(self.path, ".damaged")) as damaged:
                         write_all(damaged, b"".join(line + b"\n" for line in damage.lines))
                 os.ftruncate(descriptor, 0)
@@ -120,12 +120,12 @@ class Damage:
     def __init__(self) -> None:
         """Start with nothing."""
         self.torn = 0
-        """Last lines that were cut off: what was being written when a process ended."""
+        """Incomplete last lines, left by a process that ended while writing."""
         self.lines: list[bytes] = []
-        """Other lines that are no records, or records of a newer version."""
+        """Other lines that are not records, or of a newer version."""
 
     def report(self, where: str) -> None:
-        """Tell the log, if there is anything to tell."""
+        """Log the damage, if any."""
         if self.torn or self.lines:
             logger.warning(
                 "audit: %s has %d torn last line(s) and %d other line(s) that are not records; "
@@ -143,7 +143,7 @@ def append_lines(descriptor: int, lines: bytes) -> None:
     """Append lines to a file that the caller has locked: all of them, or none."""
     size = os.fstat(descriptor).st_size
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-    # What a killed process has left half written ends here, and is skipped by readers.
+    # End the incomplete line of a killed process; readers skip it.
     write_all(descriptor, b"\n" * torn + lines)
 
 
@@ -159,11 +159,11 @@ def read_records(
 
 
 def found_in(descriptor: int, wanted: Container[Key]) -> Iterator[Key]:
-    """Tell which of some records a file holds, without reading the others whole."""
+    """Find which of some records a file holds, without parsing the others."""
     for line in _whole_lines(descriptor, Damage()):
         head = _HEAD.match(line)
         if head is None or (json.loads(head[1]), int(head[2])) in wanted:
-            with suppress(AuditError, UnicodeDecodeError):  # torn behind its head, it is not there
+            with suppress(AuditError, UnicodeDecodeError):  # an incomplete record counts as missing
                 record = AuditRecord.from_json(line)
                 if (record.id, record.revision) in wanted:
                     yield record.id, record.revision
@@ -187,7 +187,7 @@ def _whole_lines(
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the name of a new file outlast a loss of power."""
+    """Sync the folder, so that a new file survives a power loss."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""What is kept of the texts of a record: redaction, digests, or nothing; pure."""
+"""Redacts, hashes or drops the texts of a record; pure."""
 
 import hashlib
 import hmac
@@ -13,10 +13,10 @@ from langchain_groundedness.types import Citation, Claim, ClaimVerdict
 __all__ = ["MOST_UNCITED", "Redact", "Redaction", "without_texts"]
 
 Redact = Callable[[str], str]
-"""Takes a text, gives the text that may be kept."""
+"""Takes a text, returns the text that may be stored."""
 
 MOST_UNCITED = 500_000
-"""Characters of documents that no claim cites, kept with a record that a person is asked about."""
+"""Limit on characters of uncited documents in a record under review."""
 
 _ANSWERS = ("question", "original_answer", "shown_answer", "suggested_answer")
 
@@ -28,7 +28,7 @@ _WITH_TEXTS: dict[type, tuple[str, ...]] = {
     Claim: ("text",),
     Citation: ("quote", "document_id"),
 }
-"""The fields that hold texts, or parts that do."""
+"""The fields that contain texts."""
 
 logger = logging.getLogger("langchain_groundedness")
 
@@ -59,7 +59,7 @@ class Redaction:
         self._key = hash_key.encode() if isinstance(hash_key, str) else hash_key
 
     def record(self, record: AuditRecord) -> AuditRecord:
-        """Give what is kept of a record."""
+        """Return the record as stored."""
         documents = tuple(map(self._with_digest, record.documents))
         record = _with_texts_needed(record.model_copy(update={"documents": documents}))
         content, notes, redacted = self._content, record.notes, record.redacted
@@ -77,7 +77,7 @@ class Redaction:
         return record.model_copy(update={"content": content, "notes": notes, "redacted": redacted})
 
     def review(self, review: Review) -> Review:
-        """Give what is kept of a review."""
+        """Return the review as stored."""
         kept: Review
         try:
             kept = _changed(review, self._kept)
@@ -117,7 +117,7 @@ class Redaction:
 
 
 def without_texts(record: AuditRecord, why: str) -> AuditRecord:
-    """Give what can be kept of a record that cannot be written whole."""
+    """Return a record that cannot be serialized, without its texts."""
     names = ("id", "revision", "time", "source", "verdict", "decision", "review")
     return AuditRecord(
         **{name: getattr(record, name) for name in names},
@@ -127,10 +127,10 @@ def without_texts(record: AuditRecord, why: str) -> AuditRecord:
 
 
 def _with_texts_needed(record: AuditRecord) -> AuditRecord:
-    """Let go of the texts of documents that nobody will read, and of what is kept twice.
+    """Drop texts of documents that nobody will read, and duplicates.
 
-    Without a reviewer, those are the documents that no claim cites. A reviewer needs just them for
-    claims without a citation; they are kept as long as there is room, whole or not at all.
+    Without a reviewer, uncited documents are dropped. A reviewer needs them for claims without a
+    citation; each is kept whole while the limit allows.
     """
     cited = {citation.document for claim in record.claims for citation in claim.citations}
     room = 0 if record.review.status == "none" else MOST_UNCITED
@@ -143,12 +143,12 @@ def _with_texts_needed(record: AuditRecord) -> AuditRecord:
             else:
                 room -= len(document.content)
         documents.append(kept)
-    claims = _with_citations(record.claims, metadata={})  # they stand with the documents
+    claims = _with_citations(record.claims, metadata={})  # stored with the documents
     return record.model_copy(update={"claims": claims, "documents": tuple(documents)})
 
 
 def _changed(value: Any, change: Redact) -> Any:
-    """Put every text through a function."""
+    """Apply a function to every text."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -165,14 +165,14 @@ def _changed(value: Any, change: Redact) -> Any:
 
 
 def _hashed(record: AuditRecord, digest: Redact) -> AuditRecord:
-    """Keep digests in the place of texts; documents have theirs already."""
+    """Replace texts with digests; documents already have theirs."""
     hashed: AuditRecord = _changed(record, digest)
     documents = [d.model_copy(update={"content": None, "metadata": {}}) for d in hashed.documents]
     return hashed.model_copy(update={"documents": tuple(documents)})
 
 
 def _emptied(record: AuditRecord) -> AuditRecord:
-    """Keep no text, and nothing that a text could be guessed from; places stay."""
+    """Drop all texts and digests; positions stay."""
     emptied: AuditRecord = _changed(record, _nothing)
     gone: dict[str, Any] = {"content": None, "metadata": {}, "digest": None, "id": None}
     update = {

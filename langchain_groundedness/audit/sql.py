@@ -48,7 +48,7 @@ logger = logging.getLogger("langchain_groundedness")
 
 
 class AuditPage(NamedTuple):
-    """Some records, and where the next ones begin."""
+    """A page of records, with the cursor of the next page."""
 
     records: tuple[AuditRecord, ...]
     next: str | None
@@ -409,7 +409,7 @@ class SQLAuditLog(AuditLog):
 
 
 def cursor(record: AuditRecord) -> str:
-    """Name the place behind a record, for `after=`."""
+    """Return the cursor after a record, for `after=`."""
     return _cursor(record.time, record.id)
 
 
@@ -429,7 +429,7 @@ def _place_of(after: str | None) -> tuple[datetime, str] | None:
 
 
 def _require_filter(name: str, value: object) -> None:
-    """Refuse a filter that would find nothing, whatever there is."""
+    """Refuse a filter that can match nothing."""
     if name in _CHOICES:
         require_one_of(name, value, _CHOICES[name])
     if name in _WORDS and not isinstance(value, str):
@@ -447,7 +447,7 @@ def _require_filter(name: str, value: object) -> None:
 
 
 def _require_decision(reviewer: str, action: str, answer: str | None) -> None:
-    """Refuse a decision that cannot be."""
+    """Refuse an invalid decision."""
     if not isinstance(reviewer, str) or not reviewer.strip():
         msg = "reviewer must be a non-empty str: the name of the person who decides"
         raise ConfigurationError(msg)

@@ -29,7 +29,7 @@ _LONGEST = 600
 
 _BATCH = 500
 
-_LOCK = 0x67726F756E646564  # "grounded"; any number that nobody else takes for a lock
+_LOCK = 0x67726F756E646564  # "grounded"; any number unlikely to be another advisory lock
 
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 
@@ -39,7 +39,7 @@ _EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "m
 
 
 class _Moment(sa.TypeDecorator[datetime]):
-    """A moment in UTC, also where the database knows no time zones."""
+    """A UTC time, also in databases without time zones."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -85,8 +85,8 @@ records = sa.Table(
     sa.Index("groundedness_audit_run", "run_id"),
     sa.Index("groundedness_audit_root", "root_run_id"),
 )
-"""One row per record. `record` is all of it as JSON; `review` and `revision` count, not what
-`record` says of them. The other columns are there to be searched."""
+"""One row per record. `record` is the whole record as JSON, except that `review` and `revision`
+override its fields. The other columns exist for queries."""
 
 _rows = records.c
 
@@ -95,27 +95,27 @@ _versions = sa.Table(
 )
 
 _VERSION = 3
-"""Version of the tables that this version of the package makes and reads."""
+"""Version of the table schema."""
 
 
 class Row(NamedTuple):
-    """What the store has of one record."""
+    """A record as read from the store."""
 
     time: datetime
     id: str
     record: AuditRecord | None
-    """`None` if what is there is damaged, or of a newer version."""
+    """`None` if it is damaged, or of a newer version."""
 
 
 class Database(NamedTuple):
-    """Where a database is."""
+    """The location of a database."""
 
     url: sa.URL
     path: Path | None
     """The file, if it is one."""
 
     def __str__(self) -> str:
-        """Say where it is without any secret."""
+        """Write the location without secrets."""
         bare = sa.URL.create(
             self.url.drivername, host=self.url.host, port=self.url.port, database=self.url.database
         )
@@ -144,16 +144,16 @@ class Store:
         self._engine.dispose()
 
     def forked(self) -> None:
-        """Leave the connections to the parent process."""
+        """Drop the connections, which belong to the parent process."""
         self._engine.dispose(close=False)
 
     def upgrade(self) -> None:
-        """Make the tables, or bring them to the version of this package."""
+        """Create the tables, or upgrade them."""
         with self._reported("be upgraded"):
             self._make_ready()
 
     def insert(self, entries: Sequence[AuditEntry]) -> None:
-        """Write records; those that are there change only if a higher revision comes."""
+        """Write records; existing ones change only for a higher revision."""
         postgres = self._engine.dialect.name == "postgresql"
         statement = (postgresql if postgres else sqlite).insert(records)
         new = statement.excluded
@@ -198,7 +198,7 @@ class Store:
     def decide(
         self, record_id: str, revision: int, review: Review
     ) -> tuple[AuditRecord | None, bool]:
-        """Write a review, if nobody was first."""
+        """Write a review, unless another one came first."""
         statement = (
             sa.update(records)
             .where(_rows.id == record_id, _rows.revision == revision)
@@ -248,7 +248,7 @@ class Store:
 
     @contextmanager
     def _reported(self, what: str) -> Iterator[None]:
-        """Say what a database cannot do in an error of this package, without secrets."""
+        """Raise database errors as `AuditError`, without secrets."""
         try:
             yield
         except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
@@ -270,7 +270,7 @@ def conditions(
     settled: bool = False,
     **equal: str | None,
 ) -> list[sa.ColumnElement[bool]]:
-    """Say which records are wanted."""
+    """Build the conditions of a query."""
     if unknown := sorted(set(equal) - set(_EQUAL)):
         msg = f"unknown filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
@@ -290,7 +290,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA secure_delete = ON")
-    # The change to WAL does not wait for locks, so that processes which begin together collide.
+    # Switching to WAL does not wait for locks, so processes that start together collide.
     until = time.monotonic() + _BUSY_MS / 1000
     while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
@@ -303,7 +303,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    # A transaction that reads first and writes then could fail at once, without waiting.
+    # A deferred transaction that reads before it writes could fail at once, without waiting.
     writes = connection.get_execution_options().get("audit_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -369,7 +369,7 @@ def _id(value: object) -> str | None:
 
 
 def _clean(text: str | None) -> str | None:
-    """Give what databases can hold and index of a text to search by; the record has all of it.
+    """Shorten a text for an indexed column; the record has all of it.
 
     It is no longer than PostgreSQL's indexes take (2,704 bytes).
     """
@@ -383,15 +383,12 @@ def searched(record: AuditRecord) -> str:
 
 
 def _storable(text: str) -> str:
-    """Give what databases can hold of a text: no character 0 and no halves of characters."""
+    """Drop NUL characters and lone surrogates, which databases cannot store."""
     return text.replace("\0", "\ufffd").encode("utf-8", errors="replace").decode()
 
 
 def _make_tables(engine: sa.Engine) -> None:
-    """Make the tables, or add what older versions do not have, in one transaction.
-
-    Processes that do it at once do it one after another.
-    """
+    """Create or upgrade the tables in one transaction; concurrent processes take turns."""
     with engine.connect() as connection:
         if _version(connection) == _VERSION:
             return
@@ -444,7 +441,7 @@ def _add_searched(connection: sa.Connection) -> None:
 def _text_of(line: str) -> str:
     try:
         return searched(AuditRecord.from_json(line))
-    except AuditError:  # a row that is damaged must not keep the others from being searched
+    except AuditError:  # a damaged row must not block the search of others
         return ""
 
 

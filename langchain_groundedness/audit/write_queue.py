@@ -1,6 +1,6 @@
-"""Records on their way to the store: a bounded queue, and the thread that empties it.
+"""The bounded queue of the audit log, and the thread that writes it to the store.
 
-Its own module because threads meet here and nowhere else in the audit log.
+Its own module because it holds all the thread synchronization of the audit log.
 """
 
 import logging
@@ -21,7 +21,7 @@ __all__ = ["WriteQueue"]
 
 _BATCH = 500
 _IDLE = 60.0
-"""Seconds after which an idle log looks whether another process has left records in the spool."""
+"""Seconds after which an idle log checks the spool for records of other processes."""
 _LONGEST_PAUSE = 30.0
 
 logger = logging.getLogger("langchain_groundedness")
@@ -32,19 +32,19 @@ class _Write(Protocol):
 
 
 class Flushed(NamedTuple):
-    """What came of a flush."""
+    """The outcome of a flush."""
 
     ended: bool
     """Whether it ended in time."""
     durable: bool
-    """Whether all that had been handed over when it began is durable."""
+    """Whether all records queued before it are durable."""
 
 
 class WriteQueue:
-    """Takes records without waiting; a thread writes them to the store, or into the spool.
+    """Accepts records without blocking; a thread writes them to the store or the spool.
 
-    The lock is held for moments only, never while anything is written, so an event loop may take
-    it; it is re-entrant because a garbage collection may hand over a record at any place.
+    The lock is never held during I/O, so an event loop may take it; it is re-entrant because
+    garbage collection may record at any point.
     """
 
     def __init__(  # noqa: PLR0913  (made in one place, by keyword)
@@ -57,7 +57,7 @@ class WriteQueue:
         max_pending: int,
         retry_after: float,
     ) -> None:
-        """Begin empty, with a store that is taken to be there."""
+        """Start empty; the store is assumed to be up."""
         self._prepare = prepare
         self._write = write
         self._spool = spool
@@ -76,19 +76,19 @@ class WriteQueue:
         self._flushes_answered = 0
         self._closed = False
         self._stuck = False
-        """Whether records could be written nowhere, and stay in memory until `_due`."""
+        """Whether neither store nor spool took the records, which stay in memory until `_due`."""
         self._due = 0.0
-        """When a store that is down is tried again."""
+        """When the store is retried."""
         self.failure: str | None = None
-        """Why the store has refused the last write; `None` if it has not."""
+        """Why the last write failed; `None` if it succeeded."""
 
     @property
     def size(self) -> int:
-        """How many records were handed over and are not durable."""
+        """Number of queued records that are not durable."""
         return len(self._waiting) + self._taken
 
     def offer(self, record: AuditRecord, *, beyond: bool = False) -> bool:
-        """Take a record if there is room, or `beyond` the room."""
+        """Queue a record if there is room; with `beyond`, in any case."""
         with self._changed:
             taken = beyond or self.size < self._max_pending
             if taken:
@@ -99,12 +99,12 @@ class WriteQueue:
         return taken
 
     def wait_for_room(self, timeout: float) -> None:
-        """Wait until a record can be taken, or time is up."""
+        """Wait for room in the queue, or the timeout."""
         with self._changed:
             self._changed.wait_for(lambda: self.size < self._max_pending, timeout)
 
     def flush(self, timeout: float | None) -> Flushed:
-        """Wait until all that was handed over is written, or cannot be."""
+        """Wait until all queued records are written, or writing fails."""
         with self._changed:
             self._flushes_asked += 1
             flush, upto = self._flushes_asked, self._handed
@@ -115,7 +115,7 @@ class WriteQueue:
             return Flushed(ended, durable=self._handed - self.size >= upto)
 
     def start(self) -> None:
-        """Have a thread that writes, unless there is one."""
+        """Start the writer thread, unless it runs."""
         if self._thread is not None and self._thread.is_alive():
             return
         with self._starting:
@@ -130,7 +130,7 @@ class WriteQueue:
                 self._thread = thread
 
     def close(self, timeout: float | None) -> None:
-        """Let the thread try once more, and end it."""
+        """Let the thread try once more, then stop it."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -146,8 +146,8 @@ class WriteQueue:
             pass
 
     def _turn(self) -> bool:
-        """Wait for something to do and do it; tell whether more may come."""
-        patience = self._patience()
+        """Wait for work and do it; return whether more may come."""
+        patience = self._wait_seconds()
         with self._changed:
             self._changed.wait_for(self._has_work, patience)
             flushes, number, closed = self._flushes_asked, self.size, self._closed
@@ -162,13 +162,13 @@ class WriteQueue:
         asked = self._closed or self._flushes_asked > self._flushes_answered
         return asked or (bool(self._waiting) and not self._stuck)
 
-    def _patience(self) -> float:
+    def _wait_seconds(self) -> float:
         if self._stuck or (self._spool is not None and not self._spool.is_empty):
             return max(0.0, self._due - time.monotonic())
         return _IDLE
 
     def _empty(self, number: int, *, hurry: bool) -> None:
-        """Write the records that wait, after those that waited in the spool."""
+        """Write the queued records, after those in the spool."""
         due = hurry or time.monotonic() >= self._due
         up = (due or self.failure is None) and self._spool_is_brought()
         while number and (batch := self._next_batch(number)):
@@ -193,7 +193,7 @@ class WriteQueue:
             self._changed.notify_all()
 
     def _spool_is_brought(self) -> bool:
-        """Bring what was spooled before, which what comes later must not overtake."""
+        """Move spooled records to the store first, to keep the order."""
         if self._spool is None or self._spool.is_empty:
             return True
         try:
@@ -201,7 +201,7 @@ class WriteQueue:
         except Exception as exc:  # noqa: BLE001  (the store, or the file: tried again later)
             self._failed(exc)
             return False
-        if not brought:  # another process brings it, and what comes now goes behind
+        if not brought:  # another process moves it; new records go after it
             self._due = time.monotonic() + self._retry_after
             return not self._spools_when_down
         self._recovered()
@@ -251,7 +251,7 @@ class WriteQueue:
 
 
 def _reason(error: Exception) -> str:
-    """Say why; errors of this package hold no secrets, and say it in words."""
+    """Describe an error; only errors of this package are known to hold no secrets."""
     if isinstance(error, OSError) and error.strerror and isinstance(error.filename, str | Path):
         return failure(error)
     return str(error) if isinstance(error, GroundednessError) else cause(error)

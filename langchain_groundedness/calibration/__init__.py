@@ -1,4 +1,4 @@
-"""Thresholds chosen on labelled data, and the checker that works with them."""
+"""Chooses thresholds on labelled data, and makes checkers that use them."""
 
 from langchain_groundedness.calibration.thresholds import Calibration, calibrate
 from langchain_groundedness.calibration.values import (

@@ -1,4 +1,4 @@
-"""Files with claims or answers that somebody has labelled: one JSON object per line."""
+"""Reads files of labelled claims or answers: one JSON object per line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -46,7 +46,7 @@ class LabelledRow(NamedTuple):
     is_right: bool
     question: str | None = None
     given: tuple[ScoredClaim, ...] = ()
-    """What a verifier said, if the file holds it."""
+    """The verifier's verdict, if the file has it."""
     retrieval_score: float | None = None
     group: str = ""
 
@@ -140,7 +140,7 @@ def _group(documents: tuple[str, ...]) -> str:
 
 
 def read_label(label: object) -> bool:
-    """Read what a person has said about a claim or an answer."""
+    """Read a person's label of a claim or an answer."""
     if isinstance(label, float) and label in (0.0, 1.0):
         label = int(label)
     said = str(label).strip().casefold() if isinstance(label, bool | int | str) else ""
@@ -154,7 +154,7 @@ def read_label(label: object) -> bool:
 
 
 def _texts(given: object) -> object:
-    """Read one text or document where a list is accepted; blank ones alone are none."""
+    """Read a list, or one text or document; only blank ones count as none."""
     listed = [given] if isinstance(given, str | dict) else given or ()
     if not isinstance(listed, list | tuple):
         return listed
@@ -167,7 +167,7 @@ _Number = Annotated[float, Field(strict=True, ge=-1.0, le=1.0, allow_inf_nan=Fal
 
 
 class _Given(BaseModel):
-    """What a verifier has said of a claim."""
+    """A verifier's verdict on a claim."""
 
     support_probability: Annotated[_Number, Field(ge=0.0)] | None = None
     verdict: VerdictLabel | None = None

@@ -1,4 +1,4 @@
-"""Chooses a threshold on scored samples, and says what to expect of it on others; pure."""
+"""Chooses a threshold on scored samples, and estimates its performance on others; pure."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ Kind = Literal["precision", "recall"]
 
 
 class Target(NamedTuple):
-    """What a threshold shall reach."""
+    """The target of a threshold."""
 
     kind: Kind
     value: float
@@ -64,7 +64,7 @@ class Scored(NamedTuple):
     good: Flags
     """Whether each should pass."""
     groups: NDArray[np.int64]
-    """Samples of one group, such as the claims on one document, are no independent evidence."""
+    """Samples of one group, such as the claims on one document, are not independent."""
 
 
 def group_numbers(names: Sequence[str]) -> NDArray[np.int64]:
@@ -92,7 +92,7 @@ def highest(found: Scored, kind: Kind) -> float:
 def resampled(
     found: Scored, target: Target, *, times: int, seed: int
 ) -> tuple[tuple[float, float] | None, float]:
-    """Find out how much a threshold depends on the samples, by drawing groups with replacement."""
+    """Bootstrap a threshold by drawing groups with replacement."""
     lined_up = _Sorted(found)
     draws = _draws(found.groups, times, seed)
     drawn = [lined_up.choose(counts[found.groups], target) for counts in draws]
@@ -102,7 +102,7 @@ def resampled(
 
 
 def fold_numbers(groups: NDArray[np.int64], *, folds: int, seed: int) -> NDArray[np.int64]:
-    """Part samples for cross-validation, so that those of one group stay together."""
+    """Assign folds for cross-validation; samples of one group stay together."""
     order = np.random.default_rng(seed).permutation(int(groups.max(initial=-1)) + 1)
     fold_of = np.empty(len(order), dtype=np.int64)
     fold_of[order] = np.arange(len(order)) % folds
@@ -145,7 +145,7 @@ class _Sorted:
             self._ends = self._ends[:0]
 
     def choose(self, weights: Floats, target: Target) -> float | None:
-        # Compared as shares: 0.95 * 20 is more than 19 to a computer, but 19 / 20 is 0.95.
+        # Compared as shares: 0.95 * 20 exceeds 19 in floating point, but 19 / 20 is 0.95.
         enough = np.flatnonzero(self.shares(weights, target.kind) >= target.value)
         if not len(enough):
             return None
@@ -179,7 +179,7 @@ def roundest_between(low: float, high: float) -> float:
 
 
 def _draws(groups: NDArray[np.int64], times: int, seed: int) -> Iterator[Floats]:
-    """Draw groups with replacement; tell how often each has come."""
+    """Draw groups with replacement; yield how often each was drawn."""
     chance = np.random.default_rng(seed)
     number = int(groups.max(initial=-1)) + 1
     for _ in range(times if number else 0):

@@ -1,4 +1,4 @@
-"""Thresholds chosen on labelled data, and the checker that works with them."""
+"""Chooses thresholds on labelled data, and makes checkers that use them."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -390,7 +390,7 @@ class ThresholdSpec(NamedTuple):
     units: tuple[Unit, ...]
     """What it can be chosen on; the first with enough samples."""
     needs: str
-    """What it needs, for a reader whose samples have none."""
+    """The samples it needs, for the error text."""
     view: Callable[[CalibrationSample, str | None, _Cuts], _View]
     is_upper: bool = False
     """Whether what lies below it passes."""
@@ -422,12 +422,12 @@ _SPECS = (
         is_upper=True,
     ),
 )
-"""In the order in which they are chosen: a later one counts on the earlier ones."""
+"""In the order in which they are chosen: later ones depend on earlier ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Choosing:
-    """Samples, and what is wanted of thresholds on them."""
+    """Samples, and the targets of their thresholds."""
 
     samples: Sequence[CalibrationSample]
     target: Target
@@ -617,7 +617,7 @@ def _shortage(spec: ThresholdSpec, unit: Unit, rows: Sequence[_Row], target: Tar
 
 
 def _one_in(share: float) -> int:
-    """Say among how many the share of those that fail would be one."""
+    """Return the sample size at which the allowed share of failures is one sample."""
     return _AT_A_HUNDRED_PERCENT if share == 1 else math.ceil(round(1 / (1 - share), 6))
 
 
@@ -628,7 +628,7 @@ def _unreached(target: Target) -> str:
 
 
 def _fewest_passing(target: Target) -> int:
-    """Say how many have to pass before a precision among them means anything."""
+    """Return how many samples must pass for the precision to be meaningful."""
     return 1 if target.kind == "recall" else max(_FEWEST_PASSING, _one_in(target.value))
 
 

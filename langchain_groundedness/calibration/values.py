@@ -1,4 +1,4 @@
-"""What a calibration is made of, and what it says: values without logic."""
+"""The values of a calibration."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class _Part(CheckedOptions):
 
 
 class CalibrationTarget(_Part):
-    """What thresholds were to reach."""
+    """The target of the thresholds."""
 
     kind: Literal["precision", "recall"]
     """`precision`: of what passes, this share is right. `recall`: of what is right, this share
@@ -211,7 +211,7 @@ class CalibrationSample:
 
 
 def _require_label(name: str, value: object) -> None:
-    """Refuse a label that is not a boolean: to Python every text is true, `"no"` as well."""
+    """Refuse a label that is not a bool, since any text, even `"no"`, is truthy."""
     if not isinstance(value, bool | np.bool_):
         msg = f"{name} must be True or False, got {value!r:.60}"
         raise ConfigurationError(msg)

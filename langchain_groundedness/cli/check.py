@@ -36,7 +36,7 @@ from langchain_groundedness.types import GroundednessResult
 __all__ = ["check", "read_answer", "read_documents"]
 
 LARGEST_TEXT = 64 << 20
-"""Bytes of an answer or a document; what is larger is no text that an answer came from."""
+"""Most bytes of an answer or a document."""
 
 
 def check(  # noqa: PLR0913  (each is an option of the command)
@@ -164,7 +164,7 @@ def _require_sense(
 
 def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
     if as_json:
-        # ASCII, so that no character of a document can steer a terminal or fail to be encoded.
+        # ASCII, so that no character can control the terminal or fail to be encoded.
         typer.echo(json.dumps(result.model_dump(mode="json"), indent=2))
     else:
         if hasattr(sys.stdout, "reconfigure"):
@@ -201,7 +201,7 @@ def read_documents(paths: Sequence[str]) -> list[Document]:
         msg = "standard input is empty"
         raise CommandError(msg)
     if not any(text.strip() for text in texts.values()):
-        msg = f"nothing to check against: {', '.join(paths)} held no text"
+        msg = f"nothing to check against: {', '.join(paths)} has no text"
         raise CommandError(msg)
     return [
         Document(page_content=text, metadata={"source": "stdin" if path == "-" else path})

@@ -1,4 +1,4 @@
-"""How commands fail: with one line on standard error, and no traceback."""
+"""Command errors: one line on standard error, without a traceback."""
 
 import logging
 import sys
@@ -54,7 +54,7 @@ def one_line(error: Exception) -> str:
     """Say in one line what went wrong."""
     if isinstance(error, CommandError | GroundednessError):
         text = str(error)
-    elif isinstance(error, ValidationError):  # its own text repeats the values, keys among them
+    elif isinstance(error, ValidationError):  # its own text quotes values, which may be keys
         text = "; ".join(
             f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()
         )

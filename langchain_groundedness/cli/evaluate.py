@@ -174,12 +174,12 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
 
 
 def _run(evaluation: Evaluation, ray: RayEngine | None, max_concurrency: int) -> bool:
-    """Evaluate; tell whether it came to its end, or was interrupted on the way."""
+    """Evaluate; return whether the run is complete."""
     try:
         if ray is None:
             run_interruptibly(arun_evaluation(evaluation, max_concurrency))
         else:
-            with redirect_stdout(sys.stderr), evaluation:  # Ray tells there what it does
+            with redirect_stdout(sys.stderr), evaluation:  # Ray reports on stdout
                 ray.run(evaluation)
     except KeyboardInterrupt:
         if evaluation.header is None:

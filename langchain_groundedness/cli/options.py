@@ -1,4 +1,4 @@
-"""Options that several commands take, and what is made of them."""
+"""Options shared by several commands, and their parsing."""
 
 import asyncio
 import math
@@ -53,7 +53,7 @@ __all__ = [
 
 def _seconds(given: float) -> float:
     if not 0 < given < math.inf:
-        msg = f"it must be more than 0 seconds, and a number; got {given:g}"
+        msg = f"it must be a number of seconds above 0, got {given:g}"
         raise typer.BadParameter(msg)
     return given
 
@@ -270,7 +270,7 @@ def plain_table(*heads: str, **options: Any) -> Table:
 _ResultT = TypeVar("_ResultT")
 _running: set[Future[Any]] = set()
 _MOST_THREADS = 256
-"""So many that threads in which a silent model is waited for leave room for writing files."""
+"""Enough that threads blocked on a silent model do not block writing files."""
 
 
 def run_interruptibly(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
@@ -288,12 +288,12 @@ def run_interruptibly(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
 
 
 def is_waiting() -> bool:
-    """Tell whether a thread still waits for a model: Python would wait for it at its end."""
+    """Tell whether a thread still waits for a model; Python would join it at exit."""
     return timed_out_calls() > 0 or any(not each.done() for each in _running)
 
 
 class _UnawaitedThreads(ThreadPoolExecutor):
-    """Threads that an event loop does not wait for when it is closed."""
+    """An executor whose threads a closing event loop does not join."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future = super().submit(fn, *args, **kwargs)

@@ -35,7 +35,7 @@ _ACTIONS: dict[Action, str] = {
     "block": "red",
 }
 _WHOLE_FROM = 100
-"""Milliseconds from which on a fraction of one says nothing."""
+"""Milliseconds above which fractions are not shown."""
 
 
 def stats(  # noqa: PLR0913  (each is an option of the command)

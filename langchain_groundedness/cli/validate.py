@@ -272,7 +272,7 @@ def _progress() -> Iterator[_ProgressBar]:
 
 
 def _read_summary(path: Path) -> ValidationSummary | None:
-    """Read the summary of a run that was interrupted, if it got so far."""
+    """Read the summary of an interrupted run, if it wrote one."""
     try:
         return ValidationSummary.model_validate(json.loads(path.read_text("utf-8"))["summary"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -333,7 +333,7 @@ def _sweep(lines: Sequence[SweepLine]) -> Table:
     heads = ["Threshold", "passed", "rate", "unknown"]
     table = plain_table(*heads, *(["precision", "recall"] if labelled else []))
     before = None
-    for alike in (list(same) for _, same in groupby(lines, _but_for_its_threshold)):
+    for alike in (list(same) for _, same in groupby(lines, _without_threshold)):
         line = alike[0]
         if before not in (None, line.option):
             table.add_section()
@@ -351,7 +351,7 @@ def _sweep(lines: Sequence[SweepLine]) -> Table:
     return table
 
 
-def _but_for_its_threshold(line: SweepLine) -> tuple[Any, ...]:
+def _without_threshold(line: SweepLine) -> tuple[Any, ...]:
     return (line.option, line.is_current, *tuple(dict(line).values())[3:])
 
 
@@ -368,7 +368,7 @@ def _notes(found: ValidationSummary) -> Iterator[Text]:
     for note in found.notes:
         yield Text(printable(note), style="dim")
     if found.resumed:
-        yield Text(f"{found.resumed} rows were there already, and were not paid for again")
+        yield Text(f"{found.resumed} rows were there already and were not validated again")
     if found.elsewhere:
         yield Text(f"{found.elsewhere} rows in the files are not in the data set", style="yellow")
     if not found.complete:

@@ -1,4 +1,4 @@
-"""From the verdicts on an answer to a decision, with its reasons in words."""
+"""Policies that turn verdicts into a decision with reasons."""
 
 from langchain_groundedness.decision.conditions import Amount, Conditions, Range
 from langchain_groundedness.decision.policy import DecisionPolicy, DecisionRule

@@ -1,4 +1,4 @@
-"""What a rule of a policy asks about an answer, and whether it holds; pure."""
+"""Conditions of policy rules, and whether they hold; pure."""
 
 import math
 import operator
@@ -52,40 +52,40 @@ _LATER: Final[dict[AnswerVerdict, frozenset[AnswerVerdict]]] = {
         }
     ),
 }
-"""What the verdict of an answer may still become when more of its claims are checked."""
+"""Verdicts that an unfinished answer may still get."""
 
 
 class Holds(Enum):
-    """Whether something is so."""
+    """Whether a condition holds, also for an unfinished answer."""
 
     YES = "yes"
-    """And it stays so, whatever comes."""
+    """It holds, and always will."""
     NO = "no"
-    """Nor will it ever be."""
+    """It does not hold, and never will."""
     NOT_YET = "not yet"
-    """Not yet; the claim that makes it so does that for good."""
+    """It does not hold yet; once a claim makes it hold, it stays."""
     OPEN = "open"
-    """That is only known when the answer is whole."""
+    """Unknown until the answer is complete."""
 
     @staticmethod
     def both(parts: Iterable["Holds"]) -> "Holds":
-        """Tell whether all of them are so; nothing is always so."""
+        """Combine with `and`; an empty list always holds."""
         given = set(parts)
         return next((h for h in (Holds.NO, Holds.OPEN, Holds.NOT_YET) if h in given), Holds.YES)
 
     def either(self, other: "Holds") -> "Holds":
-        """Tell whether one of the two is so."""
+        """Combine with `or`."""
         given = (self, other)
         return next((h for h in (Holds.YES, Holds.OPEN, Holds.NOT_YET) if h in given), Holds.NO)
 
     def unless(self, other: "Holds") -> "Holds":
-        """Tell whether this is so, and the other is not."""
+        """Combine with `and not`."""
         opposite = {Holds.YES: Holds.NO, Holds.NO: Holds.YES}
         return Holds.both((self, opposite.get(other, Holds.OPEN)))
 
 
 class Truth(NamedTuple):
-    """Whether something holds, and in words what is so."""
+    """Whether a condition holds, and the fact in words."""
 
     holds: Holds
     words: str
@@ -108,7 +108,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class PolicyPart(CheckedOptions, Serializable):
-    """A part of a policy: frozen, and written without what was not given."""
+    """A part of a policy: frozen, serialized without defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     _can_be_saved = True
@@ -157,19 +157,19 @@ class DecisionContext:
         )
 
     def rising(self, *, so: bool) -> Holds:
-        """Judge what stays so once it is so, such as that a claim is contradicted."""
+        """Judge a condition that stays true once true, such as that a claim is contradicted."""
         return Holds.YES if so else Holds.NO if self.complete else Holds.NOT_YET
 
     def falling(self, *, so: bool) -> Holds:
-        """Judge what is so until a claim ends it for good, such as that none is contradicted."""
+        """Judge a condition that stays false once false, such as that no claim is contradicted."""
         return Holds.NO if not so else Holds.YES if self.complete else Holds.OPEN
 
     def final(self, *, so: bool) -> Holds:
-        """Judge what any claim may change either way, such as a share."""
+        """Judge a condition that any claim may change, such as a share."""
         return Holds.OPEN if not self.complete else Holds.YES if so else Holds.NO
 
     def about_question(self, *, so: bool, known: bool) -> Holds:
-        """Judge what does not depend on the answer."""
+        """Judge a condition on the question."""
         if not known and not self.labelled:
             return Holds.OPEN
         return Holds.YES if so else Holds.NO
@@ -247,7 +247,7 @@ def require_bounds(value: object) -> object:
 
 
 def limited_to(low: float, high: float) -> "Callable[[Range], Range]":
-    """Make what refuses bounds that no number of a kind can reach."""
+    """Make a validator that refuses unreachable bounds."""
 
     def check(given: "Range") -> "Range":
         for name, bound in (("at_least", given.at_least), ("below", given.below)):

@@ -1,4 +1,4 @@
-"""From the verdicts on an answer to a decision, with its reasons in words."""
+"""Decision policies: from the verdicts on an answer to an action with reasons."""
 
 import json
 import re
@@ -397,7 +397,7 @@ class _Effect(NamedTuple):
     words: str
     """Its reason."""
     excused: bool = False
-    """Whether it holds and does not count."""
+    """Whether it holds but is excused."""
 
 
 _SEVERITY: tuple[Action, ...] = ("pass", "flag", "review", "block")
@@ -418,7 +418,7 @@ _TITLE = re.compile(r"(?m)^ {0,3}(?:#{1,6} |\*\*)[^\s\d]{1,20}(?: [^\s\d]{1,20})
 
 
 class _Finding(NamedTuple):
-    """One of them, whether it was made, and in words what was found."""
+    """One finding, whether it was made, and its description."""
 
     name: FindingName
     holds: Holds
@@ -471,7 +471,7 @@ def _without_claims(answer: str) -> _Finding:
 
 
 def _says_nothing(answer: str) -> bool:
-    """Tell whether an answer is nothing but refusals, questions and courtesy, under any title."""
+    """Tell whether an answer has only refusals, questions and courtesy."""
     sentences = sentence_claims(answer, only_checkable=False)
     texts = [without_interjection(sentence.text) for sentence in sentences]
     if not all(declines(text) or only_asks(text) for text in texts):

@@ -1,4 +1,4 @@
-"""Files with settings: read with errors that name the path of what is wrong, and written."""
+"""Reads and writes policy files; errors name the path of the invalid value."""
 
 import json
 import re
@@ -95,17 +95,17 @@ def _parsed(text: str, form: Format, name: str) -> dict[str, Any]:
         if isinstance(data, dict):
             return data
         came = {type(None): "nothing", list: "a list"}.get(type(data), "a single value")
-        problem = f"a mapping of options is needed, got {came}; {{}} stands for all defaults"
+        problem = f"expected a mapping of options, got {came}; write {{}} for all defaults"
     msg = f"{name}: {problem}"
     raise ConfigurationError(msg)
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads what JSON can hold."""
+    """Accepts only values that JSON has."""
 
     @override
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):  # nested ones would stand for a very large text
+        if self.check_event(yaml.AliasEvent):  # nested aliases could expand to a huge document
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # theirs
             msg = "an alias is not accepted: write out what it stands for"
             raise yaml.composer.ComposerError(None, None, msg, mark)
@@ -123,7 +123,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _unique(pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
-    """Refuse keys that are no texts or are given twice, of which the last would win silently."""
+    """Refuse non-text and duplicate keys; the last duplicate would win silently."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if not isinstance(key, str):
@@ -146,7 +146,7 @@ def _empty(value: Any, path: _Path) -> Iterator[_Path]:
 
 
 def _innermost(faults: Sequence[Fault]) -> Iterator[Fault]:
-    """Leave out what is wrong with a list only because something is with an item of it."""
+    """Drop errors of a list that only repeat an error of its items."""
     for fault in faults:
         inside = (f.path for f in faults if len(f.path) > len(fault.path))
         if all(path[: len(fault.path)] != fault.path for path in inside):
@@ -165,7 +165,7 @@ def _told(data: dict[str, Any], fault: Fault) -> str:
 
 
 def _at(data: Any, path: _Path) -> tuple[_Path, Any]:
-    """Give the part of a path that is in the data, since one value may be read as a list."""
+    """Return the part of a path that exists in the data; a single value may be read as a list."""
     value = data
     for length, step in enumerate(path):
         if not isinstance(value, dict | list):

@@ -1,4 +1,4 @@
-"""A small retrieval chain with planted errors, to see a check at work.
+"""A small retrieval chain with planted errors, to demonstrate the check.
 
 Run it with `python -m langchain_groundedness.demo`; it needs the extra `cli` for the colours.
 """
@@ -30,7 +30,7 @@ ANSWER = (
     "Version 4.2.0 added support for Matter. "
     "The S2 won the Nordic Design Award in 2024."
 )
-"""What the scripted model says: revenue and warranty are wrong, and the award is made up."""
+"""The scripted answer: revenue and warranty are wrong, and the award is made up."""
 
 _PROMPT = ChatPromptTemplate.from_template(
     "Answer from these documents only.\n\n{documents}\n\nQuestion: {question}"

@@ -1,4 +1,4 @@
-"""Evaluation offline: metrics over rows, on the same verifiers as the check at run time."""
+"""Offline evaluation: metrics over data sets, with the verifiers of the run-time check."""
 
 from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.citations import CitationEvaluator

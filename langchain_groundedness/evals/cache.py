@@ -1,4 +1,4 @@
-"""Scores that were paid for once, by content: in a folder, for any number of runs."""
+"""A cache of scores in a folder, shared by any number of runs."""
 
 import hashlib
 import json
@@ -25,8 +25,8 @@ _LOGGER = logging.getLogger(__name__)
 class ResultCache:
     """Keeps the score of a row for an evaluator, as one JSON file in a folder.
 
-    An entry is found again if the question, answer, documents and reference of a row are the same,
-    and what the evaluator's `fingerprint` says. Only scores are kept, no failures. Several
+    The key is the question, answer, documents and reference of a row, and the evaluator's
+    `fingerprint`. Only scores are kept, no failures. Several
     processes may use one folder; an entry that is damaged counts as missing.
 
     Example:
@@ -53,10 +53,10 @@ class ResultCache:
 
         Args:
             row: The row.
-            fingerprint: What the evaluator says of itself.
+            fingerprint: The evaluator's `fingerprint()`.
 
         Returns:
-            The score, without usage, since it costs nothing now; `None` if there is none.
+            The score, without usage because a cached score costs nothing; `None` if there is none.
         """
         path = self._path(row, fingerprint)
         try:
@@ -69,11 +69,11 @@ class ResultCache:
         return score.model_copy(update={"usage": Usage()}) if score.status == "scored" else None
 
     def put(self, row: EvaluationRow, fingerprint: Mapping[str, Any], score: RowScore) -> None:
-        """Keep a score; one that failed, or was skipped, is not kept.
+        """Store a score; failed and skipped ones are ignored.
 
         Args:
             row: The row.
-            fingerprint: What the evaluator says of itself.
+            fingerprint: The evaluator's `fingerprint()`.
             score: Its score.
         """
         if score.status != "scored":
@@ -85,7 +85,7 @@ class ResultCache:
             path.parent.mkdir(exist_ok=True)
             draft.write_text(text, encoding="ascii")
             draft.replace(path)
-        except OSError as exc:  # a full disk must not cost the run
+        except OSError as exc:  # a full disk must not end the run
             _LOGGER.warning("cache: %s cannot be written (%s)", path, exc.strerror)
             with suppress(OSError):
                 draft.unlink()

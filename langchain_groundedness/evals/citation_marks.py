@@ -1,4 +1,4 @@
-"""Where an answer cites something, and what: `[1]`, `[2][3]`, `[1, 2]`, `(file.md#section)`."""
+"""Finds citations in an answer: `[1]`, `[2][3]`, `[1, 2]`, `(file.md#section)`."""
 
 import re
 import unicodedata
@@ -84,7 +84,7 @@ class CitationMark(NamedTuple):
     start: int
     end: int
     targets: tuple[int | str, ...]
-    """What it names: numbers as they stand there, or paths and names; at least one."""
+    """What it names: numbers as written, or paths and names; at least one."""
     kept: tuple[int, int] | None = None
     """The part of it that belongs to the sentence: the text of a link."""
 
@@ -92,9 +92,9 @@ class CitationMark(NamedTuple):
 def citation_marks(answer: str, names: Container[str] = frozenset()) -> list[CitationMark]:
     """Find the citations of an answer.
 
-    Numbers stand in square brackets, alone, in lists and in ranges, or after a word such as
-    `doc`; paths stand in square or round brackets or are the target of a link, with or without
-    `source:` before them. What stands in code is none.
+    Numbers are in square brackets, alone, in lists and in ranges, or after a word such as `doc`;
+    paths are in square or round brackets or the target of a link, with or without `source:`
+    before them. Code is ignored.
     """
     code = [match.span() for match in _CODE.finditer(answer)]
     return [
@@ -106,7 +106,7 @@ def citation_marks(answer: str, names: Container[str] = frozenset()) -> list[Cit
 
 
 def blanked(answer: str, marks: Sequence[CitationMark]) -> str:
-    """Put spaces in the place of the marks, so that all offsets stay as they are."""
+    """Replace the marks with spaces, so that offsets stay valid."""
     pieces, at = [], 0
     for mark in marks:
         kept_from, kept_to = mark.kept or (mark.end, mark.end)
@@ -177,7 +177,7 @@ def _link(match: re.Match[str], names: Container[str]) -> CitationMark | None:
 
 
 def _targets(inner: str, names: Container[str], *, square: bool) -> tuple[int | str, ...]:
-    """Read what stands in brackets; nothing, if any part of it is no citation."""
+    """Read the targets in brackets; none if any part is not a citation."""
     if _named(inner, names):
         return (inner.strip(),)
     found: list[int | str] = []
@@ -236,7 +236,7 @@ SOURCE_KEYS = (
     "url",
     "title",
 )
-"""Keys of the metadata in which loaders and splitters leave the name of a document."""
+"""Metadata keys in which loaders and splitters store the name of a document."""
 
 SECTION_KEYS = (
     "section",
@@ -254,7 +254,7 @@ SECTION_KEYS = (
     "h2",
     "h3",
 )
-"""Keys of the metadata in which the name of a section is left."""
+"""Metadata keys that hold the name of a section."""
 
 _HEADING = re.compile(r"(?m)^[ ]{0,3}#{1,6}[ \t]+(.{1,200}?)[ \t#]*$")
 
@@ -270,12 +270,11 @@ class _DocumentNames(NamedTuple):
 
 
 class DocumentIndex:
-    """The documents of one answer, to be found by number, id, path or name.
+    """Looks up the documents of one answer by number, id, path or name.
 
-    Paths are compared after folding: case, backslashes for slashes, `%20`, composed or decomposed
-    letters, `./`, a scheme and a host do not count, and of two paths one may have more folders in
-    front. A path with `#section` names the documents at that path whose metadata or headings tell
-    of that section, and those that tell of none: they may be a part of it.
+    Paths match regardless of case, slash direction, `%20`, Unicode normal form, `./`, scheme,
+    host and leading folders. A path with `#section` matches the documents at that path whose
+    metadata or headings name that section, and those that name none.
     """
 
     def __init__(
@@ -317,7 +316,7 @@ class DocumentIndex:
         return next(filter(None, at_path), ())
 
     def _at_path(self, path: tuple[str, ...], name: str) -> Iterator[list[int]]:
-        """Find the documents at just that path, and those at one that ends like it."""
+        """Find the documents at exactly that path, then those whose path ends in it."""
         listed = list(enumerate(self._documents))
         yield [place for place, each in listed if path in each.paths or name in each.names]
         if path:

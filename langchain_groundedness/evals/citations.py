@@ -1,4 +1,4 @@
-"""Citations: do the passages that an answer cites say what it says they do?"""
+"""Citation metrics: whether the cited documents support the claims that cite them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _GAP = re.compile(r"\s{1,200}([.,;:!?])(?=\s|$)")
 
 _CITES_NOTHING = "the sentence cites no document"
 
-_CITES_WHAT_IS_NOT_THERE = "no document that the sentence cites exists"
+_CITES_MISSING_DOCUMENT = "no document that the sentence cites exists"
 
 
 class CitedTarget(NamedTuple):
@@ -122,7 +122,7 @@ class CitationEvaluator(ClaimEvaluator):
         )
         together = ((each.claim, each.documents) for each in claims if each.documents)
         found.verdicts.update((yield from self._verdicts(together, row)))
-        # Where several documents support a claim together, each one's share is still open.
+        # Where several documents support a claim together, each one must also be judged alone.
         alone = [
             (each.claim, target.documents)
             for each in claims
@@ -137,7 +137,7 @@ class CitationEvaluator(ClaimEvaluator):
             list(found.verdicts.values()),
             nothing="the answer cites nothing"
             if claims
-            else "the answer makes no claim to be cited for",
+            else "the answer makes no claim that needs a citation",
             comment=found.comment(),
             details=found.details(),
             result=result,
@@ -173,7 +173,7 @@ class CitationEvaluator(ClaimEvaluator):
 
 
 class _Found:
-    """What was found out about one answer."""
+    """The verdicts on the claims and citations of one answer."""
 
     def __init__(self, claims: Sequence[CitingClaim], targets: Sequence[CitedTarget]) -> None:
         self._claims = claims
@@ -182,15 +182,15 @@ class _Found:
         self._targets = [each for each in targets if each in used or not each.documents]
         self._missing = list(dict.fromkeys(t.target for t in targets if not t.documents))
         self.verdicts: dict[tuple[str, tuple[int, ...]], ClaimVerdict] = {}
-        """By the id of the claim and the documents that it was judged by."""
+        """By claim id and the documents it was judged against."""
 
     def verdict(self, each: CitingClaim) -> ClaimVerdict:
-        missing = _CITES_WHAT_IS_NOT_THERE if each.cited else _CITES_NOTHING
+        missing = _CITES_MISSING_DOCUMENT if each.cited else _CITES_NOTHING
         found = self.verdicts.get((each.claim.id, each.documents))
         return found or ClaimVerdict.unchecked(each.claim, missing)
 
     def is_open(self, target: CitedTarget, each: CitingClaim) -> bool:
-        """Tell whether a citation must be judged alone: others may have done all of the work."""
+        """Tell whether a citation must also be judged alone."""
         if not target.documents or target.documents == each.documents:
             return False
         verdict = self.verdict(each)
@@ -277,9 +277,9 @@ def _citing_claims(
 ) -> list[CitingClaim]:
     """Tell for each claim what it cites.
 
-    A mark belongs to the sentence that it stands in or follows; at the start of a line, to the
-    one that follows it. Of the marks of its sentence a claim cites those inside its span and
-    those next after it, if no other claim lies between; else all of them.
+    A mark belongs to the sentence that contains or precedes it; at the start of a line, to the
+    one that follows. A claim cites the marks inside its span and those directly after it, if no
+    other claim lies between; else all marks of its sentence.
     """
     sentences = split_sentences(blank)
     starts = [claim.start for claim in claims if claim.start is not None]

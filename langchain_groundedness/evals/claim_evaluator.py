@@ -1,4 +1,4 @@
-"""What evaluators share that count verdicts on claims of one text against others."""
+"""Base of the evaluators that count verdicts on claims."""
 
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
@@ -100,7 +100,7 @@ class ClaimEvaluator(Evaluator, ABC):
         return {"extractor": check.extractor, "verifier": check.verifier, **checksum}
 
     def _judge_all(self, sources: Sequence[CheckInput]) -> Flow[list[GroundednessResult]]:
-        """Check texts, all at once; where there is nothing to read, nothing is supported."""
+        """Check all texts in one batch; without documents, no claim is supported."""
         states, spent = [CheckState(source=source) for source in sources], [Usage()] * len(sources)
         for step in self._check.on_whole_answers():
             done: list[tuple[CheckState, Usage]] = yield ModelCall(_Batch(step), states)
@@ -115,14 +115,14 @@ class ClaimEvaluator(Evaluator, ABC):
         ]
 
     def _claims_of(self, text: str, question: str | None) -> Flow[tuple[Claim, ...]]:
-        """Find the claims of a text; that it cannot be done is raised."""
+        """Find the claims of a text; raises if that fails."""
         state = CheckState(source=CheckInput(answer=text, question=question))
         if (task := self._check.extraction(state)) is None:
             return ()
         reply = yield ModelCall(self._check.extractor, task)
         claims = self._check.with_claims(state, reply, complete=True).claims or ()
         if self.max_claims is not None and len(claims) > self.max_claims:
-            msg = f"{len(claims)} claims, over max_claims={self.max_claims}"
+            msg = f"{len(claims)} claims, more than max_claims={self.max_claims}"
             raise UncheckedError(msg)
         return claims
 
@@ -134,10 +134,9 @@ class ClaimEvaluator(Evaluator, ABC):
         question: str | None,
         answer: str,
     ) -> Flow[list[tuple[ClaimVerdict, ...]]]:
-        """Judge claims against parts of the documents, all at once.
+        """Judge claims against subsets of the documents, in one batch.
 
-        Citations of the verdicts refer to all documents. Where there is nothing to read, nothing
-        is supported.
+        Citations of the verdicts refer to all documents. Without documents, no claim is supported.
         """
         tasks = [
             VerificationTask(
@@ -167,7 +166,7 @@ class ClaimEvaluator(Evaluator, ABC):
         details: Mapping[str, Any],
         result: GroundednessResult | None,
     ) -> RowScore:
-        """Give a score, unless verdicts are missing, or there are none to take it of."""
+        """Make a score, unless verdicts are missing or there is no claim."""
         if reason := unchecked_reason(verdicts):
             return self._failed(reason, details=details, result=result)
         if score is None:
@@ -175,7 +174,7 @@ class ClaimEvaluator(Evaluator, ABC):
         return self._scored(score, comment=comment, details=details, result=result)
 
     def _result(self, source: CheckInput, verdicts: Iterable[ClaimVerdict]) -> GroundednessResult:
-        """Sum verdicts up as the check at run time does."""
+        """Build the result that the run-time check would return."""
         listed = tuple(verdicts)
         state = CheckState(source=source, claims=tuple(v.claim for v in listed), verdicts=listed)
         return self._check.result(state, Usage())
@@ -193,7 +192,7 @@ class UncheckedError(GroundednessError):
 
 
 class _Batch(Runnable[list[InputT], list[tuple[OutputT, Usage]]]):
-    """Runs a runnable on a list, with what each entry cost; leaves no run of its own behind."""
+    """Batches a runnable, with the usage of each entry; adds no traced run of its own."""
 
     def __init__(self, runnable: Runnable[InputT, OutputT]) -> None:
         self._runnable = runnable
@@ -243,7 +242,7 @@ def plain_verdicts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
 def _placed(
     task: VerificationTask, group: ClaimGroup, reply: Any, documents: Sequence[Document]
 ) -> Iterable[ClaimVerdict]:
-    """Match verdicts to claims, and let their citations refer to all documents."""
+    """Match verdicts to claims, and map their citations to all documents."""
     for verdict in reconcile(task, replies_of(ClaimVerdict, reply, source="verifier")):
         citations = tuple(
             Citation.from_document(documents, group.documents[c.document], c.start, c.end)

@@ -1,4 +1,4 @@
-"""Maps columns to the parts of a row: of data sets, mappings, and what LangSmith hands over."""
+"""Maps columns of data sets, mappings and LangSmith examples to the fields of a row."""
 
 import ast
 import io
@@ -53,7 +53,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "label": ("label",),
 }
-"""By field of `EvaluationRow`: the names of columns read as it; the first that is there counts."""
+"""Accepted column names by field of `EvaluationRow`; the first one present counts."""
 
 _DATASET_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "id": ("id",),
@@ -62,7 +62,7 @@ _DATASET_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "answer": (*COLUMNS["answer"], "outputs"),
     "reference": (*COLUMNS["reference"], "reference_outputs"),
 }
-"""The same for data sets, where LangSmith's exports have names besides."""
+"""The same for data sets, with the column names of LangSmith exports."""
 
 _KNOWN_NAMES = frozenset(name for names in COLUMNS.values() for name in names)
 _AGENT_KEYS = frozenset({"messages", "structured_response"})
@@ -71,20 +71,20 @@ _PANDAS_MISSING = ("NAType", "NaTType")
 
 
 class Example(NamedTuple):
-    """What LangSmith's `evaluate`, and those who call openevals, hand to an evaluator."""
+    """The arguments that LangSmith's `evaluate` and openevals pass to an evaluator."""
 
     inputs: object
-    """What went into the chain: a mapping, or the question."""
+    """The chain's input: a mapping, or the question."""
     outputs: object
-    """What came out: a mapping with answer and documents, or the answer."""
+    """The chain's output: a mapping with answer and documents, or the answer."""
     reference_outputs: object
-    """What should have come out: a mapping with it as answer, or the answer."""
+    """The expected output: a mapping with the answer, or the answer."""
     extra: Mapping[str, Any]
     """Further arguments, such as `context=`."""
 
 
 def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
-    """Read a row from a mapping, the state of an agent among them, or from an example."""
+    """Read a row from a mapping (such as an agent's state) or an example."""
     if isinstance(value, EvaluationRow):
         return value
     if isinstance(value, Example):
@@ -105,7 +105,7 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
 
 
 def _unwrapped(found: dict[str, Any]) -> dict[str, Any]:
-    """Take what chains give structured: messages as a question, a retriever's whole output."""
+    """Unpack structured values: messages as the question, a retriever's output as documents."""
     question, documents = found["question"], found["documents"]
     if isinstance(question, list | tuple) and question and isinstance(question[-1], BaseMessage):
         question = question[-1]
@@ -120,7 +120,7 @@ def _unwrapped(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _metadata(parts: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
-    """Give the parts that are no fields of a row; a field that was left open is none."""
+    """Return the parts that are not fields of a row."""
     used |= {"id", "metadata", *_AGENT_KEYS}
     rest = {name: value for name, value in parts.items() if name not in used}
     rest = {k: v for k, v in rest.items() if v is not None or k not in _KNOWN_NAMES}
@@ -192,7 +192,7 @@ def read_cells(
     try:
         json.dumps(row.model_dump(), ensure_ascii=False, default=str).encode("utf-8")
     except UnicodeEncodeError:
-        msg = "not UTF-8 text, or text with halves of characters; convert it first"
+        msg = "not valid UTF-8 text; convert it first"
         raise InputFormatError(msg) from None
     return row
 
@@ -225,7 +225,7 @@ def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -
 
 
 def _by_field(given: Mapping[str, str]) -> dict[str, str]:
-    """Take parts under any name that is known for them, as `contexts` for the documents."""
+    """Accept known aliases of the fields, such as `contexts` for the documents."""
     found: dict[str, str] = {}
     for name, column in given.items():
         field = next((f for f, known in _DATASET_COLUMNS.items() if _folded(name) in known), None)
@@ -287,7 +287,7 @@ def _first(parts: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    """Give what a cell holds: `None` for what tables write for nothing, no types of numpy."""
+    """Return the value of a cell: `None` for empty cells, plain types for numpy's."""
     if value is None or type(value).__name__ in _PANDAS_MISSING:
         return None
     if isinstance(value, Real) and not isinstance(value, int) and math.isnan(value):
@@ -354,7 +354,7 @@ def _python_list(text: str) -> list[str] | None:
         return None
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     if sum(token.type == tokenize.STRING for token in tokens) != len(found):
-        # numpy writes arrays without commas, and Python joins texts that stand side by side
+        # numpy writes arrays without commas, and Python joins adjacent string literals
         msg = "documents: a list without commas, as numpy writes it; write it as JSON"
         raise InputFormatError(msg)
     return found

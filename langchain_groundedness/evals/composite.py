@@ -18,8 +18,8 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
     "correctness": 0.3,
     "completeness": 0.2,
 }
-"""How much grounding in the sources and the dimensions of answer quality count; they favour what
-is true over what is complete, as data to train on must be."""
+"""Default weights of the dimensions; they favour correctness over completeness, as training data
+requires."""
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 _TOLERANCE = 1e-9

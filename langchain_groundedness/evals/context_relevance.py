@@ -95,12 +95,11 @@ class ContextRelevanceEvaluator(Evaluator):
 
     Without a model it works offline: a sentence is relevant if the embedded verifier, or
     `cross_encoder`, gives the question and it a score of at least `threshold`, or if `embeddings`
-    put them that close; where only the context as a whole reaches it, its closest sentence stands
-    for it. That measures whether both are about the same, which is less than what a model is asked.
+    rate them that close; if only the context as a whole reaches it, its closest sentence is
+    chosen. That measures whether both share a topic, which is less than what a model is asked.
     The embedded verifier reads English (other questions fail) and was trained on statements. On
-    150 questions of HaluEval QA it found 87 % of the contexts written for them (2 failed), and took
-    3 % of the most similar ones about something else for relevant
-    (`benchmarks/context_relevance.py`).
+    150 questions of HaluEval QA it found 87 % of the contexts written for them (2 failed), and
+    called 3 % of the most similar unrelated ones relevant (`benchmarks/context_relevance.py`).
 
     Example:
         >>> evaluator = ContextRelevanceEvaluator()
@@ -271,7 +270,7 @@ def _whole_contexts(
 
 
 def _above_threshold(scores: Mapping[_Sentence, float], least: float) -> list[_Sentence]:
-    """Give the sentences that are close; where only their context is, the closest of it."""
+    """Return the sentences above the threshold; else the closest one of a context above it."""
     found = []
     for document in dict.fromkeys(sentence.document for sentence in scores):
         own = [s for s in scores if s.document == document]
@@ -285,12 +284,12 @@ def _above_threshold(scores: Mapping[_Sentence, float], least: float) -> list[_S
 
 
 def _read_text(text: str) -> RelevantSentences | None:
-    """Read a plain reply; an empty one does not say that nothing is relevant."""
+    """Read a plain reply; an empty one is unreadable, not "nothing is relevant"."""
     return RelevantSentences(lines=text.splitlines()) if text.strip() else None
 
 
 def _why_unreadable(batch: NumberedEvidence, reply: RelevantSentences) -> str | None:
-    """Say why a reply cannot be read: it says nothing, or a line of it is no choice."""
+    """Say why a reply cannot be read, if so."""
     lines = [line for line in reply.lines if line.strip()]
     if reply.lines and not lines:
         return "its lines are empty"
@@ -311,7 +310,7 @@ def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list
 
 
 def _numbers(batch: NumberedEvidence, line: str) -> list[int] | None:
-    """Read a line: numbers, no number at all, or a sentence as it was shown; else `None`."""
+    """Read a line: numbers, "none", or a sentence verbatim; else `None`."""
     if _NONE.fullmatch(line):
         return []
     if _ONLY_NUMBERS.fullmatch(line):
@@ -333,7 +332,7 @@ def _counted(found: re.Match[str]) -> Iterable[int]:
 
 
 def _is_quote(text: str, sentence: str) -> bool:
-    """Tell whether a text is a sentence, or the better part of it."""
+    """Tell whether a text is a sentence, or most of it."""
     return text in sentence and 2 * len(text) > len(sentence)
 
 

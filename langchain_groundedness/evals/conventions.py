@@ -1,4 +1,4 @@
-"""What other libraries would have scored, from the verdicts that are already there."""
+"""The scores of other libraries, computed from existing verdicts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -128,7 +128,7 @@ class _NoScore(Exception):  # noqa: N818  (no error: there is no score)
 
 
 class _Details(NamedTuple):
-    """What the evaluator of a metric says of a row."""
+    """The details that an evaluator recorded for a row."""
 
     parts: Mapping[str, Any]
     leave_out: bool
@@ -164,7 +164,7 @@ class _Details(NamedTuple):
 
 
 def _details(given: Judged, metric: str) -> Mapping[str, Any]:
-    """Give what a formula reads; nothing for a row that failed or was skipped before all that."""
+    """Return the details that a formula reads; empty for a row that failed or was skipped."""
     names, evaluator = _NEEDED[metric]
     if isinstance(given, GroundednessResult):
         if metric not in ("faithfulness", "context_recall"):
@@ -225,7 +225,7 @@ _NEEDED: Mapping[str, tuple[tuple[str, ...], str]] = {
         "AnswerCorrectnessEvaluator",
     ),
 }
-"""By metric: what its formulas read of a row's details, and which evaluator writes that."""
+"""By metric: the details its formulas read, and the evaluator that records them."""
 
 _FORMULAS: Mapping[tuple[str, str], Callable[[_Details], float | None]] = {
     ("haystack", "faithfulness"): lambda row: row.share("verdicts", empty=0.0),

@@ -1,4 +1,4 @@
-"""How far an answer says the same as a reference: claim by claim, both ways."""
+"""Agreement of an answer with a reference, claim by claim in both directions."""
 
 from typing import Any, Literal, NamedTuple, Self
 
@@ -85,7 +85,7 @@ def _supported(result: GroundednessResult) -> str:
 
 
 class _ComparingEvaluator(ClaimEvaluator):
-    """Base of what compares answer and reference by their claims."""
+    """Base of the evaluators that compare answer and reference by their claims."""
 
     needs = ("answer", "reference")
 
@@ -215,6 +215,6 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
 
 
 def _uncited(answer: str) -> str:
-    """Take citations out of an answer: the number in `[5]` is no fact that it states."""
+    """Remove citations from an answer: the number in `[5]` is not a fact."""
     text, _ = reference_list(answer)
     return blanked(text, citation_marks(text))

@@ -1,4 +1,4 @@
-"""Data sets to evaluate: files and objects of many kinds, read row by row."""
+"""Opens data sets: files and objects of many kinds, read row by row."""
 
 import hashlib
 import json
@@ -36,11 +36,11 @@ class LocatedRow(NamedTuple):
     row: EvaluationRow
     line: int | None
     cells: Mapping[str, Any] | None = None
-    """The record as it came, by column."""
+    """The original record, by column."""
 
 
 class Outline(NamedTuple):
-    """What one pass over a whole data set finds."""
+    """The counts and digest from one pass over a data set."""
 
     rows: int
     """How many rows can be evaluated."""
@@ -54,7 +54,7 @@ class Outline(NamedTuple):
         if self.rows:
             return
         if not self.bad_rows:
-            msg = f"{name}: there are no rows in it"
+            msg = f"{name}: the data set has no rows"
             raise InputFormatError(msg)
         first = self.bad_rows[0]
         where = "" if first.line is None else f"line {first.line}: "
@@ -73,9 +73,9 @@ def open_dataset(
     """Open a data set.
 
     It reads files of JSON lines (`.jsonl`), JSON (`.json`), CSV (`.csv`, `.tsv`), each also
-    compressed (`.gz`), and Parquet (`.parquet`, extra `data`, also by URL, as in `s3://…`, with
-    what fsspec needs for it); a folder of such files; pandas DataFrames; splits of Hugging Face
-    `datasets`; a mapping of lists; lists of mappings, of `EvaluationRow`s, or of
+    compressed (`.gz`), and Parquet (`.parquet`, extra `data`, also by URL such as `s3://…`, if
+    the fsspec package for it is installed); a folder of such files; pandas DataFrames; splits of
+    Hugging Face `datasets`; a mapping of lists; lists of mappings, of `EvaluationRow`s, or of
     examples of a LangSmith client. Exports of LangSmith, with `inputs`, `outputs` and
     `reference_outputs`, are read too; `outputs` count as the answer.
 
@@ -88,7 +88,7 @@ def open_dataset(
 
     Args:
         source: A path, several paths, or an object of one of these kinds.
-        columns: Which column holds a part of the row, where the name does not tell:
+        columns: Which column holds which field, where its name does not say:
             `{"answer": "my_column"}`.
         layout: How records make rows.
         separator: What separates documents in a cell that holds them as one text.
@@ -257,7 +257,7 @@ class _FileLabel(NamedTuple):
 
     name: str
     prefix: str
-    """Before the ids of its rows, which rows of other files may have too."""
+    """Prefix of its row ids, which rows of other files may share."""
 
     def applied_to(self, row: EvaluationRow) -> EvaluationRow:
         metadata = {"file": self.name, **row.metadata}
@@ -278,7 +278,7 @@ def _file_labels(parts: Sequence[Records]) -> list[_FileLabel | None]:
 
 
 def _flatten(record: Record) -> Record:
-    """Name what LangSmith exports nested: `{"inputs": {"question": …}}` as `inputs.question`."""
+    """Flatten nested LangSmith exports: `{"inputs": {"question": …}}` to `inputs.question`."""
     if record.cells is None or not any(name in record.cells for name in _LANGSMITH_COLUMNS):
         return record
     flat: dict[str, Any] = {}

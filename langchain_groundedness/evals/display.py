@@ -1,4 +1,4 @@
-"""How a run is shown: its numbers in words, for every report, and its table in a notebook."""
+"""Formatting of a run for all reports, and its table in a notebook."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -29,11 +29,11 @@ _MINUTE = 60
 _HEADS = ("metric", "mean", "95 % interval", "scored", "failed", "skipped")
 
 NONE = "\N{EN DASH}"
-"""Stands where there is no figure."""
+"""Shown where there is no figure."""
 
 
 def run_html(run: EvaluationRun) -> str:
-    """Show the metrics of a run as a notebook does: a fragment of HTML without script and style.
+    """Render the metrics of a run for a notebook: an HTML fragment without script and style.
 
     Args:
         run: The run.
@@ -75,7 +75,7 @@ def format_number(value: float) -> str:
 
 
 def format_count(rows: int, what: str = "row") -> str:
-    """Write how many there are."""
+    """Write a count with its noun."""
     return f"{rows:,} {what}{'' if rows == 1 else 's'}"
 
 
@@ -84,7 +84,7 @@ def format_interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return NONE
     if estimate.low is None or estimate.high is None:
-        return "interval not known"
+        return "interval unknown"
     return f"{format_number(estimate.low)} to {format_number(estimate.high)}"
 
 
@@ -95,14 +95,14 @@ def format_change(difference: float) -> str:
 
 
 def run_title(run: EvaluationRun) -> str:
-    """Name a run; one over rows in memory that was given no name is told by its time."""
+    """Name a run; an unnamed run over rows in memory gets its time."""
     name = run.header.name
     unnamed = name == run.header.dataset and name.startswith("a ")
     return f"{name}, {run.header.made.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if unnamed else name
 
 
 def run_cost(run: EvaluationRun) -> str:
-    """Say what a run took."""
+    """Write the time and usage of a run."""
     usage, parts = run.usage, []
     if run.seconds is not None:
         minutes, seconds = divmod(int(run.seconds), _MINUTE)
@@ -115,7 +115,7 @@ def run_cost(run: EvaluationRun) -> str:
 
 
 def run_facts(run: EvaluationRun) -> str:
-    """Say what a run is of, and what it took."""
+    """Write the data set, size and cost of a run."""
     rows, made = format_count(len(run.rows)), utc_minute(run.header.made)
     return " · ".join((run.header.dataset, rows, run_cost(run), made))
 
@@ -126,20 +126,20 @@ def utc_minute(moment: datetime) -> str:
 
 
 def run_warnings(run: EvaluationRun) -> dict[str, str]:
-    """Say what stands between the figures and the data set."""
+    """List the rows that the figures do not cover."""
     said = {}
     if not run.complete:
         said["interrupted"] = "The run was interrupted: rows of the data set are missing here."
     if run.bad_rows:
         verbs = ("row", "was") if len(run.bad_rows) == 1 else ("rows", "were")
-        said["bad rows"] = "{:,} {} could not be read and {} set aside.".format(
+        said["bad rows"] = "{:,} {} could not be read and {} skipped.".format(
             len(run.bad_rows), *verbs
         )
     failed = sum(any(score.status == "failed" for score in row.scores) for row in run.rows)
     if failed:
         has = "has" if failed == 1 else "have"
         of = format_count(len(run.rows))
-        said["failed"] = f"{failed:,} of {of} {has} a failed metric; the means leave these out."
+        said["failed"] = f"{failed:,} of {of} {has} a failed metric; the means exclude them."
     if not run.rows:
         said["empty"] = "No row was evaluated."
     return said

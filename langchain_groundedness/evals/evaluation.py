@@ -1,4 +1,4 @@
-"""The state of one evaluation, from its options to its end; `runner` and Ray carry it out."""
+"""The state of one evaluation; `runner` and `ray_engine` execute it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -39,7 +39,7 @@ class Job(NamedTuple):
     known: Mapping[str, RowScore]
     """Scores that are there already, by key."""
     before: EvaluatedRow | None = None
-    """What the row got when it was evaluated first, if it is evaluated again."""
+    """The first result of a row that is evaluated again."""
 
 
 class Done(NamedTuple):
@@ -51,9 +51,9 @@ class Done(NamedTuple):
 
 @dataclass
 class Evaluation:
-    """All that an evaluation knows while it goes on; a context manager that writes its end.
+    """The state of a running evaluation; a context manager that writes the end of the journal.
 
-    `advance` gives rows to evaluate and takes their outcomes, which `work` and `awork` make; the
+    `advance` takes outcomes, which `work` and `awork` make, and returns the next rows; the
     options are those of `evaluate`. No file is opened before the first call of `advance`.
     """
 
@@ -109,7 +109,7 @@ class Evaluation:
         self.end(complete=kind is None)
 
     def advance(self, outcomes: Sequence[Done | Exception], count: int) -> list[Job]:
-        """Write down what is done, and give up to so many rows to evaluate next."""
+        """Record finished rows, and return up to `count` rows to evaluate next."""
         done = [each for each in outcomes if isinstance(each, Done)]
         if done:
             self._record(done)
@@ -147,7 +147,7 @@ class Evaluation:
 
     @property
     def seconds(self) -> float:
-        """How long it took, earlier sessions included as far as they came to an end."""
+        """Duration, including earlier sessions that ended."""
         return self._earlier_seconds + self.session_seconds
 
     @property

@@ -1,4 +1,4 @@
-"""What all evaluators share: how they read rows, run, fail, and are called."""
+"""Base class of all evaluators."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ __all__ = ["EvaluationResult", "Evaluator", "listed_ids"]
 _LOGGER = logging.getLogger(__name__)
 
 _ROWS_PER_CALL = 2
-"""Rows that have begun for each call that may run: one waits for its call, one is next."""
+"""Rows in progress per concurrent call: one waits for its call, one is next."""
 
 _MAX_LISTED = 10
 
@@ -73,7 +73,7 @@ class EvaluationResult(BaseModel):
     skipped: int
     """How many rows the metric does not apply to."""
     note: str
-    """In words, which rows are not part of the mean and why; empty if all are."""
+    """In words, which rows the mean excludes and why; empty if none."""
     rows: tuple[RowScore, ...]
     """The same in full."""
     usage: Usage = Usage()
@@ -315,7 +315,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             return _feedback(await self.ainvoke(example))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Say what the scores depend on.
+        """Describe what the scores depend on.
 
         Returns:
             The class, the options that count, and the version of this package; plain data,
@@ -347,7 +347,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             else:
                 score = yield from _metered(self._score(row), counters, options.get("limit"))
         except (ConfigurationError, MissingDependencyError):
-            raise  # a broken installation fails every row: the caller must hear of it
+            raise  # a broken installation fails every row, so the caller must see it
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
             score = self._failed(str(exc) if isinstance(exc, GroundednessError) else cause(exc))
             error = exc
@@ -365,7 +365,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return {**given, "max_concurrency": given.get("max_concurrency") or self.max_concurrency}
 
     def _limit(self, config: RunnableConfig | None) -> tuple["_CallLimit", RunnableConfig]:
-        """Make the limit for the calls of a run, and a config that begins enough rows for it."""
+        """Return the call limit of a run, and a config that starts enough rows for it."""
         limit = _CallLimit(self._bounded(config)["max_concurrency"])
         return limit, {**(config or {}), "max_concurrency": _ROWS_PER_CALL * limit.calls}
 
@@ -394,10 +394,10 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
 
 
 class _CallLimit:
-    """Bounds how many calls of a run over many rows are made at once, first come, first served.
+    """Limits the concurrent calls of a run, first come, first served.
 
-    If rows were bounded instead, the last rows would wait until all calls of a row before them
-    were made: 20 rows of two calls, 16 at a time, would take four rounds instead of three.
+    A limit on rows would be slower: 20 rows of two calls, 16 at a time, would take four rounds
+    instead of three.
     """
 
     def __init__(self, calls: int) -> None:
@@ -411,7 +411,7 @@ class _CallLimit:
 def _metered(
     flow: Flow[RowScore], counters: list[UsageCounter], limit: _CallLimit | None
 ) -> Flow[RowScore]:
-    """Count what the calls of a flow cost, and make them within a limit."""
+    """Record the usage of a flow's calls, and make them within a limit."""
     try:
         call = next(flow)
         while True:
@@ -426,7 +426,7 @@ def _metered(
 
 
 class _MeteredCall(Runnable[Any, Any]):
-    """A call that is counted; its timeout counts from when the limit lets it begin."""
+    """A call whose usage is recorded; its timeout starts when the limit admits it."""
 
     def __init__(
         self, call: ModelCall, counters: list[UsageCounter], limit: _CallLimit | None
@@ -466,10 +466,10 @@ def _feedback(score: RowScore) -> dict[str, Any]:
 
 @contextmanager
 def _without_local_tracing() -> Iterator[None]:
-    """Trace nothing where LangSmith is told to upload nothing.
+    """Disable tracing where LangSmith's upload is disabled.
 
-    `evaluate(..., upload_results=False)` keeps its own runs on this machine, but langchain-core
-    takes that for tracing, and would send ours.
+    With `evaluate(..., upload_results=False)`, LangSmith keeps its own runs local, but
+    langchain-core still considers tracing enabled and would upload ours.
     """
     from langsmith.run_helpers import tracing_context  # noqa: PLC0415  (slow to import)
     from langsmith.utils import tracing_is_enabled  # noqa: PLC0415  (slow to import)
@@ -491,7 +491,7 @@ def _note(rows: Sequence[RowScore]) -> str:
             parts.append(f"{reasons.total()} {status}{most}: {common}")
     if not parts:
         return ""
-    return f"of {len(rows)} rows, these are not part of the score: {'; '.join(parts)}"
+    return f"of {len(rows)} rows, the score excludes: {'; '.join(parts)}"
 
 
 def _is_missing(row: EvaluationRow, name: str) -> bool:

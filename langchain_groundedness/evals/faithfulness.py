@@ -1,4 +1,4 @@
-"""Faithfulness: how much of what an answer says the documents support."""
+"""Faithfulness: the share of an answer's claims that the documents support."""
 
 from pydantic import Field
 from typing_extensions import override

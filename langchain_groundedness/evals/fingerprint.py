@@ -1,4 +1,4 @@
-"""Describes an evaluator by what its scores depend on, as plain data without texts or keys."""
+"""Describes what an evaluator's scores depend on, as plain data without texts or keys."""
 
 import hashlib
 import json
@@ -36,10 +36,10 @@ _IGNORED_NAMES = re.compile(
     r"|url\b|host\b|_base\b|endpoint|retries|timeout|stream|verbose|callbacks|cache|batch|chunk",
     re.IGNORECASE,
 )
-"""Names of options that hold keys, or that change no score."""
+"""Options that hold keys or do not affect scores."""
 
 _LONGEST_TEXT = 80
-"""Characters of a text that is kept as it is; a longer one becomes a digest."""
+"""Longest text kept verbatim; a longer one becomes a digest."""
 
 
 def describe(value: Any) -> Any:
@@ -91,7 +91,7 @@ def _object(value: Any) -> Any:
 
 
 def _parts(value: Any) -> list[Any]:
-    """Give what a runnable is put together from."""
+    """Return the parts of a runnable."""
     if isinstance(value, RunnableWithFallbacks):
         return [value.runnable, *value.fallbacks]
     if isinstance(value, RunnableLambda):
@@ -100,7 +100,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _options(value: Any) -> Mapping[str, Any]:
-    """Give the options of a model that change its replies; of other parts, those that were set."""
+    """Return the options of a model that affect its replies; of other parts, those set."""
     if isinstance(value, BaseLanguageModel):
         with suppress(Exception):  # a model may raise anything
             return dict(value._identifying_params)  # noqa: SLF001  (what caches of langchain-core go by)
@@ -111,7 +111,7 @@ def _options(value: Any) -> Mapping[str, Any]:
 
 
 def _options_digest(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Give a digest of options, without those that hold keys, or say where and how to call."""
+    """Return a digest of the options, without keys and connection settings."""
     known = {*MODEL_NAMES, *_SAMPLING}
     kept = {k: v for k, v in _without_keys(options).items() if k not in known and v is not None}
     return {name: digest(json.dumps(kept, sort_keys=True, default=str))} if kept else {}

@@ -168,7 +168,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
     questions: int = Field(default=3, ge=1, le=20)
     """How many questions to generate; if there are fewer, the mean is taken of those."""
     noncommittal: Literal["zero", "skip"] = "zero"
-    """What becomes of an evasive answer: the score 0, or no score."""
+    """How an evasive answer is scored: 0, or no score."""
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
@@ -194,7 +194,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
         if np.isnan(rows).any():
             msg = "the embedding of a question is zero or not a number"
             raise VectorsError(msg)
-        # Rounding errors may lead a little beyond 1.
+        # Rounding errors may exceed 1.
         details["similarities"] = [max(-1.0, min(1.0, c)) for c in (rows[1:] @ rows[0]).tolist()]
         mean = math.fsum(max(0.0, c) for c in details["similarities"]) / len(generated)
         comment = f"mean similarity of {len(generated)} generated questions"
@@ -202,7 +202,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
 
 
 def _asks_nothing(reply: AnsweredQuestions) -> str | None:
-    return "there is no question in it" if reply.commits and not _asked(reply) else None
+    return "it contains no question" if reply.commits and not _asked(reply) else None
 
 
 def _asked(reply: AnsweredQuestions) -> list[str]:
@@ -291,8 +291,8 @@ def _evidence_part(documents: Sequence[Document], *, max_tokens: int) -> str:
     tokens = sum(map(approximate_tokens, texts))
     if tokens > max_tokens:
         msg = (
-            f"the documents have about {tokens} tokens and max_tokens is {max_tokens}: they are "
-            "judged in one call, and nothing is cut off"
+            f"the documents have about {tokens} tokens and max_tokens is {max_tokens}: raise "
+            "max_tokens; all documents are judged in one call, and none is cut"
         )
         raise _TooLongError(msg)
     joined = "\n\n".join(texts)

@@ -1,4 +1,4 @@
-"""The metrics that can be asked for by name, such as on the command line."""
+"""Metrics available by name, such as on the command line."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

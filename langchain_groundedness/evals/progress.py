@@ -1,4 +1,4 @@
-"""A progress bar on stderr, where there is a terminal: rate, time left, tokens, cost."""
+"""A progress bar on stderr, if that is a terminal: rate, time left, tokens, cost."""
 
 import sys
 from importlib.util import find_spec
@@ -21,7 +21,7 @@ class Price(NamedTuple):
     """Per million tokens of replies."""
 
     def of(self, usage: Usage) -> float | None:
-        """Tell what was paid; `None` if the model did not report its tokens."""
+        """Return the cost; `None` if the model did not report its tokens."""
         if usage.model_calls and (usage.input_tokens is None or usage.output_tokens is None):
             return None
         paid = (usage.input_tokens or 0) * self.input + (usage.output_tokens or 0) * self.output
@@ -32,7 +32,7 @@ class ProgressBar:
     """Shows how many rows are done; does nothing without a terminal or without rich."""
 
     def __init__(self, *, wanted: bool, price: Price | None = None) -> None:
-        """Decide whether there is anything to show."""
+        """Enable the bar if it can be shown."""
         self._price = price
         self._shown = wanted and sys.stderr.isatty() and find_spec("rich") is not None
         self._bar: Any = None
@@ -65,7 +65,7 @@ class ProgressBar:
         self._bar.update(task.id, completed=done, rate=rate, spent=spending(usage, self._price))
 
     def stop(self) -> None:
-        """Take the bar away; doing so again does nothing."""
+        """Remove the bar; repeated calls do nothing."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -251,7 +251,7 @@ class RelevanceExample(_Part):
         for place, statement in enumerate(self.outputs.relevant_statements):
             if not _places(statement, numbered(self.inputs.contexts)):
                 msg = (
-                    f"outputs.relevant_statements[{place}] stands in none of inputs.contexts; "
+                    f"outputs.relevant_statements[{place}] is in none of inputs.contexts; "
                     "statements are sentences of the contexts, word for word"
                 )
                 raise ValueError(msg)
@@ -282,7 +282,7 @@ def numbered(contexts: Sequence[str]) -> NumberedEvidence:
 
 
 def _places(statement: str, evidence: NumberedEvidence) -> list[int]:
-    """Give the numbers of the sentences that a statement stands in, or consists of."""
+    """Return the numbers of the sentences that contain a statement or make it up."""
     return [
         number
         for number, sentence in enumerate(evidence.sentences, 1)

@@ -1,8 +1,8 @@
 """Evaluation on several processes or machines, with Ray.
 
-The process that was started reads the data set, keeps the run file, the cache and the order, as
-without Ray; rows go to workers, which need no files, and scores come back. Only so many rows are
-in flight at once, so memory does not grow with the data set.
+The driver process reads the data set and keeps the run file, the cache and the order, as without
+Ray. Workers receive rows, return scores and need no files. The number of rows in flight is bounded,
+so memory does not grow with the data set.
 """
 
 import logging
@@ -38,20 +38,20 @@ from langchain_groundedness.exceptions import (
 __all__ = ["RayEngine", "RowWorker", "SerializedEvaluator", "cluster", "make_engine"]
 
 _TASKS_PER_THREAD = 2
-"""Tasks in flight for each thread of a worker: it carries one out, and one is there to be next."""
+"""Tasks in flight per worker thread: one runs, one is queued."""
 
 _ROWS_PER_TASK = 8
-"""Most rows that one task takes through Ray, which costs some tenths of a millisecond."""
+"""Most rows per task; a task costs some tenths of a millisecond in Ray."""
 
 _RETRIES = 1
-"""How often Ray evaluates a row again whose worker died; after that, it is evaluated alone."""
+"""How often a row is retried when its worker dies; then it is evaluated alone."""
 
 
 class RayEngine:
     """Evaluates rows on the workers of a Ray cluster.
 
-    A row whose worker dies is evaluated again, and in the end alone: machines may be lost without
-    the fault of any row, but one that kills its worker even then counts as failed.
+    A row whose worker dies is retried, at last alone, because a machine can be lost through no
+    fault of the row. A row that still kills its worker counts as failed.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class RayEngine:
 
     @property
     def max_rows_in_flight(self) -> int:
-        """Most rows that are read and not done."""
+        """Most rows that are read but not finished."""
         return self._workers * self._max_concurrency * _TASKS_PER_THREAD * _ROWS_PER_TASK
 
     def run(self, evaluation: Evaluation) -> None:
-        """Carry an evaluation out; nothing is started if all its rows are done."""
+        """Run an evaluation; starts nothing if all its rows are done."""
         evaluators = [SerializedEvaluator.of(each) for each in evaluation.evaluators]
         config = _plain_config(evaluation.config or {})
         jobs = evaluation.advance([], self.max_rows_in_flight)
@@ -100,7 +100,7 @@ class RayEngine:
 def make_engine(
     engine: str, workers: int | None, address: str | None, max_concurrency: int
 ) -> RayEngine | None:
-    """Make what evaluates rows elsewhere; `None` for the threads of this process."""
+    """Make the Ray engine; `None` to use threads of this process."""
     if engine not in {"local", "ray"}:
         msg = f"engine must be 'local' or 'ray', got {engine!r}"
         raise ConfigurationError(msg)
@@ -186,7 +186,7 @@ class RowWorker:
     """Evaluates rows in a process of its own; an actor of Ray."""
 
     def __init__(self, evaluators: Sequence["SerializedEvaluator"], config: RunnableConfig) -> None:
-        """Make the evaluators; an error is returned with the first row: Ray would retry forever."""
+        """Make the evaluators; an error comes with the first row, or Ray would retry forever."""
         self._fault: str | None = None
         try:
             self._evaluation = Evaluation(
@@ -196,7 +196,7 @@ class RowWorker:
             self._fault = str(exc)
 
     def evaluate(self, jobs: Sequence[Job]) -> list[tuple[EvaluatedRow | None, str]]:
-        """Give each row with its scores, or why the run cannot go on."""
+        """Return each row with its scores, or why the run cannot continue."""
         return [self._evaluated(job) for job in jobs]
 
     def _evaluated(self, job: Job) -> tuple[EvaluatedRow | None, str]:
@@ -209,10 +209,10 @@ class RowWorker:
 
 
 def _plain_config(config: RunnableConfig) -> RunnableConfig:
-    """Give what of a config means the same on another machine."""
+    """Return the parts of a config that are valid on another machine."""
     if config.get("callbacks"):
         msg = (
-            "callbacks belong to this process, and rows are evaluated in others: leave them out, "
+            "callbacks work only in this process, and Ray evaluates rows in others: omit them,  "
             "or use engine='local'"
         )
         raise ConfigurationError(msg)
@@ -222,7 +222,7 @@ def _plain_config(config: RunnableConfig) -> RunnableConfig:
 
 
 class SerializedEvaluator(NamedTuple):
-    """An evaluator on its way to another process, without keys."""
+    """An evaluator serialized for another process, without keys."""
 
     data: Any
     """What `dumpd` gives, with the names of keys instead of keys; `None` if it cannot."""
@@ -232,7 +232,7 @@ class SerializedEvaluator(NamedTuple):
 
     @classmethod
     def of(cls, evaluator: Evaluator) -> Self:
-        """Serialize an evaluator; one that only pickling could carry must hold no key."""
+        """Serialize an evaluator; one that must be pickled may hold no key."""
         fingerprint, data = evaluator.fingerprint(), dumpd(evaluator)
         try:
             if _loaded(data).fingerprint() == fingerprint:
@@ -255,7 +255,7 @@ class SerializedEvaluator(NamedTuple):
             raise ConfigurationError(msg) from None  # the cause may quote options
         if evaluator.fingerprint() != self.fingerprint:
             msg = (
-                f"{evaluator.key}: the evaluator is another one on a worker than here; is the "
+                f"{evaluator.key}: the evaluator differs on the worker; is the "
                 "same version of each package installed there?"
             )
             raise ConfigurationError(msg)
@@ -328,8 +328,8 @@ _ENVIRONMENT = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
-"""Nothing is sent to Ray's makers, GPUs stay visible to all, nothing is written to stderr, and, as
-Ray has it on other systems than Linux, its processes listen on the loopback interface only."""
+"""No usage statistics, GPUs stay visible, nothing on stderr, and, as is Ray's default outside
+Linux, its processes listen on the loopback interface only."""
 
 _OBJECT_STORE_BYTES = 256 << 20
 """Rows in flight take no more than a few megabytes per worker."""
@@ -340,7 +340,7 @@ _SHORT_TEMP, _LONGEST_TEMP_PATH = Path(os.sep, "tmp"), 20
 
 @contextmanager
 def cluster(workers: int, address: str | None) -> Iterator[Any]:
-    """Connect to a cluster; one that is started here ends with the context, and leaves nothing."""
+    """Connect to a cluster; one started here ends with the context and leaves no files."""
     with ExitStack() as stack:
         if address is None:
             import_path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)

@@ -38,10 +38,10 @@ __all__ = [
 FILE_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 LONGEST_LINE = 64 << 20
-"""Bytes of a line, or characters of a cell; what is longer is no example but a broken file."""
+"""Longest line in bytes, or cell in characters; a longer one means a broken file."""
 
 LARGEST_JSON = 256 << 20
-"""Bytes of a JSON file, unpacked: it is read as a whole, unlike JSON lines."""
+"""Largest JSON file in bytes, unpacked: unlike JSON lines, it is read as a whole."""
 
 _LONGEST_LINES_PER_ROW = 4
 _MAX_COLUMNS = 10_000
@@ -58,7 +58,7 @@ class Record(NamedTuple):
     """One entry of a data set."""
 
     line: int | None
-    """Where it begins in its file, or its number among the entries; counted from 1."""
+    """Its first line in the file, or its number among the entries; counted from 1."""
     cells: Mapping[str, Any] | None
     """What it holds, by column; `None` if it cannot be read."""
     error: str = ""
@@ -270,7 +270,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
     """Read a CSV file with a header; cells are separated by commas, semicolons or tabs."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     with _opened(path) as file:
-        # Bytes that are not UTF-8 become halves of characters, which make their row a bad one.
+        # Invalid UTF-8 becomes lone surrogates, which make their row a bad row.
         text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
         counter = _CsvLines(path, text)
         lines = iter(counter)
@@ -345,10 +345,10 @@ class _CsvLines:
 def _csv_error(error: csv.Error) -> str:
     text = str(error)
     if "unexpected end" in text:
-        return "a quote that opens in this row is never closed: all that follows is in one cell"
+        return "a quote opened in this row is never closed"
     if "field limit" in text:
         return f"a cell is {_TOO_LONG}"
-    return "a quoted cell goes on after its closing quote; write a quote inside a cell twice"
+    return "a quoted cell continues after its closing quote; double the quotes inside a cell"
 
 
 def _parquet_at_url(url: str) -> list[Records]:

@@ -1,4 +1,4 @@
-"""How good the retrieved documents are, by the claims of the right answer that they support."""
+"""Retrieval metrics, by the claims of the reference that the documents support."""
 
 from pydantic import Field
 from typing_extensions import override
@@ -21,7 +21,7 @@ __all__ = ["ContextPrecisionEvaluator", "ContextRecallEvaluator", "average_preci
 
 
 def average_precision(relevant: list[bool]) -> float:
-    """Rate a ranking: high if what is relevant stands on top.
+    """Average precision of a ranking: high if relevant documents come first.
 
     The mean, over the places that are relevant, of the precision down to that place (Manning,
     Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4), of what was
@@ -73,7 +73,7 @@ class ContextRecallEvaluator(ClaimEvaluator):
 
 
 class ContextPrecisionEvaluator(ClaimEvaluator):
-    """Average precision of the ranked documents: does what helps stand on top?
+    """Average precision of the ranked documents: do relevant ones come first?
 
     A document is relevant if it alone supports a claim of the reference, or, in a row without
     reference, of the answer. Where nothing was retrieved, or nothing relevant, the score is 0. The

@@ -1,4 +1,4 @@
-"""What reviewers have decided, as evaluation data."""
+"""Exports reviewers' decisions as evaluation data."""
 
 import re
 from collections.abc import Iterable, Iterator

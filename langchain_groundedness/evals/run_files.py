@@ -1,8 +1,8 @@
-"""Run files: an evaluation as lines of JSON, written while it goes on and read afterwards.
+"""Run files: an evaluation as JSON lines, written while it runs.
 
 The first line is the header (`"type": "run"`), the others a row with its scores (`"row"`), a row
 that could not be read (`"bad_row"`), or the end (`"end"`). A later line about a row replaces an
-earlier one. A last line that was cut off, as a killed process leaves it, is left out.
+earlier one. An incomplete last line, as a killed process leaves it, is ignored.
 """
 
 import json
@@ -67,7 +67,7 @@ class RunLine(NamedTuple):
 
     @property
     def order(self) -> float:
-        """Where a row belongs among the others; last, as they were written, if nothing says so."""
+        """Sort key of a row; rows without a position come last, in file order."""
         line = self.value.line if isinstance(self.value, EvaluatedRow) else None
         known = line if self.place is None else self.place
         return float("inf") if known is None else known
@@ -149,12 +149,12 @@ def as_line(
     data = {"type": kind} | ({} if place is None else {"place": place}) | value.model_dump()
     for result in _results(data):
         if result.get("documents") == data["row"]["documents"]:
-            del result["documents"]  # they stand in the row; `read_line` puts them back
+            del result["documents"]  # part of the row; `read_line` restores them
     return f"{as_json(data)}\n".encode("ascii")
 
 
 def _results(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give the results in a line; nothing, where they are not what a row has."""
+    """Return the results in a line, if it is a row."""
     scores = data.get("scores")
     for score in scores if isinstance(scores, list | tuple) else ():
         result = score.get("result") if isinstance(score, dict) else None
@@ -163,7 +163,7 @@ def _results(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def as_json(data: Mapping[str, Any]) -> str:
-    """Write what evaluators and readers of data sets hand over as JSON."""
+    """Write values of evaluators and data sets as JSON."""
     try:
         return json.dumps(data, allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError):
@@ -224,7 +224,7 @@ def read_line(data: bytes, where: str, *, is_first: bool = False) -> RunLine | N
 
 
 def _plain(value: Any) -> Any:
-    """Put into JSON what evaluators and readers of data sets are likely to hand over."""
+    """Convert values of evaluators and data sets to JSON types."""
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, set | frozenset):
@@ -238,7 +238,7 @@ def _plain(value: Any) -> Any:
 _READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
 
 _RUN_BEGIN = b'{"type": "run"'
-"""What a header that was cut off begins with."""
+"""The beginning of an incomplete header."""
 
 _LONGEST_VALUE = 60
 
@@ -246,7 +246,7 @@ _LONGEST_VALUE = 60
 class Journal:
     """Appends to a run file, one line per finished row, and reads what it already holds.
 
-    A process may be killed at any moment: a line that was cut off is cut away by the next one.
+    A process may be killed at any moment; the next one removes an incomplete last line.
     Only one process at a time can have a journal open.
     """
 
@@ -328,7 +328,7 @@ class Journal:
             self.header = first.value
 
     def _cut_torn_line(self) -> None:
-        """Remove a last line that was cut off, or end it if only its end is missing."""
+        """Remove an incomplete last line, or end it if only the newline is missing."""
         with mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as data:
             last = data[data.rfind(b"\n") + 1 :]
             size = len(data)

@@ -1,4 +1,4 @@
-"""Evaluates data sets: rows in, scores out, resumable at any moment."""
+"""Evaluates data sets; a run can be resumed at any point."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _MAX_CONCURRENCY = 16
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
-    """The user has interrupted an evaluation with Ctrl-C; what was done by then is not lost.
+    """The user interrupted an evaluation with Ctrl-C; finished rows are kept.
 
     Attributes:
         run: The rows that were done; `complete` is false.
@@ -57,7 +57,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
     Args:
         dataset: Anything that `open_dataset` takes, or what it gives.
         evaluators: One or more, with different keys.
-        columns: Which column holds a part of the row, where the name does not tell:
+        columns: Which column holds which field, where its name does not say:
             `{"answer": "my_column"}`.
         journal: A run file, to which each row is written as soon as it is done. If it exists, the
             run goes on where it stopped, for whatever reason; `load_run` reads it.
@@ -197,7 +197,7 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
 
 
 async def arun_evaluation(evaluation: Evaluation, max_concurrency: int) -> None:
-    """Carry an evaluation out on the event loop."""
+    """Run an evaluation on the event loop."""
     complete = False
     try:
         await run_on_loop(evaluation.advance, evaluation.awork, max_concurrency)

@@ -1,4 +1,4 @@
-"""Works through jobs, so many at once: the next one begins as soon as one is done."""
+"""Runs jobs with bounded concurrency: the next one starts as soon as one finishes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -13,7 +13,7 @@ from langchain_groundedness.exceptions import ConfigurationError
 __all__ = ["in_thread", "run_in_threads", "run_on_loop"]
 
 _GRACE_SECONDS = 2.0
-"""How long rows that are running are waited for after an interruption; threads cannot be ended."""
+"""Seconds to wait for running rows after an interruption; threads cannot be stopped."""
 
 _POLL_SECONDS = 0.5
 
@@ -21,13 +21,13 @@ JobT = TypeVar("JobT")
 DoneT = TypeVar("DoneT")
 
 Advance: TypeAlias = Callable[[Sequence[DoneT | Exception], int], Sequence[JobT]]
-"""Writes down what is done, raises an exception among it, and gives so many jobs to begin next."""
+"""Records finished jobs, raises any exception among them, and returns the next jobs."""
 
 
 def run_in_threads(
     advance: Advance[DoneT, JobT], work: Callable[[JobT], DoneT | Exception], limit: int
 ) -> None:
-    """Work through jobs in threads; `advance` runs in this one."""
+    """Run jobs in threads; `advance` runs in the calling thread."""
     _require_positive(limit)
     pool = ContextThreadPoolExecutor(limit, thread_name_prefix="groundedness-evaluate")
     running: set[Future[DoneT | Exception]] = set()
@@ -47,7 +47,7 @@ def run_in_threads(
 async def run_on_loop(
     advance: Advance[DoneT, JobT], work: Callable[[JobT], Awaitable[DoneT | Exception]], limit: int
 ) -> None:
-    """Work through jobs on the event loop; `advance` runs in a thread."""
+    """Run jobs on the event loop; `advance` runs in a thread."""
     _require_positive(limit)
     running: set[asyncio.Future[DoneT | Exception]] = set()
     try:
@@ -64,7 +64,7 @@ async def run_on_loop(
 
 
 async def in_thread(work: Callable[[], DoneT]) -> DoneT:
-    """Run work to its end even if this task is cancelled: a line is written whole."""
+    """Finish work even if the task is cancelled, so that lines are written completely."""
     running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(running)
@@ -78,7 +78,7 @@ def _first_done(
 ) -> tuple[set[Future[DoneT]], set[Future[DoneT]]]:
     """Wait until at least one of several jobs is done; Ctrl-C interrupts the wait."""
     while True:
-        # A wait without a limit cannot be interrupted everywhere: on Windows it never can.
+        # On Windows, a wait without a timeout cannot be interrupted.
         done, others = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
         if done:
             return done, others

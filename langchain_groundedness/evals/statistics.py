@@ -1,4 +1,4 @@
-"""What scores tell about more than the rows they were counted on; pure, on numpy alone.
+"""Intervals, significance tests and agreement of scores; pure, needs only numpy.
 
 Bootstrap and permutation test are our own: `scipy.stats` gives the same figures, at 3 to 30 times
 the time from 2,000 rows on, and its import alone takes longer than most reports.
@@ -41,14 +41,14 @@ Method = Literal["bca", "percentile"]
 
 _NORMAL = NormalDist()
 _MOST_RESAMPLED = 50_000
-"""Groups from which on the distribution of a mean is normal for all purposes."""
+"""Number of groups from which the normal interval is used."""
 _FEW = 14
-"""Groups up to which all ways of exchanging two runs are counted."""
+"""Number of groups up to which all permutations are counted."""
 _DRAWN_AT_ONCE = 2_000_000
 _FEWEST_RESAMPLES = 100
 _SLACK = 1e-12
 _SAME = 1e-9
-"""Difference of two scores that is none."""
+"""Differences up to this count as zero."""
 
 
 class _Value(BaseModel):
@@ -61,13 +61,13 @@ class Estimate(_Value):
     n: int = Field(ge=1)
     """Scores that it is the mean of."""
     groups: int = Field(ge=1)
-    """How many of them are independent of each other."""
+    """Number of independent groups."""
     mean: float = Field(allow_inf_nan=False)
     low: float | None = Field(default=None, allow_inf_nan=False)
-    """Lower end of the interval; `None` with a single group, which tells nothing about others."""
+    """Lower end of the interval; `None` with a single group."""
     high: float | None = Field(default=None, allow_inf_nan=False)
     confidence: float = Field(default=0.95, gt=0, lt=1)
-    """Share of intervals made like this one that hold the true mean."""
+    """Confidence level of the interval."""
 
 
 def estimate_mean(  # noqa: PLR0913  (options by keyword)
@@ -263,7 +263,7 @@ class PairedComparison(_Value):
     """Rows with the same id but another question: they are not compared."""
 
     def is_significant(self, level: float = 0.05) -> bool:
-        """Tell whether chance is an unlikely explanation of the difference.
+        """Tell whether the difference is statistically significant.
 
         Args:
             level: The significance level that `p_value` must stay below.
@@ -567,7 +567,7 @@ def require_run(given: object, name: str) -> None:
     if not isinstance(given, EvaluationRun):
         is_path = isinstance(given, str | PathLike)
         advice = "; load_run reads one from its file" if is_path else ""
-        msg = f"{name}: an EvaluationRun is needed, got {type(given).__name__}{advice}"
+        msg = f"{name}: expected an EvaluationRun, got {type(given).__name__}{advice}"
         raise ConfigurationError(msg)
 
 
@@ -704,7 +704,7 @@ def _bootstrap_means(found: _Grouped, resamples: int, seed: int) -> Iterator[Flo
 
 
 def _batches(draws: int, width: int) -> Iterator[int]:
-    """Part draws of some width so that the memory for one part stays bounded."""
+    """Split draws into batches of bounded memory."""
     at_once = max(_DRAWN_AT_ONCE // width, 1)
     for first in range(0, draws, at_once):
         yield min(at_once, draws - first)
@@ -763,7 +763,7 @@ def _sign_test(better: int, moved: int) -> float:
 
 
 def _shares(cells: NDArray[np.int64]) -> dict[str, Floats]:
-    """Give each share of true and false positives and negatives; not a number where of nothing."""
+    """Compute each rate from the confusion matrix; NaN where undefined."""
     tp, fp, tn, fn = np.moveaxis(cells.astype(np.float64), -1, 0)
     total = tp + fp + tn + fn
     by_chance = (tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)

@@ -1,4 +1,4 @@
-"""What a run comes to: means, counts and usage, and its rows as a table."""
+"""Summary of a run: means, counts and usage, and its rows as a table."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -68,7 +68,7 @@ def _table_row(evaluated: EvaluatedRow) -> dict[str, Any]:
 
 @dataclass
 class MetricTotals:
-    """What one metric gave so far."""
+    """Running totals of one metric."""
 
     scored: int = 0
     failed: int = 0
@@ -83,7 +83,7 @@ class MetricTotals:
 
     @property
     def rows(self) -> int:
-        """How many rows were looked at."""
+        """Number of rows counted."""
         return self.scored + self.failed + self.skipped
 
 
@@ -91,7 +91,7 @@ class RunTotals:
     """Adds up the rows of a run; memory does not grow with them."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        """Start at nothing."""
+        """Start empty."""
         self.metrics = {key: MetricTotals() for key in keys}
         self.rows = 0
         self.usage = Usage()
@@ -127,7 +127,7 @@ class RunTotals:
 
 
 def add_usage(*usages: Usage) -> Usage:
-    """Add up what calls cost; tokens are `None` if no call reported any."""
+    """Add up usage; tokens are `None` if no call reported any."""
     inputs = [usage.input_tokens for usage in usages if usage.input_tokens is not None]
     outputs = [usage.output_tokens for usage in usages if usage.output_tokens is not None]
     return Usage(

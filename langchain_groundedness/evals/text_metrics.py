@@ -1,4 +1,4 @@
-"""Scores from the wording of answer and reference alone: BLEU, chrF, ROUGE, embeddings."""
+"""Text similarity metrics: BLEU, chrF, ROUGE, embeddings."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -26,13 +26,13 @@ __all__ = [
 
 
 class _WordingEvaluator(Evaluator, ABC):
-    """Base of what compares two texts by arithmetic, in a thread where there is an event loop."""
+    """Base of metrics computed from two texts, in a thread under an event loop."""
 
     needs = ("answer", "reference")
 
     @abstractmethod
     def _compare(self, answer: str, reference: str) -> dict[str, float]:
-        """Give the score under `score`, and what else there is to tell."""
+        """Return the score under `score`, and further details."""
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
@@ -171,7 +171,7 @@ class _NoWordsError(GroundednessError):
 
 
 class _LocalCall(Runnable[tuple[str, str], dict[str, float]]):
-    """Calls a function from a flow: off the event loop, and no run of it is traced."""
+    """Calls a function from a flow, off the event loop and untraced."""
 
     def __init__(self, function: Callable[[str, str], dict[str, float]]) -> None:
         self._function = function
@@ -184,7 +184,7 @@ class _LocalCall(Runnable[tuple[str, str], dict[str, float]]):
 
 
 class _Tokenizer:
-    """A tokenizer as rouge-score wants it."""
+    """Adapts a tokenizer to rouge-score."""
 
     def __init__(self, split: Callable[[str], Sequence[str]]) -> None:
         self._split = split

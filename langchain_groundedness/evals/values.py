@@ -1,4 +1,4 @@
-"""What evaluation reads and gives: rows, the scores of a row, and a whole run."""
+"""Values of an evaluation: rows, scores and runs."""
 
 from collections.abc import Iterable
 from typing import Any, Literal, Self
@@ -43,7 +43,7 @@ class EvaluationRow(_Value):
     reference: str | None = None
     """The right answer, as somebody wrote it down."""
     label: str | bool | float | None = None
-    """What a person said about the answer."""
+    """A person's label of the answer."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """The other columns, for slices."""
 
@@ -92,7 +92,7 @@ class EvaluatedRow(_Value):
 
 
 class BadRow(_Value):
-    """A row that could not be read, and was set aside."""
+    """A row that could not be read and was skipped."""
 
     line: int | None
     id: str | None = None
@@ -115,7 +115,7 @@ class RunHeader(_Value):
 
 
 class EvaluationRun(_Value):
-    """All that an evaluation gave."""
+    """The result of an evaluation."""
 
     header: RunHeader
     rows: tuple[EvaluatedRow, ...]
@@ -128,7 +128,7 @@ class EvaluationRun(_Value):
 
     @override
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Tell how much there is; the texts of all rows would fill screens and notebooks."""
+        """Show counts only; the texts of all rows would flood screens and notebooks."""
         yield "name", self.header.name
         yield "metrics", list(self.header.evaluators)
         yield "rows", len(self.rows)
@@ -136,5 +136,5 @@ class EvaluationRun(_Value):
         yield "complete", self.complete
 
     def _repr_html_(self) -> str | None:
-        shown = HTML_FORMATTERS.get(EvaluationRun)  # `evals.display` enters one
+        shown = HTML_FORMATTERS.get(EvaluationRun)  # registered by `evals.display`
         return shown(self) if shown else None

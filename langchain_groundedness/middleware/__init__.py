@@ -1,4 +1,4 @@
-"""The check inside agents: a middleware for `create_agent`, and a node for hand-written graphs.
+"""The check in agents: a middleware for `create_agent`, and a node for hand-written graphs.
 
 Needs the extra `agents` (langchain >= 1.4).
 """

@@ -1,8 +1,6 @@
-"""What becomes of a checked answer, as an update of the agent's state.
+"""Acts on a checked answer, as an update of the agent's state.
 
-Pure.
-
-Its own module because it is pure: what an answer becomes is decided without calling anything.
+Its own module because it is pure: it calls nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -109,7 +107,7 @@ class Actions:
         return (self.on_ungrounded, self.after_retries) if retries else (self.on_ungrounded,)
 
     def chosen(self, turn: Turn, result: GroundednessResult) -> OnUngrounded:
-        """Choose what is done with an answer."""
+        """Choose the action for an answer."""
         if _passes(result):
             return "annotate"
         decided = result.decision.action
@@ -126,7 +124,7 @@ class Actions:
         return action
 
     def take(self, action: OnUngrounded, turn: Turn, result: GroundednessResult) -> dict[str, Any]:
-        """Do with an answer what was chosen, short of asking a person."""
+        """Apply the chosen action, except asking a person."""
         if action == "retry":
             turn = replace(turn, retries=turn.retries + 1)
             return _ask_again(turn, result, _feedback(result), "retrying")
@@ -137,7 +135,7 @@ class Actions:
         return _unchanged(turn, result, "passed" if _passes(result) else "annotated")
 
     def reviewed(self, turn: Turn, result: GroundednessResult, decision: Decided) -> dict[str, Any]:
-        """Do with an answer what a reviewer has decided."""
+        """Apply a reviewer's decision."""
         match decision:
             case Respond():
                 told = _FROM_REVIEWER.format(message=decision.message)
@@ -186,7 +184,7 @@ def _lacks_evidence(result: GroundednessResult) -> bool:
 def _ask_again(
     turn: Turn, result: GroundednessResult, told: str, outcome: Outcome
 ) -> dict[str, Any]:
-    """Let the model answer once more; its refused answer stays only until then."""
+    """Let the model answer again; the refused answer is removed then."""
     message = message_to_model(told, id=str(uuid4()))
     ids = (*(m.id for m in turn.own_messages if m.id), str(message.id))
     turn = replace(turn, drafts=(*turn.drafts, *ids))
@@ -195,7 +193,7 @@ def _ask_again(
 
 
 def _unstreamed(message: HumanMessage) -> dict[str, Any]:
-    """Give a message in the form that LangGraph does not stream to the user."""
+    """Return a message in a form that LangGraph does not stream to the user."""
     kept = {"id": message.id, "additional_kwargs": message.additional_kwargs}
     return {"role": "user", "content": message.text, **kept}
 
@@ -208,7 +206,7 @@ def _unchanged(turn: Turn, result: GroundednessResult, outcome: Outcome) -> dict
 def _withheld(
     turn: Turn, result: GroundednessResult, text: str, outcome: Outcome
 ) -> dict[str, Any]:
-    """Put a text in the place of an answer."""
+    """Replace an answer with a text."""
     if turn.structured is None:
         return _update(turn, result, outcome, _with_answer(turn, text))
     update = _update(turn, result, outcome, rewritten(turn.own_messages, None, text))
@@ -278,7 +276,7 @@ def without_failed_claims(
 
 
 def _cuts(text: str, removals: Sequence[tuple[int, int, str]]) -> list[Edit]:
-    """Make one cut of removals that touch."""
+    """Merge adjacent removals into one edit."""
     merged: list[tuple[int, int, str]] = []
     for start, end, claim_id in sorted(removals, key=lambda each: each[:2]):
         if merged and start <= merged[-1][1]:

@@ -64,7 +64,7 @@ class GroundednessTransformer(StreamTransformer):
     required_stream_modes: ClassVar[tuple[str, ...]] = ("custom",)
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
-        """Take the place in the graph whose events count."""
+        """Set the scope of the graph whose events count."""
         super().__init__(scope)
         self._channel: StreamChannel[dict[str, Any]] = StreamChannel()
 
@@ -96,7 +96,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
     - `annotate`: the answer stays, with its verdicts;
     - `correct`: contradicted claims are corrected or removed, unverifiable ones removed (unless the
       checker says otherwise), under the same message id;
-    - `retry`: the model is told which claims failed, and answers again, at most `max_retries`
+    - `retry`: the model gets the failed claims and answers again, at most `max_retries`
       times; then `after_retries` applies. Rejected answers are removed from the state;
     - `block`: `blocked_message` replaces the answer;
     - `policy`: the decision of the checker's policy applies, to grounded answers too: `block` and
@@ -305,7 +305,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
 def _with_result(
     request: ModelRequest[Any], response: ModelResponse[Any], call: GuardedCall | None
 ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-    """Hand what was found out to `after_agent`, through the state: another process may run it."""
+    """Pass the result to `after_agent` through the state, since another process may run it."""
     answer = response.result[-1] if response.result else None
     result = call.result if call else None
     if result is None or not isinstance(answer, AIMessage) or answer.tool_calls:

@@ -1,4 +1,4 @@
-"""One answer of an agent or graph: read from the state, checked, acted upon, and recorded.
+"""Reads an answer from an agent's state, checks it, acts on it and records it.
 
 Its own module because the middleware and the node are two ways to call it.
 """
@@ -64,10 +64,10 @@ from langchain_groundedness.types import GroundednessResult
 __all__ = ["LIVE_KEY", "AnswerCheck"]
 
 LIVE_KEY = "live"
-"""Where the state keeps the result of a live check until the answer is whole."""
+"""State key of a live check's result until the answer is complete."""
 
 WAITING = "waiting"
-"""Outcome, in the audit log, of an answer about which a person is asked."""
+"""Outcome, in the audit log, of an answer waiting for review."""
 
 _NOT_SHOWN = ("retrying", "responded")
 
@@ -79,16 +79,16 @@ class Answer(NamedTuple):
 
     turn: Turn
     source: CheckInput | None = None
-    """What is to be checked; `None` if the result is known without a check."""
+    """The input of the check; `None` if the result is known without a check."""
     result: GroundednessResult | None = None
     judged: bool = True
     """Whether it is an answer that must be judged."""
     key: str | None = None
-    """Where it stands in the state, if not in the messages."""
+    """Its key in the state, if it is not in the messages."""
 
 
 class AnswerCheck:
-    """Checks the answer in a state, and says how the state changes."""
+    """Checks the answer in a state, and returns the update of the state."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class AnswerCheck:
 
     def guarded_call(self, state: Any, *, hold: bool, structured: bool) -> GuardedCall:
         """Prepare to check what a model writes while it writes."""
-        # An answer stands at the end, so that evidence is read as it will be then.
+        # Append a placeholder answer, so that evidence is read as it will be at the end.
         messages = [*(state_value(state, "messages") or ()), AIMessage("")]
         try:
             source = self._source({**state, "messages": messages, "structured_response": None})
@@ -227,7 +227,7 @@ class AnswerCheck:
     def _conclude(
         self, answer: Answer, result: GroundednessResult, recording: "_Recording"
     ) -> dict[str, Any]:
-        """Act on the result, after a person was asked if need be; blocks while the log is asked."""
+        """Act on the result, after a review if needed; blocks while the audit log is read."""
         if not answer.judged:
             return {STATE_KEY: state_record(result, answer.turn, "not_judged")}
         action = self._actions.chosen(answer.turn, result)
@@ -245,10 +245,10 @@ class AnswerCheck:
 
 
 class _Recording:
-    """One answer on its way into the audit log."""
+    """Records one answer in the audit log."""
 
     def __init__(self, recorder: Recorder, answer: Answer) -> None:
-        """Take note that its check begins."""
+        """Start the record."""
         config = ensure_config()
         callbacks: Any = config.get("callbacks")
         above = getattr(callbacks, "parent_run_id", None)
@@ -259,18 +259,18 @@ class _Recording:
         self._decided: Decided | None = None
         self._standing: AuditRecord | None = None
         self.record_id = _record_id(config, answer)
-        """The same when the step is run again; `None` outside of a thread."""
+        """Stable when the step is rerun; `None` outside a thread."""
         if self.record_id is not None:
             self._fields["id"] = self.record_id
 
     def wait(self, result: GroundednessResult) -> None:
-        """Record that a person is asked; when the run is resumed, this changes nothing."""
+        """Record that a person is asked; a resumed run changes nothing."""
         self._fields["suggested_answer"] = suggested(result)
         waiting = {**self._fields, "outcome": WAITING, "shown_answer": None}
         self._pending.end(result, **waiting, review=Review(status="waiting"))
 
     def first(self, given: Decided) -> Decided:
-        """Give the decision that holds."""
+        """Return the decision that counts."""
         self._decided, self._standing = first_decision(self._log, self.record_id, given)
         return self._decided
 
@@ -281,7 +281,7 @@ class _Recording:
         fields = {**self._fields, "outcome": outcome, "shown_answer": shown}
         if self._standing is not None:
             if self._standing.content != "full":
-                return  # what is kept of the review must not be digested again
+                return  # the stored review must not be hashed again
             fields["revision"] = self._standing.revision + 1
             fields["review"] = self._standing.review
         elif self._decided is not None:
@@ -298,7 +298,7 @@ class _Recording:
 
 
 def _record_id(config: RunnableConfig, answer: Answer) -> str | None:
-    """Name the answer so that a step which is run again, by whichever process, names it alike."""
+    """Return an id for the answer that is the same when any process reruns the step."""
     thread = thread_of(config)
     if thread is None:
         return None
@@ -314,7 +314,7 @@ def _record_id(config: RunnableConfig, answer: Answer) -> str | None:
 def _check(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> GroundednessResult:
     if not isinstance(checker, GroundednessRunnable):
         return checker.invoke(source, _config())
-    # Streamed, so that each verdict is heard of when it is known.
+    # Streamed, so that handlers get each verdict when it is known.
     return reduce(add, checker.stream(source, _config()))
 
 
@@ -349,7 +349,7 @@ def _config() -> RunnableConfig:
 
 
 def _live_result(state: Any, turn: Turn, source: CheckInput) -> GroundednessResult | None:
-    """Give the result of a check that was made while the answer was written."""
+    """Return the result of a live check."""
     record = state_value(state, STATE_KEY)
     live = record.get(LIVE_KEY) if isinstance(record, Mapping) else None
     if not live or turn.final is None or live["message_id"] != turn.final.id:
@@ -364,7 +364,7 @@ def _known(answer: Answer) -> GroundednessResult:
 
 
 def _unread(answer: str) -> CheckInput:
-    """Give an answer from a state that cannot be read, with what is known all the same."""
+    """Make the input for an answer from a state that cannot be read."""
     try:
         return CheckInput(answer=answer).labelled(ensure_config().get("metadata") or {})
     except InputFormatError:
@@ -372,12 +372,12 @@ def _unread(answer: str) -> CheckInput:
 
 
 def _with_answer(turn: Turn, answer: str) -> Turn:
-    """Let a message stand for an answer that is none."""
+    """Represent an answer as a message."""
     return replace(turn, final=AIMessage(answer, id=str(uuid4())), call=None, structured=None)
 
 
 def _of_question(state: Any, turn: Turn, question: str) -> Turn:
-    """Tell turns apart in a state without messages: by the question."""
+    """Identify a turn by its question, in a state without messages."""
     if turn.key:
         return turn
     record = state_value(state, STATE_KEY)
@@ -402,7 +402,7 @@ def _is_set(checker: GroundednessRunnable, option: str, value: object) -> bool:
 
 
 def _correcting(checker: GroundednessRunnable) -> GroundednessRunnable:
-    """Give a checker that corrects, unless its own options say what else it should do."""
+    """Return a checker that corrects, unless its own options say otherwise."""
     defaults = {"on_contradicted": "correct", "on_unverifiable": "strip"}
     given = {name: getattr(checker, name) for name in checker.model_fields_set}
     return type(checker)(**{**defaults, **given})

@@ -1,9 +1,8 @@
 """A chat model whose tokens are checked while they stream, and held until they are verified.
 
-LangChain streams the tokens of an agent from inside its model, before any hook can see them. So a
-guarded copy takes the place of the model, whose class differs in how it streams, and in nothing
-else. Who reads the stream gets what was verified; who gets the message gets all of it, since it is
-checked again before it leaves.
+LangChain streams an agent's tokens from inside its model, before any hook sees them. So a guarded
+copy replaces the model; its class differs only in how it streams. Readers of the stream get only
+verified text; the message is complete, since it is checked again before it is released.
 """
 
 import json
@@ -43,7 +42,7 @@ _WRITTEN = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs")
 
 @dataclass
 class GuardedCall:
-    """One call of a model: how its stream is checked, and what came of it."""
+    """One guarded call of a model: its options and its result."""
 
     checker: GroundednessRunnable
     source: CheckInput
@@ -51,16 +50,16 @@ class GuardedCall:
     config: RunnableConfig
     """For the check."""
     hold: bool
-    """Whether text leaves only when it is verified."""
+    """Whether text is released only after verification."""
     silent: bool = False
-    """Whether no text leaves at all: it is no prose."""
+    """Whether no text is released, because it is not prose."""
     result: GroundednessResult | None = None
     """The result of the check, if the call was streamed."""
     written: AIMessageChunk | None = None
     """All that the model wrote, if the call was streamed."""
 
     def whole(self, message: AIMessage) -> AIMessage:
-        """Give the message that the model wrote, from the one that was let through."""
+        """Restore the full message of the model from the released one."""
         if self.written is None:
             return message
         wrote = message_chunk_to_message(self.written)
@@ -77,7 +76,7 @@ def guarded_model(model: Any, call: GuardedCall) -> Any:
         raise ConfigurationError(msg)
     guarded_class = _guarded_class(type(model))
     guarded = guarded_class.__new__(guarded_class)
-    # What a cache holds is not checked, and what streams nothing cannot be held.
+    # Cached replies would bypass the check, and a model that does not stream cannot be held.
     fields = {**model.__dict__, "cache": False, "disable_streaming": False}
     object.__setattr__(guarded, "__dict__", fields)
     for name in ("__pydantic_fields_set__", "__pydantic_extra__"):
@@ -156,7 +155,7 @@ def _guarded_class(model_class: Any) -> Any:
     guarded = type(model_class)(model_class.__name__, (_Guarded, model_class), inside)
     for name in ("_stream_chat_model_events", "_astream_chat_model_events"):
         if getattr(guarded, name, None) is not None:
-            # A model's own event stream would go past `_stream`.
+            # A model's own event stream would bypass `_stream`.
             setattr(guarded, name, None)
     return guarded
 
@@ -203,7 +202,7 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
 
 @dataclass(frozen=True, kw_only=True)
 class _OnlyVerified(ReleaseRules):
-    """Nothing leaves of a sentence in which a claim failed and was not corrected."""
+    """Withholds sentences with a failed claim that was not corrected."""
 
     def edits(self, text: str, sentence: Any, made: Sequence[Edit] = ()) -> tuple[Edit, ...]:
         corrected = {edit.claim_id for edit in made}
@@ -217,7 +216,7 @@ class _OnlyVerified(ReleaseRules):
 
 
 class _StreamObserver:
-    """One streamed answer: what comes from the model, what is found out, what leaves."""
+    """Checks one streamed answer and releases its verified text."""
 
     def __init__(self, call: GuardedCall) -> None:
         """Begin to check."""
@@ -257,14 +256,14 @@ class _StreamObserver:
             raise
 
     def released(self) -> Iterator[ChatGenerationChunk]:
-        """Give what may leave now."""
+        """Yield the chunks that may be released now."""
         due, self._due = self._due, []
         yield from due
         if self._call.hold and not self._holds_rest and (text := self._release.take()):
             yield self._with_text(text)
 
     def finish(self) -> Iterator[ChatGenerationChunk]:
-        """Give the rest when all is checked."""
+        """Yield the rest after the last verdict."""
         yield from self.released()
         if self._call.silent:
             return
@@ -275,17 +274,17 @@ class _StreamObserver:
             yield self._with_text(rest)
 
     def publish(self) -> None:
-        """Tell what is known now."""
+        """Publish new events."""
         for chunk in self._news():
             self._events.publish(chunk)
 
     async def apublish(self) -> None:
-        """Tell what is known now."""
+        """Publish new events."""
         for chunk in self._news():
             await self._events.apublish(chunk)
 
     def give_up(self, error: Exception) -> None:
-        """Let nothing more leave after an error of the check; raise any other."""
+        """Release nothing more after an error of the check; raise any other error."""
         wanted = isinstance(error, VerificationError) and self._call.checker.raise_on_failure
         if error is self._model_error or wanted:
             raise error
@@ -298,7 +297,7 @@ class _StreamObserver:
         return written is not None and bool(written.tool_call_chunks)
 
     def _news(self) -> list[GroundednessResultChunk]:
-        """Give what can be told: what is said before a tool is called is no answer."""
+        """Return new events; text before a tool call is not an answer."""
         self._untold += self.live.take()
         if self._calls_tools or self._call.silent:
             self._untold.clear()
@@ -310,7 +309,7 @@ class _StreamObserver:
     def _take(self, chunk: ChatGenerationChunk) -> str:
         call, message = self._call, chunk.message
         assert isinstance(message, AIMessageChunk)  # noqa: S101  (chat models stream these)
-        # LangChain completes the chunk that it is given; what was written stays as it came.
+        # LangChain modifies the chunk it gets, so keep a copy of the original.
         copy = message.model_copy()
         call.written = copy if call.written is None else call.written + copy
         if not call.hold:
@@ -320,7 +319,7 @@ class _StreamObserver:
         return "" if call.silent else str(message.text)
 
     def _without_text(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk | None:
-        """Give what of a chunk may leave at once; nothing, if that is nothing but the text."""
+        """Return the chunk without its text; `None` if only text is in it."""
         message: Any = chunk.message
         calls = [] if self._call.silent else message.tool_call_chunks
         about = (calls, message.usage_metadata, message.response_metadata, chunk.generation_info)

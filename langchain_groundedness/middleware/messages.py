@@ -1,7 +1,6 @@
-"""Messages of an agent after the check: annotated, with other text, or without our annotations.
+"""Adds annotations and corrected text to an agent's messages, and removes them again.
 
-Pure: every function gives a new message with the id of the old one, so that LangGraph puts it in
-the place of that.
+Pure: every function returns a new message with the old id, so that LangGraph replaces the old one.
 """
 
 import json
@@ -54,21 +53,21 @@ def annotated(message: AIMessage, result: GroundednessResult) -> AIMessage:
         start = end
     if not any(map(_has_ours, blocks)):
         return message
-    # With this mark, integrations read the blocks as LangChain's own and not as the provider's.
+    # This marks the blocks as LangChain's format, not the provider's.
     marked = {**message.response_metadata, "output_version": "v1"}
     return message.model_copy(update={"content": blocks, "response_metadata": marked})
 
 
 def with_text(message: MessageT, text: str) -> MessageT:
-    """Put another text in the place of a message's text."""
+    """Replace the text of a message."""
     extra = {k: v for k, v in message.additional_kwargs.items() if k not in {"parsed", "refusal"}}
     return message.model_copy(update={"content": text, "additional_kwargs": extra})
 
 
 def without_annotations(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Give the messages as they were before they were annotated, for a model to read.
+    """Remove our annotations, for a model to read.
 
-    Not every provider accepts an annotation that it has not made.
+    Not every provider accepts annotations that it did not make.
     """
     return [_without_annotations(m) if isinstance(m, AIMessage) else m for m in messages]
 
@@ -105,7 +104,7 @@ def _is_ours(annotation: Any) -> bool:
 
 
 def _annotations(result: GroundednessResult, first: int, last: int) -> Iterator[Any]:
-    """Give the annotations of the text between two offsets, with offsets relative to the first."""
+    """Yield the annotations between two offsets, relative to the first."""
     edited = {edit.claim_id for edit in result.edits if edit.correction}
     for verdict in result.claims:
         span = moved(result.edits, verdict)
@@ -148,7 +147,7 @@ def _citation(citation: Citation, start: int, end: int, found: dict[str, Any]) -
 
 
 def moved(edits: Sequence[Edit], verdict: ClaimVerdict) -> tuple[int, int] | None:
-    """Find the span of a claim in the text that the edits have made."""
+    """Find the span of a claim in the edited text."""
     start, end = verdict.claim.start, verdict.claim.end
     if start is None or end is None:
         return None
@@ -207,7 +206,7 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
 
 
 def in_paragraphs(value: Any, text: str) -> str:
-    """Set the values of a structured answer apart, so that no two of them read as one sentence."""
+    """Separate the values of a structured answer, so that no two read as one sentence."""
     parts = [
         f"{label}: {_shown(leaf)}" if label else _shown(leaf)
         for _, label, leaf in _walk(value, (), "")
@@ -216,7 +215,7 @@ def in_paragraphs(value: Any, text: str) -> str:
 
 
 def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[BaseMessage]:
-    """Put a new structured answer into the messages that repeat the old one."""
+    """Replace a structured answer in the messages that repeat it."""
     arguments = {} if value is None else as_arguments(value)
     new: list[BaseMessage] = []
     for message in messages:
@@ -234,7 +233,7 @@ def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[Ba
 
 
 def as_arguments(value: Any) -> dict[str, Any]:
-    """Give a structured answer as the arguments of the call that gives it."""
+    """Return a structured answer as arguments of its tool call."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
@@ -253,7 +252,7 @@ def _concerns(leaf: _Leaf, edit: Edit) -> bool:
 
 
 def _leaves(value: Any, text: str) -> list[_Leaf]:
-    """Find the values in the text; none if it was read in another way."""
+    """Find the values in the text; none if they do not match it."""
     for between in ("\n\n", "\n"):
         found = _placed(value, between)
         lines = all(text[leaf.start : leaf.start + len(leaf.text)] == leaf.text for leaf in found)
@@ -308,7 +307,7 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
 
 
 def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], Any]) -> Any:
-    """Give a value with some of its leaves changed, checked by its own type."""
+    """Return a value with some leaves changed, validated by its type."""
     if () in changes:
         return changes[()]
     below: dict[Any, dict[tuple[Any, ...], Any]] = {}

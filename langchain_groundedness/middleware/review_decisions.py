@@ -1,7 +1,7 @@
-"""A person is asked about an answer, and the run goes on with the first decision.
+"""Interrupts a run for a review, and resumes it with the first decision.
 
-Two ways lead to a decision: somebody resumes the graph, or a reviewer decides the record in the
-audit log, and `resume_reviewed` resumes the graph. Whichever comes first holds.
+Someone resumes the graph, or a reviewer decides the record in the audit log and `resume_reviewed`
+resumes the graph. The first decision counts.
 """
 
 import logging
@@ -110,26 +110,26 @@ class _Decisions(_Decision):
 
 
 _Answered: TypeAlias = _Decisions | Decided
-"""What resumes the run: one decision, alone or in a list of one under `decisions`."""
+"""The resume value: one decision, alone or in a list of one under `decisions`."""
 
 _DECIDED: TypeAdapter[Decided] = TypeAdapter(Decided)
 
 UNNAMED = "whoever resumed the graph"
-"""Stands for a reviewer who has not said who it was; a decision needs somebody."""
+"""Name of a reviewer who gave none; a decision needs one."""
 
 _ACTION = "answer"
 
 _DURABLE_WITHIN = 5.0
 
-_CHECKPOINTER = "__pregel_checkpointer"  # LangGraph tells it to nodes under this key
+_CHECKPOINTER = "__pregel_checkpointer"  # the key under which LangGraph passes it to nodes
 
 _LOGGER = logging.getLogger(__name__)
 
 
 def require_checkpointer() -> None:
-    """Refuse to ask a person where the run could not go on with what they say.
+    """Refuse to ask a person if the run could not be resumed.
 
-    LangGraph pauses without a checkpointer, too, and forgets the run.
+    Without a checkpointer LangGraph also pauses, but loses the run.
     """
     if (ensure_config().get("configurable") or {}).get(_CHECKPOINTER) is None:
         msg = (
@@ -142,7 +142,7 @@ def require_checkpointer() -> None:
 
 
 def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decided:
-    """Ask a person; the run ends here, and comes back with what they say."""
+    """Interrupt the run for a review; returns the decision when it is resumed."""
     said = "The answer is not grounded in what the tools returned"
     if result.is_trusted:
         said = "The policy asks for a review"
@@ -174,16 +174,17 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decide
 def first_decision(
     log: AuditLog | None, record_id: str | None, given: Decided
 ) -> tuple[Decided, AuditRecord | None]:
-    """Save a decision in the audit log, unless another one is there: then that one counts.
+    """Save a decision in the audit log; if one is there already, that one counts.
 
-    Blocks while the log is asked. A log that cannot be asked, or knows nothing of the answer,
-    changes nothing.
+    Blocks while the log is read. If the log fails or lacks the record, the given decision counts.
     """
     if not isinstance(log, SQLAuditLog) or record_id is None:
         return given, None
     review = review_of(given)
     assert review.action is not None  # noqa: S101  (every decision is an action)
-    with suppress(GroundednessError):  # it is down, or this is an event loop, which must not wait
+    with suppress(
+        GroundednessError
+    ):  # the log is down, or this is an event loop, which must not block
         log.flush(_DURABLE_WITHIN)
     try:
         record = log.decide(
@@ -205,7 +206,7 @@ def first_decision(
 
 
 def review_of(decided: Decided) -> Review:
-    """Put a decision into the form of the audit log."""
+    """Convert a decision to the audit log's form."""
     said: dict[str, Any] = {"status": "decided", "reviewer": decided.reviewer, "note": decided.note}
     if isinstance(decided, EditAnswer):
         return Review(action="edit", answer=decided.text, **said)
@@ -217,7 +218,7 @@ def review_of(decided: Decided) -> Review:
 def _decided_first(
     log: SQLAuditLog, record_id: str, given: Decided
 ) -> tuple[Decided, AuditRecord | None]:
-    """Give the decision that was first."""
+    """Return the first decision."""
     try:
         record = log.get(record_id)
     except AuditError:
@@ -227,7 +228,7 @@ def _decided_first(
     mine, first = review_of(given), record.review
     same = (mine.action, mine.answer) == (first.action, first.answer)
     if same and first.reviewer in (mine.reviewer, UNNAMED):
-        return given, record  # the step was run before, and has not come to its end
+        return given, record  # a rerun of an unfinished step
     try:
         return _DECIDED.validate_python(resume_value(record)), record
     except GroundednessError:  # a text that was not kept
@@ -328,7 +329,7 @@ def _in_thread(record: AuditRecord, config: RunnableConfig | None) -> RunnableCo
 
 
 def _answer(snapshot: Any, record: AuditRecord, value: dict[str, Any]) -> Any:
-    """Answer the question that is about this record, and leave others open."""
+    """Resume only the interrupt of this record."""
     asked = (
         interrupt.id
         for interrupt in snapshot.interrupts

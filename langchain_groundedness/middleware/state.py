@@ -1,6 +1,6 @@
-"""The state of an agent or graph: the turn that has just ended, and what a check writes into it.
+"""Reads the last turn from an agent's state, and writes the result of its check.
 
-Pure. What is written is plain data, which any checkpointer can keep.
+Pure. It writes plain data, which any checkpointer can store.
 """
 
 import json
@@ -32,10 +32,10 @@ __all__ = [
 ]
 
 STATE_KEY = "groundedness"
-"""Where the verdicts stand in the state."""
+"""State key of the verdicts."""
 
 _MARK = "lc_source"
-"""Key under which LangChain's middleware marks what it says in the user's place."""
+"""Key with which LangChain's middleware marks messages it writes as the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,7 @@ class Turn:
     retries: int = 0
     """How often the model was asked again in this turn."""
     drafts: tuple[str, ...] = ()
-    """Ids of the refused answers of this turn that are still there, and of what was said about
-    them."""
+    """Ids of this turn's refused answers that are still in the state, and of their feedback."""
 
     @property
     def handed_over(self) -> bool:
@@ -93,10 +92,10 @@ def read_turn(state: Any) -> Turn:
 
 
 def read_answer(state: Any, extractor: Callable[[Any], Any] | None) -> CheckInput:
-    """Read what is to be checked from the state of an agent."""
+    """Read the input of the check from an agent's state."""
     if extractor is not None:
         return read_input(extractor(state))
-    # Other keys of the state belong to its owner: nothing in them is evidence unless he says so.
+    # Other keys belong to the application and are evidence only if an extractor says so.
     known = {
         "messages": list(state_value(state, "messages") or ()),
         "structured_response": state_value(state, "structured_response"),
@@ -105,7 +104,7 @@ def read_answer(state: Any, extractor: Callable[[Any], Any] | None) -> CheckInpu
 
 
 def message_to_model(text: str, **fields: Any) -> HumanMessage:
-    """Make a message from the middleware to the model, which is not taken for a question."""
+    """Make a message to the model that does not count as a question."""
     return HumanMessage(text, additional_kwargs={_MARK: STATE_KEY}, **fields)
 
 
@@ -154,7 +153,7 @@ Outcome: TypeAlias = Literal[
     "responded",
     "not_judged",
 ]
-"""What was done with an answer."""
+"""The action taken on an answer."""
 
 _KEPT = (
     *("verdict", "trust_score", "is_trusted", "decision", "claims", "edits", "usage"),
@@ -163,7 +162,7 @@ _KEPT = (
 
 
 def state_record(result: GroundednessResult, turn: Turn, outcome: Outcome) -> dict[str, Any]:
-    """Put what the state keeps of a result into plain data."""
+    """Convert a result to the plain data kept in the state."""
     return {
         "turn": turn.key,
         "message_id": turn.final.id if turn.final else None,
@@ -176,7 +175,7 @@ def state_record(result: GroundednessResult, turn: Turn, outcome: Outcome) -> di
 
 
 def plain_result(result: GroundednessResult) -> dict[str, Any]:
-    """Put a result into plain data, without the documents."""
+    """Convert a result to plain data, without the documents."""
     fields = set(GroundednessResult.model_fields) - {"documents"}
     data: dict[str, Any] = plain({name: getattr(result, name) for name in fields})
     return data
@@ -188,7 +187,7 @@ def read_result(data: Mapping[str, Any], source: CheckInput) -> GroundednessResu
 
 
 def unchecked_result(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
-    """Say that an answer could not be checked at all."""
+    """Make the result of an answer that could not be checked."""
     answer = source.answer
     whole = Claim(id="c1", text=answer.strip(), start=0, end=len(answer))
     verdicts = (ClaimVerdict.unchecked(whole, reason),) if whole.text else ()
@@ -208,7 +207,7 @@ def unchecked_result(source: CheckInput, reason: str, policy: DecisionPolicy) ->
 
 
 def plain(value: Any) -> Any:
-    """Put values of this package, and whatever metadata they carry, into plain data."""
+    """Convert values of this package and their metadata to plain data."""
     return json.loads(json.dumps(value, default=_as_data, skipkeys=True))
 
 

@@ -1,4 +1,4 @@
-"""What an audit log says about a system over time: how much is supported, decided, overruled."""
+"""Monitoring figures from an audit log: support rates, decisions, reviews, latency."""
 
 from langchain_groundedness.monitoring.summary import AuditSummary, GroupFigures, summarize
 

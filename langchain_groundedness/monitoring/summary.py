@@ -1,4 +1,4 @@
-"""What an audit log says about a system over time: how much is supported, decided, overruled."""
+"""Summarizes an audit log: support rates, decisions, reviews and latency over time."""
 
 import math
 from collections import Counter
@@ -25,9 +25,9 @@ _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _COLOURS: dict[Action, str] = {"pass": "a", "flag": "b", "review": "c", "block": "d"}
 _MOST_TICKS = 6
 _WHOLE_FROM = 100
-"""Milliseconds from which on fractions are not shown."""
+"""Milliseconds above which fractions are not shown."""
 _GROWTH = 1.02
-"""Each bucket of durations is so much wider than the one before: at most 1 % off."""
+"""Growth factor of the latency buckets, for an error of at most 1 %."""
 _SHORTEST = 1e-3
 
 
@@ -36,7 +36,7 @@ class _Value(BaseModel):
 
 
 class GroupFigures(_Value):
-    """What happened on a day, with a model, or to questions of a class."""
+    """Figures of one day, model or query class."""
 
     name: str
     answers: Whole
@@ -189,7 +189,7 @@ class _Counts:
 
 
 class _Groups:
-    """Counts by group; groups that come too late to be counted alone are counted together."""
+    """Counts by group; beyond the limit, new groups are counted together."""
 
     def __init__(self) -> None:
         self._groups: dict[str, _Counts] = {}
@@ -214,7 +214,7 @@ class _LatencySketch:
         self._buckets[math.ceil(math.log(value, _GROWTH))] += 1
 
     def percentile(self, share: float) -> float | None:
-        """Give the duration that this share of all stays at or below."""
+        """Return the duration at this quantile."""
         wanted, seen = share * self._buckets.total(), 0
         for place in sorted(self._buckets):
             seen += self._buckets[place]

@@ -1,4 +1,4 @@
-"""Which kind of query it is: what classifiers say, those that ask, and how well they do."""
+"""Query classifiers, their results and their evaluation."""
 
 import logging
 import re
@@ -345,7 +345,7 @@ _NO_CLASS = "no class fits the query"
 
 
 class ClosedSetClassifier(CheckedOptions, FlowRunnable[Any, QueryClass]):
-    """Sorts queries into classes of a closed set; what goes wrong ends as `unknown`."""
+    """Sorts queries into a closed set of classes; failures become `unknown`."""
 
     _is_quiet = False
     raise_on_failure: bool = False
@@ -494,7 +494,7 @@ class RunnableQueryClassifier(ClosedSetClassifier):
 
 
 class _NoClassError(GroundednessError):
-    """A classifier answered something that is no class."""
+    """A classifier returned something other than a class."""
 
 
 def _check_names(names: tuple[str, ...]) -> None:
@@ -515,7 +515,7 @@ def _check_names(names: tuple[str, ...]) -> None:
 
 @lru_cache(maxsize=32)
 def _reply_schema(names: tuple[str, ...]) -> type[BaseModel]:
-    """Make the closed set a schema, to which some models can be held while they write."""
+    """Make a schema of the closed set, for models with structured output."""
     choice = Annotated[
         Literal[(*names, _NONE)],  # type: ignore[valid-type]  # made at run time
         BeforeValidator(lambda value: _canonical(value, names)),

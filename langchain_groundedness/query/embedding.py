@@ -1,4 +1,4 @@
-"""A classifier of queries that learns from labelled ones, by any LangChain embeddings."""
+"""A query classifier trained on labelled queries, with any LangChain embeddings."""
 
 import hashlib
 import math
@@ -116,7 +116,7 @@ class _Value(BaseModel):
 
 
 class EmbeddingsDescription(_Value):
-    """Which embeddings weights belong to, as far as they tell."""
+    """Identifies the embeddings that weights belong to."""
 
     kind: str
     """Name of the class."""
@@ -357,7 +357,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
         return outcome
 
     def _flow_of_all(self, values: Sequence[Any]) -> Flow[list[Exception | QueryClass]]:
-        """Sort many queries with as few calls as possible; each has an outcome of its own."""
+        """Sort many queries with as few calls as possible; each has its own outcome."""
         fitted, queries = self._learned(), [_read(value) for value in values]
         texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
         outcomes = yield from self._outcomes(fitted, texts)
@@ -383,7 +383,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
         return [row if isinstance(row, Exception) else self._class(fitted, row) for row in rows]
 
     def _embedded(self, texts: Sequence[str]) -> Flow[list[Exception | Vectors]]:
-        """Give the vector of each text, or why there is none."""
+        """Return the vector of each text, or the error."""
         rows: list[Exception | Vectors] = []
         for first in range(0, len(texts), self.batch_size):
             chunk = texts[first : first + self.batch_size]
@@ -417,7 +417,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
         return QueryClass(label=label, probability=probability)
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
-        """Embed samples; that one of them has no vector is an error."""
+        """Embed samples; a sample without a vector raises."""
         vectors: list[Vectors] = []
         for place, row in enumerate(drive(self._embedded(texts), {})):
             if isinstance(row, VectorsError):

@@ -1,4 +1,4 @@
-"""A gate behind the retriever: is any document close to the question at all?"""
+"""A gate after the retriever: is any document close to the question?"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
@@ -191,10 +191,10 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
     def _failure(self, error: Exception) -> RetrievalStrength:
         why = str(error) if isinstance(error, GroundednessError) else cause(error)
         if self.raise_on_failure:
-            msg = f"how close the documents are could not be measured ({why})"
+            msg = f"the similarity of the documents could not be measured ({why})"
             raise VerificationError(msg) from error
         return self._weak(
-            f"it could not be measured how close the documents are: {why}", failed=True
+            f"the similarity of the documents could not be measured: {why}", failed=True
         )
 
     def _weak(self, reason: str, *, failed: bool = False) -> RetrievalStrength:
@@ -227,7 +227,7 @@ class GateCalibration(BaseModel):
 
 
 def _pair(sample: object, place: int) -> tuple[Any, bool]:
-    """Read a sample; every text is true to Python, `"no"` as well, so a label must be a bool."""
+    """Read a sample; the label must be a bool, since any text, even `"no"`, is truthy."""
     if not isinstance(sample, tuple | list) or len(sample) != 2:  # noqa: PLR2004  (a pair)
         kind = type(sample).__name__
         msg = f"sample {place}: a pair (input, True or False) is needed, got {kind}"

@@ -1,4 +1,4 @@
-"""Reports of an evaluation, for people and for CI: a page, Markdown, JUnit's XML."""
+"""Reports of an evaluation, for people and for CI: HTML, Markdown and JUnit XML."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ def write_report(
     fail_under: Mapping[str, float] | None = None,
     max_failed: int = 0,
 ) -> None:
-    """Write a run into a file of the kind that its name says: `.html`, `.md`, or `.xml` for JUnit.
+    """Write a run to a file; the suffix chooses the format: `.html`, `.md`, or `.xml` for JUnit.
 
     Args:
         run: The run.
@@ -40,7 +40,7 @@ def write_report(
         max_failed: As for `to_junit`.
 
     Raises:
-        ConfigurationError: The name ends otherwise, or the file cannot be written.
+        ConfigurationError: The suffix is unknown, or the file cannot be written.
         MissingDependencyError: For `.html`: jinja2 is not installed; the extra `report` brings it.
     """
     require_run(run, "run")
@@ -53,7 +53,7 @@ def write_report(
         case ".xml":
             text = to_junit(run, fail_under=fail_under or {}, max_failed=max_failed)
         case _:
-            msg = f"{target}: the name of a report ends with .html, .md, .xml"
+            msg = f"{target}: unknown report format; name the file .html, .md or .xml"
             raise ConfigurationError(msg)
     try:
         replace_file(target, [text.encode("utf-8", "replace")])

@@ -1,4 +1,4 @@
-"""Figures of a run, whatever format they are written in; pure."""
+"""Figures of a run, shared by all report formats; pure."""
 
 import json
 import math
@@ -51,7 +51,7 @@ _TINY = 0.001
 
 
 class MetricFigures(NamedTuple):
-    """What a metric says about a run."""
+    """The figures of one metric in a run."""
 
     key: str
     scores: tuple[float, ...]
@@ -62,12 +62,12 @@ class MetricFigures(NamedTuple):
     reasons: tuple[tuple[str, str, int], ...]
     """Status, reason and number of the rows without a score, the most frequent first."""
     agreement: LabelAgreement | None
-    """With the labels of people; `None` unless some say right and some wrong, and for scores that
-    go beyond 0 to 1."""
+    """Agreement with human labels; `None` unless some labels say right and some wrong, and for
+    scores outside 0 to 1."""
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Between which values it is drawn: 0 and 1, unless a score lies outside."""
+        """The range of the plot: 0 to 1, unless a score lies outside."""
         return min((0.0, *self.scores)), max((1.0, *self.scores))
 
 
@@ -109,14 +109,14 @@ class SliceGroup(NamedTuple):
 
     name: str
     is_value: bool
-    """False for those without a value, and for the rest."""
+    """False for the rows without a value, and for the remaining rows."""
     rows: int
     metrics: Mapping[str, Estimate]
-    """By key; those with scores only."""
+    """By key; only metrics that have scores."""
 
 
 class SlicedColumn(NamedTuple):
-    """A run by one column of its data set."""
+    """A run split by one column of its data set."""
 
     column: str
     groups: tuple[SliceGroup, ...]
@@ -160,7 +160,7 @@ def _group_name(part: Slice) -> str:
 
 
 def _shortened(value: str) -> str:
-    """Shorten a long value so that it still differs from others that begin as it does."""
+    """Shorten a long value so that it still differs from values with the same beginning."""
     if len(value) <= _LONGEST_VALUE:
         return value
     number = sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:6]
@@ -168,7 +168,7 @@ def _shortened(value: str) -> str:
 
 
 def reliability_of(run: EvaluationRun) -> Reliability | None:
-    """Compare the probabilities of the verdicts with the labels of people."""
+    """Compare the probabilities of the verdicts with human labels."""
     samples = [sample for row in run.rows if (sample := _sample(row)) is not None]
     return reliability(samples, main_verifier(samples))
 
@@ -191,11 +191,11 @@ class ComparedMetric(NamedTuple):
     key: str
     found: PairedComparison
     lost: int
-    """Rows that had a score, and have none now."""
+    """Rows that had a score and no longer have one."""
 
     @property
     def significance(self) -> str:
-        """In words, whether a change is more than chance."""
+        """In words, whether the change is significant."""
         found = self.found
         if found.p_value is None:
             return "no row has a score in both runs"
@@ -211,7 +211,7 @@ class RunComparison(NamedTuple):
     baseline: str
     """Its name."""
     metrics: tuple[ComparedMetric, ...]
-    """Those that both have."""
+    """The metrics that both runs have."""
     overlap: str
     """In words, which rows the two share."""
 
@@ -239,7 +239,7 @@ def compare(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
 
 
 def paired_rows(run: EvaluationRun, baseline: EvaluationRun) -> dict[str, EvaluatedRow]:
-    """Find the rows of a run in another one, by id; the same question must be asked there."""
+    """Find the rows of a run in another one, by id and question."""
     asked = {row.row.id: row.row.question for row in run.rows}
     return {
         row.row.id: row
@@ -258,7 +258,7 @@ def _has(row: EvaluatedRow, key: str) -> bool:
 
 
 def _given(row: EvaluatedRow) -> tuple[str | None, list[str]]:
-    """Give what a pipeline gave: its answer, and what it had read."""
+    """Return the answer of a pipeline and the documents it read."""
     return row.row.answer, [document.page_content for document in row.row.documents or ()]
 
 
@@ -276,8 +276,8 @@ def check_thresholds(
 ) -> list[GateResult]:
     """Compare means with thresholds, as `langchain-groundedness evaluate --fail-under` does.
 
-    What was not checked does not pass: a run that was interrupted fails, and so does a metric
-    without any score. Skipped rows do not count: the metric does not apply to them.
+    An interrupted run fails, and so does a metric without any score. Skipped rows do not count:
+    the metric does not apply to them.
 
     Args:
         run: The run.
@@ -303,7 +303,7 @@ def check_thresholds(
 
 
 def _require_range(key: str, threshold: float, made_by: str) -> None:
-    """Refuse what scores of our own metrics never reach: a gate of 80 would never open."""
+    """Refuse a threshold that no score of this metric can reach."""
     own = made_by.startswith("langchain_groundedness.")
     lowest = -1 if made_by.endswith("SemanticSimilarityEvaluator") else 0
     if own and not lowest <= threshold <= 1:
@@ -317,14 +317,14 @@ def _gate(run: EvaluationRun, metric: MetricFigures, least: float, max_failed: i
         return GateResult(metric.key, passed=False, text=f"{metric.key}: no row has a score")
     mean = metric.estimate.mean
     short = format_number(mean)
-    # A mean must not look like the threshold that it misses.
+    # Rounding must not make a failing mean look equal to its threshold.
     shown = short if mean == least or float(short) != least else repr(mean)
     faults = [
         f"{shown} is below {least:g}" if mean < least else "",
-        f"{format_count(lost)} failed or could not be read, more than {max_failed:,}"
+        f"{format_count(lost)} failed or could not be read; at most {max_failed:,} allowed"
         if lost > max_failed
         else "",
-        "" if run.complete else "the run was interrupted, rows are missing",
+        "" if run.complete else "the run was interrupted: rows are missing",
     ]
     text = "; ".join(filter(None, faults)) or f"{shown} is not below {least:g}"
     return GateResult(metric.key, passed=not any(faults), text=f"{metric.key}: {text}")

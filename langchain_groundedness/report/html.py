@@ -1,6 +1,6 @@
-"""A run as one page of HTML that loads nothing: style, script and rows are in it.
+"""A run as one self-contained HTML page with its style, script and rows.
 
-The policy in its head lets only its own script run, and nothing be fetched. The rows are in three
+Its content security policy allows only its own script and fetches nothing. The rows are in three
 blocks of JSON: what the table shows of all rows, one line per row with the rest, and one line per
 document, each once. The script reads a line when a row is opened. Positions are in UTF-16, as
 JavaScript counts.
@@ -111,7 +111,7 @@ def _distribution(metric: figures.MetricFigures) -> str:
 
 
 def _slice_scale(found: figures.SlicedColumn, metric: figures.MetricFigures) -> tuple[float, float]:
-    """Give between which values the groups lie: all of the metric's, where there is just one."""
+    """Return the range of the groups' values; with one group, the range of the metric."""
     known = [group.metrics[metric.key] for group in found.groups if metric.key in group.metrics]
     ends = [end for each in known for end in (each.low, each.mean, each.high) if end is not None]
     return (min(ends), max(ends)) if ends and min(ends) < max(ends) else metric.bounds
@@ -260,7 +260,7 @@ def _in_utf16(text: str, span: tuple[int, int]) -> tuple[int, int]:
 
 
 class _Documents:
-    """Documents by their content, so that each is in the page once."""
+    """Documents by content, so that the page holds each once."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -281,7 +281,7 @@ def _texts(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _filled(**fields: Any) -> dict[str, Any]:
-    """Leave out what says nothing."""
+    """Leave out empty fields."""
     return {name: value for name, value in fields.items() if value is not None and value != ""}
 
 

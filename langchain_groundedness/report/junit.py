@@ -1,4 +1,4 @@
-"""Runs as JUnit's XML, which CI systems show as test results; pure."""
+"""Runs as JUnit XML, which CI systems show as test results; pure."""
 
 import re
 from collections import Counter
@@ -64,7 +64,7 @@ def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float], max_failed:
 def _case(row: EvaluatedRow, key: str, least: float | None) -> _Case:
     name, found = row.row.id, find_score(row, key)
     if found is None:
-        return name, "error", "the metric was not asked for this row"
+        return name, "error", "the metric was not computed for this row"
     if found.score is None:
         return name, "error" if found.status == "failed" else "skipped", found.reason or ""
     if least is not None and found.score < least:
@@ -75,7 +75,7 @@ def _case(row: EvaluatedRow, key: str, least: float | None) -> _Case:
 
 def _data_set(run: EvaluationRun) -> Iterator[_Case]:
     if not run.complete:
-        yield "whole data set", "error", "the run was interrupted, rows are missing"
+        yield "whole data set", "error", "the run was interrupted: rows are missing"
     for each in run.bad_rows:
         where = "a row" if each.line is None else f"line {each.line}"
         yield each.id or where, "error", f"{where} could not be read: {each.reason}"

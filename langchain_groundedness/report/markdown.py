@@ -19,7 +19,7 @@ _LONGEST = 200
 
 
 def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) -> str:
-    """Write what a run says in a few tables, as for the summary of a CI job.
+    """Write a run as a few Markdown tables, such as for the summary of a CI job.
 
     Args:
         run: The run.
@@ -62,7 +62,7 @@ def _comparison(found: figures.RunComparison) -> Iterator[str]:
     yield f"## Compared with {_text(found.baseline)}"
     yield found.overlap
     heads = ("metric", "before", "now", "change", "95 % interval", "higher", "lower", "same",
-             "lost", "is it chance?")  # fmt: skip
+             "lost", "significance")  # fmt: skip
     yield _table(heads, map(_change, found.metrics))
 
 
@@ -161,7 +161,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _text(text: str) -> str:
-    """Write a text so that it stays one, in one line: no markup, no HTML, no links, no mentions."""
+    """Escape a text for one line of Markdown: no markup, HTML, links or mentions."""
     line = " ".join(printable(text).split())
     line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,6 +1,6 @@
-"""Routes of the review page: who may come in, and whether a form is one of ours.
+"""Routes of the review page, sign-in and form protection.
 
-Views run in threads, since they wait for the audit log.
+Views run in threads because they block on the audit log.
 """
 
 import hmac
@@ -30,7 +30,7 @@ _SHORTEST_TOKEN = 16
 _MOST_FIELDS = 20
 _STATIC = Path(__file__).parent / "static"
 _LOOK = ("langchain_groundedness", "static")
-"""What the page shares with reports."""
+"""Style sheet shared with reports."""
 
 View = Callable[[Visit], Response]
 
@@ -45,7 +45,7 @@ def make_app(
     if token is not None and len(token) < _SHORTEST_TOKEN:
         msg = f"token must have at least {_SHORTEST_TOKEN} characters, got {len(token)}"
         raise ConfigurationError(msg)
-    mimetypes.init()  # it reads files, which would hold up the event loop later
+    mimetypes.init()  # reads files, which would block the event loop later
     pages = Pages(store, on_decided)
     access = _Access(token, pages)
     both = ["GET", "POST"]
@@ -76,7 +76,7 @@ class _Access:
         self._attempts = FailedAttempts()
 
     def page(self, view: View, *, nameless: bool = False) -> Any:
-        """Show a view only to people who are signed in, and have said who they are."""
+        """Show a view only to people who have signed in and given their name."""
 
         async def endpoint(request: Request) -> Response:
             visit = await self._visit(request)
@@ -93,7 +93,7 @@ class _Access:
         return endpoint
 
     async def login(self, request: Request) -> Response:
-        """Sign people in who know the token."""
+        """Sign in whoever knows the token."""
         visit = await self._visit(request)
         if request.method == "POST":
             given: str | None = visit.form.get("token", "")
@@ -141,7 +141,7 @@ class _Access:
         origin = headers.get("origin")
         ours = origin is None or urlsplit(origin).netloc == headers.get("host")
         if not ours or headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            return PlainTextResponse("This form does not come from this page.", 403)
+            return PlainTextResponse("This form was not sent from this page.", 403)
         sent = self._sessions.sent_from_our_form(visit.identity, visit.form.get("form_token", ""))
         if sent and (stranger or visit.session is not None):
             return None

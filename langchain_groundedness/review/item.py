@@ -22,7 +22,7 @@ class CitedText(NamedTuple):
     """A citation of a claim."""
 
     anchor: str | None
-    """Where it stands on the page; `None` if the document's text was not kept, or differs."""
+    """Its anchor on the page; `None` if the document's text was not saved, or differs."""
     quote: str
     source: str
     """Name of the document."""
@@ -48,7 +48,7 @@ class DocumentPiece(NamedTuple):
     begins: tuple[str, ...] = ()
     """Anchors of those that begin with it."""
     left_out: int = 0
-    """Characters that are left out in its place."""
+    """Number of characters left out here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +59,12 @@ class ShownDocument:
     """From 1."""
     name: str
     details: tuple[tuple[str, str], ...]
-    """What its metadata say."""
+    """Its metadata."""
     length: int
     pieces: tuple[DocumentPiece, ...] | None
-    """Its text; `None` if it was not kept."""
+    """Its text; `None` if it was not saved."""
     shortened: bool
-    """Whether something of the text is left out."""
+    """Whether part of the text is left out."""
 
 
 class Item:
@@ -83,7 +83,7 @@ class Item:
 
     @property
     def title(self) -> str:
-        """What to call the record: its question, or its id."""
+        """The question of the record, or its id."""
         return self.record.question or f"Record {self.record.id}"
 
     @property
@@ -98,7 +98,7 @@ class Item:
 
     @property
     def in_graph(self) -> bool:
-        """Whether a graph may wait for the decision."""
+        """Whether a graph may be waiting for the decision."""
         return self.record.source in _AGENTS and self.record.thread_id is not None
 
     @property
@@ -108,13 +108,13 @@ class Item:
 
     @property
     def changed(self) -> str | None:
-        """What was made of the answer: corrected, cut or replaced; `None` if it is as it came."""
+        """The answer as shown to the user; `None` if it is unchanged."""
         shown = self.record.shown_answer
         return None if shown == self.record.original_answer else shown
 
     @property
     def standing(self) -> str | None:
-        """The answer that an approval lets out."""
+        """The answer that an approval releases."""
         record = self.record
         if record.source in _AGENTS or record.shown_answer is None:
             return record.original_answer
@@ -122,7 +122,7 @@ class Item:
 
     @property
     def proposal(self) -> str:
-        """The text that a reviewer begins to edit."""
+        """The initial text of the edit field."""
         record = self.record
         return record.suggested_answer or record.shown_answer or record.original_answer or ""
 
@@ -149,10 +149,10 @@ class Item:
         for citation in found.citations:
             document = self._texts.get(citation.document)
             source = _name(document) if document else f"Document {citation.document + 1}"
-            stands = document is not None and self._stands(citation, document)
+            stands = document is not None and self._quote_matches(citation, document)
             yield CitedText(_anchor(citation) if stands else None, citation.quote, source)
 
-    def _stands(self, citation: Citation, document: AuditedDocument) -> bool:
+    def _quote_matches(self, citation: Citation, document: AuditedDocument) -> bool:
         text = document.content or ""
         span = (citation.start, citation.end)
         return self._exact and _inside(span, text) and text[slice(*span)] == citation.quote
@@ -177,7 +177,7 @@ class Item:
             _anchor(citation): (citation.start, citation.end)
             for found in self.record.claims
             for citation in found.citations
-            if citation.document == document.index and self._stands(citation, document)
+            if citation.document == document.index and self._quote_matches(citation, document)
         }
         anchors = list(spans)
         whole = len(text) <= _WHOLE_UP_TO or document.index == self._whole
@@ -200,7 +200,7 @@ class Item:
 
 
 def _windows(text: str, spans: Sequence[Span]) -> list[Span]:
-    """Keep the citations and what stands around them; without any, the beginning."""
+    """Keep the citations and the text around them; without any, the beginning."""
     kept: list[Span] = []
     for start, end in sorted(spans) or [(0, _AROUND)]:
         wide = max(0, start - _AROUND), min(len(text), end + _AROUND)

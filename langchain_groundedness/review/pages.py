@@ -37,7 +37,7 @@ LONGEST_ANSWER = 200_000
 
 NOT_SAVED = "Your decision was not saved"
 
-NO_RECORD = "There is no such record in the audit log"
+NO_RECORD = "The audit log has no such record"
 
 _SAID = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
@@ -66,7 +66,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Filters of the queue, each as it stands in the address; empty where nothing is asked."""
+    """Filters of the queue, as written in the URL; empty if not set."""
 
     status: str = "waiting"
     decision: str = ""
@@ -79,7 +79,7 @@ class Filters:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Self:
-        """Read filters; what cannot be read counts as not given."""
+        """Read the filters; invalid ones are ignored."""
         known = {field.name: given.get(field.name, "")[:_LONGEST].strip() for field in fields(cls)}
         for name, accepted in CHOICES.items():
             known[name] = known[name] if known[name] in accepted else accepted[0]
@@ -94,7 +94,7 @@ class Filters:
 
     @property
     def narrowed(self) -> bool:
-        """Whether anything but the status is asked for."""
+        """Whether any filter but the status is set."""
         return self != type(self)(status=self.status)
 
     @property
@@ -114,13 +114,13 @@ class Filters:
 
     @property
     def newest_first(self) -> bool:
-        """The order: who has waited longest is served first; else what is new is shown first."""
+        """The order: the waiting queue shows the oldest first, other lists the newest."""
         return self.status != "waiting"
 
 
 @dataclass(kw_only=True)
 class Visit:
-    """A request, and who has sent it."""
+    """A request and its session."""
 
     request: Request
     sessions: Sessions
@@ -128,15 +128,15 @@ class Visit:
     cookie: str
     """Name of the cookie."""
     identity: str
-    """Which browser it is."""
+    """Id of the browser."""
     session: Session | None = None
-    """What is known of the browser if it is signed in."""
+    """The session, if the browser is signed in."""
     token_needed: bool = True
     """Whether people sign in, and so can sign out."""
 
     @property
     def query(self) -> Mapping[str, str]:
-        """What stands behind the path."""
+        """The query parameters."""
         return self.request.query_params
 
     @property
@@ -146,7 +146,7 @@ class Visit:
 
     @property
     def known(self) -> Session:
-        """What is known of the browser, which is signed in."""
+        """The session of a browser that is signed in."""
         assert self.session is not None  # noqa: S101  (nobody else is let in)
         return self.session
 
@@ -170,7 +170,7 @@ class Visit:
         return self._with_cookie(HTMLResponse(text.encode("utf-8", "replace"), status))
 
     def redirect(self, path: str) -> Response:
-        """Answer with another address of ours."""
+        """Redirect to another page of the application."""
         return self._with_cookie(RedirectResponse(f"{self.root}{path}", 303))
 
     def _notice(self) -> str:
@@ -198,7 +198,7 @@ class Pages:
     def __init__(
         self, store: SQLAuditLog, on_decided: Callable[[AuditRecord], object] | None
     ) -> None:
-        """Say what is reviewed."""
+        """Set the audit log and the options."""
         self._store = store
         self._on_decided = on_decided
 
@@ -207,10 +207,9 @@ class Pages:
         return visit.page("login.html", status=403 if wrong else 200, wrong=wrong)
 
     def welcome(self, visit: Visit) -> Response:
-        """Lead somebody in who has signed in.
+        """Open the queue after signing in.
 
-        By a page and not by a redirect: one that began on another site would come without the
-        cookie.
+        A page, not a redirect: a redirect that began on another site would lack the cookie.
         """
         return visit.page("welcome.html")
 
@@ -220,7 +219,7 @@ class Pages:
         return visit.redirect("/login")
 
     def name(self, visit: Visit) -> Response:
-        """Ask who decides."""
+        """Ask for the reviewer's name."""
         if visit.request.method == "POST":
             name = " ".join(visit.form.get("name", "").split())
             if name and name.isprintable() and len(name) <= LONGEST_NAME:
@@ -248,7 +247,7 @@ class Pages:
         return self._item(visit)
 
     def next(self, visit: Visit) -> Response:
-        """Go to the record behind one, in the order of the queue."""
+        """Go to the next record of the queue."""
         filters, after = Filters.read(visit.query), visit.query.get("after") or None
         found = self._found(filters, after, 1)
         if after and not found.records:
@@ -292,12 +291,12 @@ class Pages:
         return visit.redirect(f"/next?{urlencode({'after': cursor(record)})}&{filters.address}")
 
     def out_of_date(self, visit: Visit) -> Response:
-        """Say that a form was made before the last sign-in, and give its text back."""
+        """Say that a form is older than the last sign-in, and return its text."""
         why = "You are no longer signed in, or you have signed in again since this page was shown."
         return _unsaved(visit, 403, "Nothing was saved", why)
 
     def failed(self, visit: Visit, error: Exception) -> Response:
-        """Say what went wrong, and give the text of a form back."""
+        """Say what went wrong, and return the text of the form."""
         if isinstance(error, ConfigurationError) and not visit.form:
             return visit.redirect(f"/?{Filters.read(visit.query).address}")  # no such place
         logger.error("review: a page failed (%s)", type(error).__name__)
@@ -382,7 +381,7 @@ def _unsaved(  # noqa: PLR0913  (what the page shows)
 def _problem(
     visit: Visit, action: str, answer: str, note: str | None, item: Item
 ) -> Problem | None:
-    """Say why a decision cannot be saved, or can hardly be meant, if that is so."""
+    """Say why a decision cannot be saved or looks like a mistake."""
     if len(answer) > LONGEST_ANSWER:
         return Problem(f"The edited answer is longer than {LONGEST_ANSWER:,} characters.", "edited")
     if note and len(note) > LONGEST_NOTE:
@@ -398,7 +397,7 @@ def _problem(
 
 
 def _text(given: str) -> str:
-    """Read a text of a form, in which browsers end lines with two characters."""
+    """Read a form text; browsers send CRLF line ends."""
     return given.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -417,7 +416,7 @@ def _next(day: datetime | None) -> datetime | None:
 
 
 def editable(text: str) -> str:
-    """Drop what a field of a form cannot hold."""
+    """Drop characters that a form field cannot hold."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Serves the review page: which requests are let through, and how a port is listened on."""
+"""Serves the review page: filters requests and listens on a port."""
 
 import ipaddress
 import socket
@@ -43,11 +43,11 @@ _HEADERS = {
 
 
 class TooLargeError(Exception):
-    """A request holds more than is read; raised where it is read."""
+    """The body of a request is too large."""
 
 
 class Guard:
-    """Lets requests through that name this server and are not too large."""
+    """Accepts only requests with an allowed host name and size."""
 
     def __init__(self, app: App, *, hosts: Collection[str], any_address: bool) -> None:
         """Name the server's hosts."""
@@ -60,7 +60,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":  # no page of ours opens a socket
+        if scope["type"] != "http":  # the page uses no WebSocket
             await send({"type": "websocket.close", "code": 1008})
             return
         send = _with_headers(send)
@@ -131,7 +131,7 @@ def host_of(host: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine only."""
+    """Tell whether an address is a loopback address."""
     address = _address(host)
     return host.casefold() == "localhost" if address is None else address.is_loopback
 
@@ -144,7 +144,7 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take a port."""
+    """Listen on a port."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -170,7 +170,7 @@ def address_of(host: str, taken: socket.socket) -> str:
 
 
 def serve(app: Any, taken: socket.socket) -> None:
-    """Serve until a signal says stop. Requests are not logged: an address may hold the token."""
+    """Serve until a signal stops it. Requests are not logged: a URL may hold the token."""
     uvicorn: Any = require("uvicorn", extra="review")
     config = uvicorn.Config(
         app,

@@ -1,4 +1,4 @@
-"""Browsers that are signed in to the review page."""
+"""Sessions of the review page."""
 
 import hashlib
 import hmac
@@ -29,9 +29,9 @@ class Session:
     began: float
     used: float
     name: str = ""
-    """Who decides; empty until they have said so."""
+    """Name of the reviewer; empty until given."""
     notice: str = ""
-    """What to say on the next page."""
+    """Message for the next page."""
 
 
 class Sessions:
@@ -51,7 +51,7 @@ class Sessions:
 
     @staticmethod
     def looks_right(identity: str) -> bool:
-        """Tell whether a cookie holds what `new_id` could have drawn."""
+        """Tell whether a cookie has the form of an id."""
         return _ID.fullmatch(identity) is not None
 
     def begin(self) -> str:
@@ -82,11 +82,11 @@ class Sessions:
             self._open.pop(_digest(identity), None)
 
     def form_token(self, identity: str) -> str:
-        """Give what a form of this browser must hold, so that no other site can send it."""
+        """Return the token that protects this browser's forms against other sites."""
         return hmac.new(self._key, identity.encode(), hashlib.sha256).hexdigest()
 
     def sent_from_our_form(self, identity: str, token: str) -> bool:
-        """Tell whether a form comes from a page of ours."""
+        """Tell whether a form has the token of this browser."""
         expected = self.form_token(identity).encode()
         return hmac.compare_digest(expected, token.encode(errors="replace"))
 

@@ -1,10 +1,10 @@
 """Scripted parts for tests, and contracts that every runnable of LangChain should keep.
 
-Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` stand in for the model,
-`ScriptedClaimExtractor` and `ScriptedVerifier` for the stages that would ask one. `FaultyServer`
-goes wrong as real servers do, in every way that `FAULTS` names; `HonestJudge` is what goes wrong.
+Nothing here calls a model. `ScriptedChatModel` and `ScriptedServer` replace the model,
+`ScriptedClaimExtractor` and `ScriptedVerifier` the stages that would call one. `FaultyServer` fails
+as real servers do, in every way listed in `FAULTS`; `HonestJudge` gives its correct replies.
 `RunnableContract`, `CallbackHandlerContract` and `AgentMiddlewareContract` are test classes to
-inherit from: they tell what a runnable, a handler or a middleware of yours gets wrong.
+inherit from; they test a runnable, a handler or a middleware of yours.
 """
 
 from langchain_groundedness.testing.contract import Probe, ProbeError, RunnableContract

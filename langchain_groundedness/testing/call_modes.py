@@ -1,4 +1,4 @@
-"""The ways to call a runnable, each as one function; and messages about outputs that differ."""
+"""The ways to call a runnable as functions, and messages for outputs that differ."""
 
 import asyncio
 from collections.abc import (
@@ -64,7 +64,7 @@ def outputs_by_mode(
 def error_of(
     call: CallMode, runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None
 ) -> BaseException | None:
-    """Return what a call raises, a cancellation too; `None` if it gives an output."""
+    """Return the exception of a call, cancellation included; `None` if it succeeds."""
     try:
         call(runnable, given, config)
     except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001  (it is looked at)
@@ -73,7 +73,7 @@ def error_of(
 
 
 def run_bounded(call: Awaitable[Any]) -> Any:
-    """Wait for a coroutine on an event loop of its own, half a minute at most."""
+    """Run a coroutine on its own event loop, with a timeout."""
 
     async def bounded() -> Any:
         return await asyncio.wait_for(call, _SECONDS)
@@ -94,7 +94,7 @@ def assert_equal(found: Any, expected: Any, message: str) -> None:
 
 
 def difference(found: Any, expected: Any) -> str:
-    """Write two values that differ for a message, from shortly before the place where they do."""
+    """Describe two values, from shortly before their first difference."""
     one, other = repr(found), repr(expected)
     alike = takewhile(lambda signs: signs[0] == signs[1], zip(one, other, strict=False))
     same = sum(1 for _ in alike) - _SHOWN_BEFORE

@@ -1,4 +1,4 @@
-"""What every LangChain runnable promises, as a test class to inherit from."""
+"""The contract of LangChain runnables, as a test class to inherit from."""
 
 import asyncio
 import copy
@@ -32,7 +32,7 @@ from langchain_groundedness.testing.call_modes import (
 __all__ = ["Probe", "ProbeError", "RunnableContract", "SeenRuns"]
 
 Probe = Callable[[RunnableConfig], None]
-"""What a test puts into a runnable, to see the config of an inner run or to fail there."""
+"""A function that a test injects, to see the config of an inner run or to fail there."""
 
 _TAG, _NAME = "contract-tag", "contract-run"
 
@@ -44,7 +44,7 @@ _AT_ONCE = 2
 
 
 class ProbeError(Exception):
-    """What goes wrong inside a runnable, in a test of its contract."""
+    """The failure that a contract test injects into a runnable."""
 
 
 class RunnableContract(ABC):

@@ -1,4 +1,4 @@
-"""What a callback handler promises to the chains it is attached to, as a test class."""
+"""The contract of callback handlers, as a test class to inherit from."""
 
 import asyncio
 import copy

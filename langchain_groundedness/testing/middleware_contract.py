@@ -1,4 +1,4 @@
-"""What an agent middleware promises, as a test class. Needs the extra `agents`."""
+"""The contract of agent middleware, as a test class. Needs the extra `agents`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

@@ -218,7 +218,10 @@ def test_an_answer_that_cites_nothing_scores_zero_and_has_no_correctness() -> No
 @pytest.mark.parametrize("answer", ["I don't know.", "Hello!", ""])
 def test_an_answer_without_claims_is_skipped(answer: str) -> None:
     score = evaluate(answer, "A")
-    assert (score.status, score.reason) == ("skipped", "the answer makes no claim to be cited for")
+    assert (score.status, score.reason) == (
+        "skipped",
+        "the answer makes no claim that needs a citation",
+    )
 
 
 def test_a_made_up_citation_counts_where_nothing_is_claimed() -> None:

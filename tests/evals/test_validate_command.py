@@ -133,7 +133,7 @@ def test_what_cannot_work_is_said_in_one_line(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "in.jsonl: there are no rows in it"),
+        ("", "in.jsonl: the data set has no rows"),
         ("nonsense\n", "in.jsonl: none of its 1 rows can be read; the first: line 1: not JSON"),
     ],
 )

@@ -369,7 +369,7 @@ STOPS = {
         *("Skip to the content", "Groundedness report", "Metrics", "Rows", "Show them", "Clear"),
         *("What was Q3 revenue?", "Keyboard shortcuts"),
     ),
-    "#row-1": ("1✗", "2✓", "What it was made from", "Keyboard shortcuts"),
+    "#row-1": ("1✗", "2✓", "Details", "Keyboard shortcuts"),
 }
 
 

@@ -79,7 +79,7 @@ def test_one_metric_below_is_enough_and_the_reports_are_written_all_the_same(
     ("arguments", "said"),
     [
         (("none.jsonl",), "none.jsonl: No such file"),
-        (("SAVED", "-o", "r.pdf"), "ends with .html, .md, .xml"),
+        (("SAVED", "-o", "r.pdf"), "name the file .html, .md or .xml"),
         (("SAVED", "--fail-under", "faithfulness"), "--fail-under takes a pair"),
         (("SAVED", "--fail-under", "faithfulness=high"), "takes a finite number"),
         (("SAVED", "--fail-under", "faithfulness=nan"), "takes a finite number"),

@@ -161,7 +161,7 @@ def test_what_failed_and_what_could_not_be_read_is_said_before_the_metrics() -> 
     html = to_html(small())
     head = html[: html.index('id="metrics"')]
     assert "2 rows could not be read and were set aside." in head
-    assert "1 of 4 rows has a failed metric; the means leave these out." in head
+    assert "1 of 4 rows has a failed metric; the means exclude them." in head
     assert "interrupted" not in head
     assert "the judge timed out" in html
     assert "line 7</b>: no JSON" in html

@@ -139,7 +139,7 @@ def test_rows_that_failed_or_could_not_be_read_do_not_pass_a_threshold() -> None
     made = run(*rows, keys=("m",), bad_rows=(BadRow(line=2, reason="x"),))
     found = check_thresholds(made, {"m": 0.6})[0]
     assert not found.passed
-    assert found.text == "m: 2 rows failed or could not be read, more than 0"
+    assert found.text == "m: 2 rows failed or could not be read; at most 0 allowed"
     assert not check_thresholds(made, {"m": 0.6}, max_failed=1)[0].passed
     assert check_thresholds(made, {"m": 0.6}, max_failed=2)[0].passed
 
@@ -147,8 +147,8 @@ def test_rows_that_failed_or_could_not_be_read_do_not_pass_a_threshold() -> None
 def test_all_that_is_wrong_with_a_metric_is_said() -> None:
     made = run(row("a", scored("m", 0.5)), row("b", scored("m", None)), keys=("m",), complete=False)
     assert check_thresholds(made, {"m": 0.6})[0].text == (
-        "m: 0.500 is below 0.6; 1 row failed or could not be read, more than 0; "
-        "the run was interrupted, rows are missing"
+        "m: 0.500 is below 0.6; 1 row failed or could not be read; at most 0 allowed; "
+        "the run was interrupted: rows are missing"
     )
 
 
@@ -212,7 +212,7 @@ def test_whoever_reads_a_report_while_it_is_replaced_finds_one_as_a_whole(tmp_pa
 
 
 def test_a_name_that_says_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"ends with \.html, \.md, \.xml"):
+    with pytest.raises(ConfigurationError, match=r"name the file \.html, \.md or \.xml"):
         write_report(small(), tmp_path / "report.pdf")
 
 

@@ -238,7 +238,7 @@ def test_a_form_on_another_site_changes_nothing(page: Page, log: Kept) -> None:
     other.set_content(f"{form}<input name=revision value=0><button>x</button></form>")
     with other.expect_navigation():
         other.click("button")
-    assert "does not come from this page" in other.content()
+    assert "was not sent from this page" in other.content()
     review = log.review("record-1")
     assert review.status == "waiting"
 

@@ -1,4 +1,4 @@
-"""Validation of data sets: rows good enough to train or test on, apart from the others."""
+"""Validation of data sets: separates rows good enough to train or test on."""
 
 from langchain_groundedness.evals.validation.pipeline import avalidate, validate
 from langchain_groundedness.evals.validation.summary import SweepLine, ValidationSummary

@@ -1,4 +1,4 @@
-"""Validates a data set, row by row, into two files; goes on where it was stopped."""
+"""Validates a data set into two files; a stopped run can be resumed."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ _COLUMN = "validation"
 _NO_QUALITY = (
     "without a chat model there was no second stage: the composite is the source score alone"
 )
-_FRESH = "give other paths, or --fresh (fresh=True) to begin anew, which empties them"
+_FRESH = "give other paths, or --fresh (fresh=True) to start over, which empties them"
 _MOST_IDS = 5
 _READ_WRITE_ALL = 0o666  # as the umask leaves it: rows are there to be shared
 _HAS_LOCKS = find_spec("fcntl") is not None
@@ -192,7 +192,7 @@ class _Paths(NamedTuple):
 
 
 class _Run:
-    """The rows that are left to validate, and those whose outcome is still to be written."""
+    """The rows to validate, and the outcomes to write."""
 
     def __init__(  # noqa: PLR0913  (options by keyword)
         self,
@@ -223,7 +223,7 @@ class _Run:
     def advance(
         self, outcomes: Sequence[tuple[LocatedRow, RowValidation] | Exception], limit: int
     ) -> Sequence[LocatedRow]:
-        """Write outcomes, and give the rows to begin next; an interruption loses none of them."""
+        """Write outcomes, and return the next rows; an interruption loses none."""
         self._unwritten.extend(each for each in outcomes if not isinstance(each, Exception))
         while self._unwritten:
             self._write(*self._unwritten[0])
@@ -256,7 +256,7 @@ def _options(validator: AnswerValidator) -> dict[str, Any]:
 
 
 def _known_ids(data: DataSet, done: Mapping[str, str]) -> set[str]:
-    """Give the ids of the rows; refuse rows that are not what was validated under their id."""
+    """Return the row ids; refuse rows that changed since they were validated."""
     known, changed = set(), []
     for found in data:
         if isinstance(found, LocatedRow):
@@ -301,7 +301,7 @@ class _OutcomeFiles:
         self._close()
 
     def begin(self, options: Mapping[str, Any], *, fresh: bool, retry_unchecked: bool) -> None:
-        """Go on where an earlier run has stopped, or begin."""
+        """Resume an earlier run, or begin."""
         for path, descriptor in self._open.items():
             with _named(path):
                 os.ftruncate(descriptor, 0) if fresh else _cut_torn_line(descriptor)
@@ -314,7 +314,7 @@ class _OutcomeFiles:
         self.done = {row.id: row.digest for row in self.read()}
 
     def add(self, row: LocatedRow, found: ValidatedRow) -> None:
-        """Write a row into the file where it belongs, as a whole; once only."""
+        """Write a row into its file, at once and only once."""
         if row.row.id in self.done:
             return
         paths = self._paths
@@ -378,7 +378,7 @@ def _read(line: bytes, where: str) -> ValidatedRow:
     try:
         return ValidatedRow.model_validate(json.loads(line)[_COLUMN])
     except (ValueError, KeyError, TypeError, ValidationError):
-        msg = f"{where}: this is no row that was validated: {_FRESH}"
+        msg = f"{where}: not a validated row: {_FRESH}"
         raise ConfigurationError(msg) from None  # the cause quotes the text
 
 
@@ -417,7 +417,7 @@ def _opened(path: Path) -> int:
 
 
 def _cut_torn_line(descriptor: int) -> None:
-    """Cut off a last line that has no end, as a killed process leaves it."""
+    """Remove an incomplete last line, as a killed process leaves it."""
     if size := os.fstat(descriptor).st_size:
         with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as data:
             end = data.rfind(b"\n") + 1

@@ -1,4 +1,4 @@
-"""A validation summed up, and what other thresholds would have made of it."""
+"""Summary of a validation, and a sweep over other thresholds."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +62,7 @@ class SweepLine(_Value):
 
 
 class ValidationSummary(_Value):
-    """What became of the rows of a data set."""
+    """Outcome counts of a validated data set."""
 
     total: int
     """Rows in both files, of this run and of those it goes on with."""
@@ -155,7 +155,7 @@ class Thresholds(NamedTuple):
         return cls(validator.bands, validator.criteria, validator.has_judge, validator.has_quality)
 
     def replay(self, found: RowValidation, then: "Thresholds") -> ReplayedOutcome:
-        """Tell what would have become of a row that was validated with other thresholds.
+        """Return the outcome that a validated row would have with other thresholds.
 
         A claim that loses its support counts as unverifiable, though it may be contradicted.
         """
@@ -217,17 +217,17 @@ class Thresholds(NamedTuple):
 
 
 def _guesses(labels: Sequence[_Label]) -> Iterator[list[VerdictLabel]]:
-    """Give the best and the worst that unjudged claims may turn out to be."""
+    """Return the best and worst case of the unjudged claims."""
     guesses: tuple[VerdictLabel, ...] = ("supported", "contradicted", "unverifiable")
     for guess in guesses if "unknown" in labels else guesses[:1]:
         yield [guess if label == "unknown" else label for label in labels]
 
 
 class ThresholdSweep:
-    """Counts, row by row, what every threshold would have made of it."""
+    """Counts the outcomes of each row under every threshold."""
 
     def __init__(self, now: Thresholds) -> None:
-        """Line up the thresholds to try."""
+        """Choose the thresholds to try."""
         self._now = now
         self._tried = list(_alternatives(now))
         self._counts = [Counter[tuple[ReplayedOutcome, bool | None]]() for _ in self._tried]

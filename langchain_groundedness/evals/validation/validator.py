@@ -1,4 +1,4 @@
-"""Whether an example may go into a data set: do its documents support it, then is it good."""
+"""Validates an example for a data set: support by its documents, then quality."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,7 +110,7 @@ class ValidationReason(_Value):
 
 
 class SourceClaim(_Value):
-    """A claim of the answer, and what settled it."""
+    """A claim of the answer, and what decided it."""
 
     verdict: ClaimVerdict
     """The final verdict."""
@@ -510,7 +510,7 @@ class _Stages(NamedTuple):
 
 
 class _FirstStage(BaseCallbackHandler):
-    """Keeps what the first stage says about each claim of one row, before the judge."""
+    """Collects the first-stage verdicts on the claims of one row."""
 
     run_inline = True
     ignore_llm = True
@@ -635,7 +635,8 @@ def _calibration(given: Any, *, with_embeddings: bool) -> Calibration:
     if with_embeddings == (found.verifier == _EMBEDDED):
         theirs = "the embedded verifier" if with_embeddings else repr(found.verifier)
         ours = "embeddings give" if with_embeddings else "the embedded verifier gives"
-        msg = f"the calibration was made for {theirs}, and here {ours} the similarity: make another"
+        made = f"the calibration was made for {theirs}"
+        msg = f"{made}, and here {ours} the similarity: calibrate again"
         raise ConfigurationError(msg)
     if not with_embeddings and found.encoder not in (None, encoder_checksum()):
         msg = (

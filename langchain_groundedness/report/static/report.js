@@ -1,8 +1,8 @@
 // The rows of a report: a table to sort and filter, and one row opened beside its documents.
-// Texts from outside are put into the page as text by `el`, never as markup.
+// `el` inserts text from outside as text, never as markup.
 "use strict";
 
-const CHUNK = 100; // rows that are added to the table at once
+const CHUNK = 100; // rows added to the table at a time
 const PRINTED = 1000;
 const LONGEST = 400; // characters of a text in the table
 const VERDICTS = ["supported", "contradicted", "unverifiable", "unchecked"];
@@ -56,8 +56,8 @@ const difference = (row, metric) =>
 
 // --- the table ---
 
-let order = data.rows.map((_, place) => place); // what is listed, by place in the data
-let listed = 0; // how many of these are in the table
+let order = data.rows.map((_, place) => place); // rows listed, as indices into the data
+let listed = 0; // how many of them are in the table
 let sorted = null; // {by, down}
 
 const collator = new Intl.Collator(undefined, { numeric: true });
@@ -251,11 +251,11 @@ function showOnly(field, value) {
 // --- one row ---
 
 let open = null; // its place in the data
-let scrolled = null; // where the table stood before
-let claim = null; // the card that was chosen last
+let scrolled = null; // scroll position of the table
+let claim = null; // the card selected last
 let cited = -1; // which of its citations is shown
-let cameFrom = null; // where Escape leads back to
-let cites = []; // the citations of the verdicts that are shown
+let cameFrom = null; // where Escape returns to
+let cites = []; // citations of the verdicts shown
 const overviewTitle = document.title;
 
 function cut(text, spans) {
@@ -363,9 +363,9 @@ function answerCard(row, more, result) {
   card.append(marked(text, result ? result.claims : [], true));
   if (result && result.claims.length) card.append(legend());
   if (result && result.changed !== undefined) {
-    card.append(el("h3", null, "Shown in its place"), el("p", { class: "text", dir: "auto" }, result.changed));
+    card.append(el("h3", null, "Corrected answer"), el("p", { class: "text", dir: "auto" }, result.changed));
   }
-  if (!result) card.append(el("p", { class: "quiet" }, "No claim of it was checked."));
+  if (!result) card.append(el("p", { class: "quiet" }, "No claim in this answer was checked."));
   return card;
 }
 
@@ -405,7 +405,7 @@ function scoresCard(row, more) {
         found.reason ? el("p", { class: "quiet", dir: "auto" }, found.reason) : null,
         found.comment ? el("p", { class: "quiet", dir: "auto" }, found.comment) : null,
         found.details && Object.keys(found.details).length
-          ? el("details", null, el("summary", null, "What it was made from"), el("pre", { dir: "auto" }, JSON.stringify(found.details, null, 2)))
+          ? el("details", null, el("summary", null, "Details"), el("pre", { dir: "auto" }, JSON.stringify(found.details, null, 2)))
           : null);
     })));
 }
@@ -468,7 +468,7 @@ function documentPane(documents, more, result) {
       el("p", { class: "text", dir: "auto" }, pieces.map(({ text, inside }) =>
         inside.length ? el("mark", { "data-cited": inside.map((k) => own[k].k).join(" "), tabindex: "-1" }, text) : text)));
   });
-  const none = isKnown ? "There are no documents." : "The documents are not known.";
+  const none = isKnown ? "There are no documents." : "The documents were not recorded.";
   return el("aside", { class: "right", "aria-labelledby": "h-documents" },
     el("h2", { id: "h-documents" }, "Documents ", el("span", { class: "count" }, documents.length)),
     el("div", { class: "pane", id: "pane", tabindex: "0", role: "region", "aria-labelledby": "h-documents" },
@@ -505,7 +505,7 @@ function show(place, from) {
   marks[0].scrollIntoView({ block: "center" });
   backButton();
   const title = marks[0].closest(".document").querySelector("h3").textContent.trim();
-  say(`Shown in document ${title}. Escape leads back to the claim.`);
+  say(`Shown in document ${title}. Press Escape to return to the claim.`);
 }
 
 function nextCitation(from) {
@@ -543,7 +543,7 @@ function back() {
   return true;
 }
 
-// --- where the reader is ---
+// --- navigation ---
 
 function showOverview(target) {
   if (open !== null) {

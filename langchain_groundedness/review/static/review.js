@@ -1,4 +1,4 @@
-// Keyboard shortcuts, and citations shown in their document. Without this file links do the same.
+// Keyboard shortcuts, and highlighting of citations. Without JavaScript, plain links do the same.
 "use strict";
 
 const live = document.getElementById("live");
@@ -10,7 +10,7 @@ function say(text) {
   live.textContent = text;
 }
 
-// What stands there when the page is loaded is not read aloud; what comes later is.
+// Screen readers announce only changes, so text present at load is inserted again.
 if (live.textContent) {
   const first = live.textContent;
   live.textContent = "\u00a0";
@@ -19,9 +19,9 @@ if (live.textContent) {
 
 // --- claims and citations ---
 
-let claim = null; // the card that was chosen last
+let claim = null; // the card selected last
 let cited = -1; // which of its citations is shown
-let cameFrom = null; // where Escape leads back to
+let cameFrom = null; // where Escape returns to
 
 function choose(card, { focus = true } = {}) {
   if (card !== claim) cited = -1;
@@ -51,7 +51,7 @@ function show(link) {
   marks[0].focus({ preventScroll: true });
   marks[0].scrollIntoView({ block: "center" });
   const title = marks[0].closest(".document").querySelector("h3").textContent.trim();
-  say(`Shown in document ${title}. Escape leads back to the claim.`);
+  say(`Shown in document ${title}. Press Escape to return to the claim.`);
   return true;
 }
 
@@ -104,7 +104,7 @@ if (form) {
     if (sent) event.preventDefault();
     sent = true;
   });
-  let unfolded = edit.open; // of one that is open from the beginning a browser tells, too
+  let unfolded = edit.open; // browsers fire `toggle` for an initially open one, too
   edit.addEventListener("toggle", () => {
     if (edit.open && !unfolded) document.getElementById("edited").focus();
     unfolded = edit.open;
@@ -136,7 +136,7 @@ const box = document.getElementById("keys");
 let on = true;
 try {
   on = localStorage.getItem("shortcuts") !== "off";
-} catch { /* a browser that keeps nothing */ }
+} catch { /* storage is disabled */ }
 if (box) {
   box.checked = on;
   box.closest(".switch").hidden = false;
