@@ -1,1 +1,1 @@
-"""What the check runs on: executors, call flow, telemetry, options and files."""
+"""Infrastructure of the check: executors, call flow, telemetry, options and files."""

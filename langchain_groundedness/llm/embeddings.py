@@ -58,7 +58,7 @@ def unit_rows(reply: Any, *, texts: int) -> Vectors:
         msg = f"the embeddings of {texts} texts must be numeric vectors of one size"
         raise VectorsError(msg) from None
     if rows.ndim != 2 or len(rows) != texts or not rows.shape[1]:  # noqa: PLR2004  (a table)
-        msg = f"the embeddings of {texts} texts must have the shape ({texts}, n), got shape {rows.shape}"
+        msg = f"{texts} texts must give embeddings of shape ({texts}, n), got shape {rows.shape}"
         raise VectorsError(msg)
     with np.errstate(all="ignore"):
         # Dividing by the largest number first keeps squares from overflowing or underflowing.
