@@ -242,7 +242,7 @@ def cause(error: BaseException) -> str:
 
 
 def details(error: BaseException) -> str:
-    """Give the HTTP status and the provider's code of an error, and a hint what to do.
+    """Return the HTTP status and the provider's code of an error, and a hint what to do.
 
     The message of the error is not repeated: providers quote keys and prompts in it.
 
@@ -278,7 +278,7 @@ def _hint(error: BaseException, status: object) -> str:
 
 
 def _causing(error: BaseException) -> Iterator[BaseException]:
-    """Give an error, and the errors that it was raised from."""
+    """Yield an error, and the errors that it was raised from."""
     at: BaseException | None = error
     for _ in range(_DEEPEST):
         if at is None:

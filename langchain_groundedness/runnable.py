@@ -509,7 +509,7 @@ def show_checker_options(function: _FunctionT) -> _FunctionT:
 def checker_from(
     checker: Runnable[Any, GroundednessResult] | None, options: CheckerOptions
 ) -> Runnable[Any, GroundednessResult]:
-    """Give the checker that came, or make one of its options.
+    """Return the checker that came, or make one of its options.
 
     Raises:
         ConfigurationError: Both came, the checker is none, or an option cannot work.

@@ -155,7 +155,7 @@ class Citation(_Span):
         )
 
     def holds_in(self, documents: Sequence[Document]) -> bool:
-        """Tell whether the documents contain the quote where the citation says.
+        """Return whether the documents contain the quote where the citation says.
 
         Args:
             documents: All documents of the task.

@@ -134,10 +134,10 @@ def test_what_was_learnt_is_forgotten_with_the_model() -> None:
     model = FakeListChatModel(responses=["a b"])
     ask(model).invoke({"what": "it"})
     known = id(model)
-    assert known in weak_cache._REMEMBERED
+    assert known in weak_cache._ENTRIES
     del model
     gc.collect()
-    assert known not in weak_cache._REMEMBERED
+    assert known not in weak_cache._ENTRIES
 
 
 def test_how_a_model_is_asked_is_made_once_and_goes_with_whoever_asks() -> None:

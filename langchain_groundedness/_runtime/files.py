@@ -1,4 +1,4 @@
-"""Files that only their owner can read and that links cannot redirect, and locks on them."""
+"""Private files that symbolic links cannot redirect, and file locks."""
 
 import errno
 import os
@@ -43,23 +43,23 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
 
 def need_locks(what: str) -> None:
-    """Refuse to go on where files cannot be locked."""
+    """Raise `ConfigurationError` where files cannot be locked."""
     if fcntl is None:
-        msg = f"{what}: files can be locked on Linux, macOS and other POSIX systems only"
+        msg = f"{what}: file locks need a POSIX system such as Linux or macOS"
         raise ConfigurationError(msg)
 
 
 def open_private(path: Path, flags: int = _APPEND) -> int:
-    """Open a file, made readable and writable by its owner only, and never through a link."""
+    """Open a file with owner-only permissions, never through a symbolic link."""
     descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), _OWNER_ONLY)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a plain file")
+        raise OSError(errno.EINVAL, "not a regular file")
     return descriptor
 
 
 def failure(error: OSError, path: Path | str | None = None) -> str:
-    """Say what the system says of a file."""
+    """Describe an OS error with its file."""
     where = path if error.filename is None else error.filename
     words = (type(error).__name__, error.strerror, where if isinstance(where, str | Path) else None)
     return ": ".join(str(word) for word in words if word)
@@ -71,14 +71,14 @@ def unusable(path: object, error: OSError) -> ConfigurationError:
 
 
 def refuse_symlink(path: Path, what: str) -> None:
-    """Refuse a path that somebody else may have pointed elsewhere."""
+    """Raise `ConfigurationError` for a symbolic link, which others may redirect."""
     if path.is_symlink():
-        msg = f"{what} is a symbolic link, and those are refused: give the path that it points to"
+        msg = f"{what} must not be a symbolic link: pass the path of its target"
         raise ConfigurationError(msg)
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder for its owner only, if it is not there."""
+    """Create a folder with owner-only permissions, unless it exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=_FOLDER_OWNER_ONLY)
@@ -88,7 +88,7 @@ def private_folder(path: Path) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Replace a file atomically: readers find the old content or the new, never half."""
+    """Replace a file atomically: readers see the old or the new content."""
     target = path.resolve()
     draft = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -100,10 +100,7 @@ def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Append data as a whole, or not at all.
-
-    The caller holds a lock, so that what is behind the old end can only be its own.
-    """
+    """Append all data or none; the caller must hold a lock on the file."""
     before = os.fstat(descriptor).st_size
     view = memoryview(data)
     try:
@@ -116,7 +113,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 @contextmanager
 def opened_private(path: Path, flags: int = _APPEND) -> Iterator[int]:
-    """Open a file as `open_private` does, and close it."""
+    """Open a file with `open_private`, and close it on exit."""
     descriptor = open_private(path, flags)
     try:
         yield descriptor
@@ -126,7 +123,7 @@ def opened_private(path: Path, flags: int = _APPEND) -> Iterator[int]:
 
 @contextmanager
 def lock_file(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock file, against other processes and threads; tell whether it is held."""
+    """Hold a lock file against other processes and threads; yield whether it was acquired."""
     with opened_private(path) as descriptor:
         if not wait and not try_lock(descriptor):
             yield False
@@ -137,17 +134,17 @@ def lock_file(path: Path, *, wait: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def locked(descriptor: int) -> Iterator[None]:
-    """Hold a lock on an open file, against other processes and other openings of it."""
+    """Hold a lock on an open file against all other descriptors."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
-    finally:  # a child of a fork may hold the file open, and with it the lock
+    finally:  # a forked child may keep the file open, and with it the lock
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take a lock on an open file until it is closed, unless another process holds it."""
+    """Try to lock an open file until it is closed."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -157,19 +154,19 @@ def try_lock(descriptor: int) -> bool:
 
 
 LARGEST_SETTINGS = 1 << 20
-"""Bytes of a file with settings: policies and calibrations have some thousand."""
+"""Most bytes of a settings file; policies and calibrations have a few thousand."""
 
 _AT_ONCE = 1 << 20
 
 
 def read_up_to(path: Path, most: int) -> bytes:
-    """Read a file."""
+    """Read a file of at most `most` bytes."""
     with path.open("rb") as file:
         return whole_up_to(file, most, path)
 
 
 def whole_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
-    """Read what is left of an open file, unpacked if it unpacks."""
+    """Read the rest of an open file, which may be a decompressing one."""
     parts, size = [], 0
     while part := file.read(_AT_ONCE):
         size += len(part)
@@ -180,7 +177,7 @@ def whole_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
 
 
 def lines_up_to(file: IO[bytes], most: int, path: Path) -> Iterator[bytes]:
-    """Read the lines of an open file."""
+    """Yield lines of at most `most` bytes."""
     while line := file.readline(most + 1):
         if len(line) > most:
             raise _OversizeError(most, path, of="line")
@@ -190,5 +187,5 @@ def lines_up_to(file: IO[bytes], most: int, path: Path) -> Iterator[bytes]:
 class _OversizeError(OSError):
     def __init__(self, most: int, path: Path, *, of: str = "") -> None:
         what = f"a {of} is longer" if of else "larger"
-        told = f"{what} than {most >> 20} MiB, the most that is read"
-        super().__init__(errno.EFBIG, told, str(path))
+        message = f"{what} than {most >> 20} MiB, the most that is read"
+        super().__init__(errno.EFBIG, message, str(path))

@@ -1,6 +1,6 @@
-"""Logic without input and output: generators that yield calls, and what carries the calls out.
+"""Flows: generators that yield model calls, and drivers that make the calls.
 
-So each piece of logic is written once, for `invoke` and `ainvoke` alike.
+This method, each piece of logic serves both `invoke` and `ainvoke`.
 """
 
 from abc import ABC, abstractmethod
@@ -29,34 +29,34 @@ ResultT = TypeVar("ResultT")
 
 
 class ModelCall(NamedTuple):
-    """A call that a flow asks its driver to make."""
+    """A call that a flow requests from its driver."""
 
     runnable: Runnable[Any, Any]
     input: Any
     seconds: float | None = None
-    """How long to wait for what it returns; `None` for as long as it takes."""
+    """Timeout in seconds; `None` for no timeout."""
     options: Mapping[str, Any] = MappingProxyType({})
-    """More arguments of the call."""
+    """Further keyword arguments of the call."""
 
-    def bound(self, way: str, config: RunnableConfig) -> Callable[[], Any]:
-        """Bind all but the time to the method that makes the call."""
-        return partial(getattr(self.runnable, way), self.input, config, **self.options)
+    def bound(self, method: str, config: RunnableConfig) -> Callable[[], Any]:
+        """Bind everything but the timeout to a method of the runnable."""
+        return partial(getattr(self.runnable, method), self.input, config, **self.options)
 
 
 Flow: TypeAlias = Generator[ModelCall, Any, ResultT]
-"""Logic without I/O: yields calls, receives what they returned or raised, returns a result."""
+"""Logic without I/O: yields calls, receives their results or errors, returns a result."""
 
 
 def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
     """Run a flow to its end."""
-    step = _advanced(flow, None, None)
+    step = _resume(flow, None, None)
     while isinstance(step, ModelCall):
         try:
             reply = call_with_timeout(step.seconds, step.bound("invoke", config))
-        except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
-            step = _advanced(flow, None, exc)
+        except Exception as exc:  # noqa: BLE001  (the flow handles it)
+            step = _resume(flow, None, exc)
         else:
-            step = _advanced(flow, reply, None)
+            step = _resume(flow, reply, None)
     return step.result  # type: ignore[no-any-return]  # untyped
 
 
@@ -64,30 +64,30 @@ async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) 
     """Run a flow to its end without blocking the event loop."""
     reply, error = None, None
     while True:
-        if size > _MANY:
-            step = await computed(size, _advanced, flow, reply, error)
+        if size > _OFF_LOOP_SIZE:
+            step = await computed(size, _resume, flow, reply, error)
         else:
-            step = _advanced(flow, reply, error)
+            step = _resume(flow, reply, error)
         if isinstance(step, _End):
             return step.result  # type: ignore[no-any-return]  # untyped
         reply = error = None
         try:
             reply = await acall_with_timeout(step.seconds, step.bound("ainvoke", config))
-        except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
+        except Exception as exc:  # noqa: BLE001  (the flow handles it)
             error = exc
 
 
-_MANY = 5_000
-"""Characters whose sentences take some five milliseconds to find."""
+_OFF_LOOP_SIZE = 5_000
+"""Characters that take about five milliseconds to split into sentences."""
 
 
 class _End(NamedTuple):
-    """What a flow returned; a `StopIteration` cannot cross threads."""
+    """The result of a flow; a `StopIteration` cannot cross threads."""
 
     result: Any
 
 
-def _advanced(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall | _End:
+def _resume(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall | _End:
     try:
         return flow.send(reply) if error is None else flow.throw(error)
     except StopIteration as end:
@@ -95,7 +95,7 @@ def _advanced(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall
 
 
 def quiet(config: RunnableConfig) -> RunnableConfig:
-    """Keep model calls made under this config out of the token streams that users read."""
+    """Tag a config so that its model calls stay out of users' token streams."""
     return {**config, "tags": list(dict.fromkeys([*(config.get("tags") or []), "nostream"]))}
 
 
@@ -103,11 +103,7 @@ _Output = TypeVar("_Output")
 
 
 def exceptions_at_most(outputs: list[_Output]) -> list[_Output]:
-    """Raise a cancellation or an interrupt that was returned as an outcome.
-
-    With `return_exceptions=True`, LangChain also returns exceptions that must end the program or
-    the task.
-    """
+    """Raise a cancellation or interrupt that LangChain returned as an outcome."""
     for output in outputs:
         if isinstance(output, BaseException) and not isinstance(output, Exception):
             raise output
@@ -121,19 +117,19 @@ class FlowRunnable(RunnableSerializable[InputT, ResultT], ABC):
     """A runnable whose logic is a flow."""
 
     _is_quiet: ClassVar[bool] = True
-    """Whether its model calls stay out of the token streams that users read."""
+    """Whether its model calls stay out of users' token streams."""
     _is_slow: ClassVar[bool] = False
-    """Whether it computes off the event loop however little text it reads."""
+    """Whether it always computes off the event loop."""
 
     @abstractmethod
     def _flow(self, value: InputT, /, **options: Any) -> Flow[ResultT]:
-        """Give the result; what is raised comes through to the caller."""
+        """Return the result; errors propagate to the caller."""
 
     def _size(self, _: InputT, /) -> int:
-        """Count the characters that the flow reads: many are read off the event loop."""
+        """Count the characters that the flow processes; many are processed off the event loop."""
         return 0
 
-    # Casts to Any: LangChain passes the config by name, which its types do not say.
+    # Casts to Any: LangChain passes the config by keyword, which its annotations do not show.
 
     @override
     def invoke(self, input: InputT, config: RunnableConfig | None = None, **kwargs: Any) -> ResultT:
@@ -148,7 +144,7 @@ class FlowRunnable(RunnableSerializable[InputT, ResultT], ABC):
     ) -> ResultT:
         async def run(value: InputT, config: RunnableConfig, **options: Any) -> ResultT:
             flow = self._flow(value, **options)
-            size = self._size(value) + (_MANY if self._is_slow else 0)
+            size = self._size(value) + (_OFF_LOOP_SIZE if self._is_slow else 0)
             return await adrive(flow, self._calling(config), size=size)
 
         return await self._acall_with_config(cast("Any", run), input, config, **kwargs)

@@ -1,4 +1,4 @@
-"""Which packages are installed: this one's version, and the optional ones that are missing."""
+"""The version of this package, and which optional packages are missing."""
 
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
@@ -17,21 +17,21 @@ def _installed() -> str:
 
 
 PACKAGE_VERSION: Final = _installed()
-"""Empty if the package is not installed. Read once, because event loops ask for it."""
+"""Empty if the package is not installed. Read once, because reading it blocks."""
 
 
 def absent(needs: Mapping[str, str]) -> frozenset[str]:
-    """Give the names whose package is missing, without importing anything."""
-    there = {module: _is_there(module) for module in set(needs.values())}
-    return frozenset(name for name, module in needs.items() if not there[module])
+    """Return the names whose module is missing, without importing anything."""
+    found = {module: _exists(module) for module in set(needs.values())}
+    return frozenset(name for name, module in needs.items() if not found[module])
 
 
-def _is_there(module: str) -> bool:
-    """Look a module up, part by part: `find_spec` alone would import the packages it is in."""
+def _exists(module: str) -> bool:
+    """Find a module part by part; `find_spec` alone would import its parents."""
     top, *inner = module.split(".")
     try:
         spec = find_spec(top)
-    except (ImportError, ValueError):  # hidden by whoever runs this
+    except (ImportError, ValueError):  # blocked in `sys.modules`
         return False
     name = top
     for part in inner:

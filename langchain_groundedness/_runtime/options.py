@@ -1,4 +1,4 @@
-"""Options that are checked when an object is made, with an error of this package."""
+"""Options that are validated at construction, with errors of this package."""
 
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, Signature, signature
@@ -22,11 +22,11 @@ __all__ = [
 
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 
-_MADE = {
+_CONSTRUCTORS = {
     "AuditLog": "JsonlAuditLog(path) or SQLAuditLog(url)",
     "DecisionPolicy": "DecisionPolicy.strict() or DecisionPolicy.load(path)",
 }
-"""How to make an object, for an option that got a text instead."""
+"""How to build an object, for an option that got a text instead."""
 
 
 def _runnable(value: object) -> object:
@@ -34,14 +34,14 @@ def _runnable(value: object) -> object:
 
 
 AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
-"""An option that takes a runnable, or a function to make one of."""
+"""An option that takes a runnable, or a function that becomes one."""
 
 
 class _PlainSignature:
-    """The options of a class by name, with their types and defaults, for `help` and editors."""
+    """Shows the options of a class with types and defaults in `help` and editors."""
 
     def __get__(self, instance: object, owner: type[BaseModel]) -> Signature:
-        if instance is not None:  # calling it is something else: LangSmith asks evaluators
+        if instance is not None:  # LangSmith inspects instances, which are called differently
             raise AttributeError
         given = [*signature(owner.__init__).parameters.values()][1:]
         if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in given):
@@ -53,23 +53,23 @@ class _PlainSignature:
 
 
 class CheckedOptions(BaseModel):
-    """Base of everything with options: a bad one raises `ConfigurationError`.
+    """Base of classes with options; an invalid one raises `ConfigurationError`.
 
-    The message names the option, what is accepted and, for a number, what was given. Other values
-    are not repeated: they may be keys or documents.
+    The message names the option, what is accepted and, for a number, the given value. Other values
+    are not repeated, because they may be keys or documents.
     """
 
     _can_be_saved: ClassVar[bool] = False
-    """Whether LangChain's `dumpd` writes it, and `load` reads it back."""
+    """Whether it can be saved with LangChain's `dumpd`, and loaded with `load`."""
 
     def __init__(self, **options: Any) -> None:
-        """Check the options."""
+        """Validate the options."""
         try:
             super().__init__(**options)
         except ValidationError as exc:
             accepted = ", ".join(name for name in type(self).model_fields if name != "name")
             faults = tuple(_faults(exc, accepted))
-            problems = "; ".join(f"{_joined(fault.path)}{fault.problem}" for fault in faults)
+            problems = "; ".join(f"{_joined_path(fault.path)}{fault.problem}" for fault in faults)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
 
@@ -81,24 +81,24 @@ class CheckedOptions(BaseModel):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Tell LangChain whether this can be saved with `dumpd`."""
+        """Return whether this can be saved with `dumpd`."""
         return cls._can_be_saved
 
 
 class OptionsAlone(CheckedOptions):
-    """Base of classes that keep, in private attributes, what they made from their options.
+    """Base of classes that cache derived objects in private attributes.
 
-    Comparisons and copies leave those out: a copy may have other options.
+    Comparisons and copies ignore these attributes: a copy may have other options.
     """
 
     def __eq__(self, other: object) -> bool:
-        """Compare the options: whether one of the two was used makes no difference."""
+        """Compare the options only."""
         if type(other) is not type(self):
             return NotImplemented
         return all(getattr(self, n) == getattr(other, n) for n in type(self).model_fields)
 
     def __hash__(self) -> int:
-        """Give the same for equal options; options that have no hash do not count."""
+        """Hash the options that are plain values."""
         values = (getattr(self, name) for name in type(self).model_fields)
         plain = (v for v in values if isinstance(v, str | int | float | bool | None))
         return hash((type(self), *plain))
@@ -112,7 +112,7 @@ class OptionsAlone(CheckedOptions):
 
 
 def expand_options(function: _FunctionT, *models: type[BaseModel]) -> _FunctionT:
-    """Show the options behind `**options: Unpack[...]`, with the defaults of models' fields."""
+    """Expand `**options: Unpack[...]` in a signature, with defaults from the models."""
     shown = signature(function)
     *given, rest = shown.parameters.values()
     options = get_type_hints(get_args(rest.annotation)[0])
@@ -158,17 +158,17 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:
             continue
         unknown = detail["type"] == "extra_forbidden"
         problem = detail["msg"].removeprefix("Value error, ")
-        told = f"; options are: {accepted}" if unknown else _given(detail["input"])
+        addition = f"; options are: {accepted}" if unknown else _given_number(detail["input"])
         wanted = detail.get("ctx", {})
-        made = _MADE.get(str(wanted.get("class", wanted.get("class_name"))))
-        if made is not None and isinstance(detail["input"], str):
-            told = f", got a str; make one, such as {made}"
-        yield Fault(path, f"{problem}{told}", unknown)
+        constructor = _CONSTRUCTORS.get(str(wanted.get("class", wanted.get("class_name"))))
+        if constructor is not None and isinstance(detail["input"], str):
+            addition = f", got a str; build one with {constructor}"
+        yield Fault(path, f"{problem}{addition}", unknown)
 
 
-def _joined(path: tuple[str | int, ...]) -> str:
+def _joined_path(path: tuple[str | int, ...]) -> str:
     return "".join((".".join(map(str, path)), ": ")) if path else ""
 
 
-def _given(value: object) -> str:
+def _given_number(value: object) -> str:
     return f", got {value!r}" if isinstance(value, bool | int | float | None) else ""

@@ -1,7 +1,7 @@
-"""Transforms that end with their reader: when reading stops, the upstream stops too.
+"""Transforms that stop their upstream when their consumer stops reading.
 
-When a transform ends before its input does, or the reader of a sync stream stops early, LangChain
-reads the rest of the input for its trace. A model would go on writing text that is never read.
+When a transform ends before its input, or the consumer of a sync stream stops early, LangChain
+reads the rest of the input for its trace. A model would keep generating text that nobody reads.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
@@ -17,26 +17,26 @@ __all__ = ["atransformed", "transformed"]
 
 def transformed(
     runnable: Runnable[Any, Any],
-    grow: Callable[..., Iterator[Any]],
+    transform: Callable[..., Iterator[Any]],
     pieces: Iterator[Any],
     config: RunnableConfig | None,
     **kwargs: Any,
 ) -> Generator[Any]:
-    """Run a transform under the callbacks of a config."""
+    """Run a transform with the callbacks of a config."""
     source = _Input(pieces)
 
-    def ending(
+    def run_and_stop(
         given: Iterator[Any],
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
         **kwargs: Any,
     ) -> Iterator[Any]:
-        yield from grow(given, run_manager, config, **kwargs)
+        yield from transform(given, run_manager, config, **kwargs)
         source.stop()
 
-    chunks: Any = runnable._transform_stream_with_config(source, ending, config, **kwargs)  # noqa: SLF001
+    chunks: Any = runnable._transform_stream_with_config(source, run_and_stop, config, **kwargs)  # noqa: SLF001
     try:
-        # Not `yield from`: that would close `chunks` first, which reads the rest of the source.
+        # `yield from` would close `chunks` first, which reads the rest of the source.
         for chunk in chunks:  # noqa: UP028  (see above)
             yield chunk
     finally:
@@ -46,26 +46,26 @@ def transformed(
 
 async def atransformed(
     runnable: Runnable[Any, Any],
-    grow: Callable[..., AsyncGenerator[Any]],
+    transform: Callable[..., AsyncGenerator[Any]],
     pieces: AsyncIterator[Any],
     config: RunnableConfig | None,
     **kwargs: Any,
 ) -> AsyncGenerator[Any]:
-    """Run an async transform under the callbacks of a config."""
+    """Run an async transform with the callbacks of a config."""
     source = _AsyncInput(pieces)
 
-    async def ending(
+    async def run_and_stop(
         given: AsyncIterator[Any],
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        async with aclosing(grow(given, run_manager, config, **kwargs)) as grown:
+        async with aclosing(transform(given, run_manager, config, **kwargs)) as grown:
             async for chunk in grown:
                 yield chunk
         await source.stop()
 
-    chunks: Any = runnable._atransform_stream_with_config(source, ending, config, **kwargs)  # noqa: SLF001
+    chunks: Any = runnable._atransform_stream_with_config(source, run_and_stop, config, **kwargs)  # noqa: SLF001
     try:
         async with aclosing(chunks):
             async for chunk in chunks:
@@ -75,7 +75,7 @@ async def atransformed(
 
 
 class _Input(Iterator[Any]):
-    """An iterator that can be ended from outside."""
+    """An iterator that can be stopped from outside."""
 
     def __init__(self, pieces: Iterator[Any]) -> None:
         self._pieces = pieces
@@ -92,7 +92,7 @@ class _Input(Iterator[Any]):
 
 
 class _AsyncInput(AsyncIterator[Any]):
-    """An async iterator that can be ended from outside while no item is awaited."""
+    """An async iterator that can be stopped from outside while no item is awaited."""
 
     def __init__(self, pieces: AsyncIterator[Any]) -> None:
         self._pieces: AsyncIterator[Any] | None = pieces

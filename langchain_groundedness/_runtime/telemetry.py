@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["Aside", "Checking", "aside", "caught", "checking", "count", "step"]
+__all__ = ["Checking", "StreamedStep", "caught", "checking", "count", "step", "streamed_step"]
 
 _SCOPE = "langchain_groundedness"
 _CHECK = "groundedness.check"
@@ -32,27 +32,27 @@ class _Instruments(NamedTuple):
 
 
 class Checking:
-    """A check that is under way: its span, and its clock."""
+    """A running check: its span and timer."""
 
     def __init__(self, *, streamed: bool) -> None:
-        """Begin."""
+        """Start the span and the timer."""
         self._streamed = streamed
         self._began = perf_counter()
         self._known = _instruments()
         self.span = None if self._known is None else self._known.tracer.start_span(_CHECK)
 
     def count(self, result: GroundednessResult) -> None:
-        """Count a result; several, if several answers are checked together."""
+        """Count a result; call it once per answer of a batch."""
         if self._known is None or self.span is None:
             return
         count(result)
         seconds = perf_counter() - self._began
         self._known.duration.record(seconds, {"groundedness.streamed": self._streamed})
-        attributes = {**_decided(result), "groundedness.claims": len(result.claims)}
+        attributes = {**_attributes(result), "groundedness.claims": len(result.claims)}
         self.span.set_attributes(attributes)
 
     def failed(self, error: Exception) -> None:
-        """Mark the span with an error that ended the check of an answer."""
+        """Record on the span an error that ended the check of an answer."""
         if self.span is not None:
             _failed(self.span, error)
 
@@ -68,14 +68,14 @@ def count(result: GroundednessResult) -> None:
     known = _instruments()
     if known is None:
         return
-    known.answers.add(1, _decided(result))
+    known.answers.add(1, _attributes(result))
     for found in result.claims:
         known.claims.add(1, {"groundedness.verdict": found.verdict})
 
 
 @contextmanager
 def checking() -> Iterator[Checking]:
-    """Check within a span."""
+    """Run a check in a span."""
     known = _instruments()
     check = Checking(streamed=False)
     if known is None or check.span is None:
@@ -87,66 +87,66 @@ def checking() -> Iterator[Checking]:
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Do a step of a check within a span."""
+    """Run a step of a check in a span."""
     known = _instruments()
     if known is None:
         yield
         return
     span = known.tracer.start_span(f"groundedness.{name}")
-    with _current(known, span), _at_work(span):
+    with _current(known, span), _as_current_step(span):
         yield
 
 
 def caught(error: _ErrorT) -> _ErrorT:
-    """Mark the span of the current step with an error that goes no further."""
+    """Record a handled error on the span of the current step, and return the error."""
     span = _step_span.get()
     if span is not None:
         _failed(span, error)
     return error
 
 
-class Aside:
-    """A step whose span is current only while something is taken from it."""
+class StreamedStep:
+    """A streaming step whose span is current only while it produces an item."""
 
     def __init__(self, span: Any) -> None:
-        """Take nothing yet."""
+        """Start without items."""
         self._span = span
         self._items: Any = None
 
     def around(self, items: Iterator[Any] | AsyncIterator[Any]) -> Self:
-        """Take items from the step one by one."""
+        """Iterate over items of the step."""
         self._items = items
         return self
 
     def __iter__(self) -> Self:
-        """Give itself."""
+        """Return self."""
         return self
 
     def __next__(self) -> Any:
-        """Take the next item."""
-        with _at_work(self._span):
+        """Return the next item."""
+        with _as_current_step(self._span):
             return next(self._items)
 
     def __aiter__(self) -> Self:
-        """Give itself."""
+        """Return self."""
         return self
 
     async def __anext__(self) -> Any:
-        """Take the next item."""
-        with _at_work(self._span):
+        """Return the next item."""
+        with _as_current_step(self._span):
             return await anext(self._items)
 
 
 @contextmanager
-def aside(name: str) -> Iterator[Aside]:
-    """Do a step of a check within a span that is current only while an item is taken.
+def streamed_step(name: str) -> Iterator[StreamedStep]:
+    """Run a streaming step in a span that is current only while it produces an item.
 
-    For steps that give results one by one: whoever reads them has spans of its own in between.
+    Between items, the consumer's own spans are current.
     """
     known = _instruments()
     span = None if known is None else known.tracer.start_span(f"groundedness.{name}")
     try:
-        yield Aside(span)
+        yield StreamedStep(span)
     except Exception as exc:
         if span is not None:
             _failed(span, exc)
@@ -158,9 +158,9 @@ def aside(name: str) -> Iterator[Aside]:
 
 @contextmanager
 def _current(known: _Instruments, span: Any) -> Iterator[None]:
-    """Make a span the parent of those that begin meanwhile; end it, and mark failures.
+    """Make a span current, record failures on it, and end it.
 
-    Only the type of an error is recorded: its text may contain what was checked.
+    Only the type of an error is recorded: its message may contain checked text.
     """
     options = {"record_exception": False, "set_status_on_exception": False}
     with known.trace.use_span(span, end_on_exit=True, **options):
@@ -172,7 +172,7 @@ def _current(known: _Instruments, span: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _at_work(span: Any) -> Iterator[None]:
+def _as_current_step(span: Any) -> Iterator[None]:
     token = _step_span.set(span)
     try:
         yield
@@ -187,7 +187,7 @@ def _failed(span: Any, error: BaseException) -> None:
         span.set_status(known.trace.StatusCode.ERROR)
 
 
-def _decided(result: GroundednessResult) -> dict[str, str]:
+def _attributes(result: GroundednessResult) -> dict[str, str]:
     return {
         "groundedness.decision": result.decision.action,
         "groundedness.verdict": result.verdict,
@@ -196,7 +196,7 @@ def _decided(result: GroundednessResult) -> dict[str, str]:
 
 @cache
 def _instruments() -> _Instruments | None:
-    """Make the instruments once; those of a provider that is set later take their place."""
+    """Create the instruments once; they forward to a provider that is set later."""
     try:
         metrics, trace = map(import_module, ("opentelemetry.metrics", "opentelemetry.trace"))
     except ImportError:
@@ -209,7 +209,7 @@ def _instruments() -> _Instruments | None:
             "groundedness.answers", unit="{answer}", description="Answers that were checked."
         ),
         claims=meter.create_counter(
-            "groundedness.claims", unit="{claim}", description="Claims, by what was found."
+            "groundedness.claims", unit="{claim}", description="Claims, by verdict."
         ),
         duration=meter.create_histogram(
             "groundedness.check.duration", unit="s", description="How long checks take."

@@ -1,4 +1,4 @@
-"""How long to wait for a model, and how often to ask it again."""
+"""Timeouts of model calls, and the retry budget of a check."""
 
 import asyncio
 import os
@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 DEFAULT_TIMEOUT = 300.0
-"""Seconds for one call of a model, unless told otherwise: long enough for a model on the processor,
-which answers the calls of a check one after the other."""
+"""Default timeout of one model call in seconds: long enough for a model on the CPU, which answers
+the calls of a check one after the other."""
 MAX_TIMED_OUT_CALLS = 100
-"""Most calls in the process that may go on in threads after their timeout."""
+"""Most calls per process that may still run in threads after their timeout."""
 
 Seconds = Annotated[float | None, Field(gt=0, allow_inf_nan=False)]
 
@@ -36,42 +36,42 @@ _ResultT = TypeVar("_ResultT")
 
 
 class RetryBudget:
-    """How many calls a check may make beyond those that it takes if every reply is right."""
+    """The number of extra calls that a check may make after invalid replies."""
 
     def __init__(self, calls: int) -> None:
-        """Start with all of them."""
+        """Start with a number of calls."""
         self._left = calls
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Take one of the calls; `False` if none is left."""
+        """Use one call; return `False` if none is left."""
         with self._lock:
             self._left -= 1
             return self._left >= 0
 
 
 class CallTimeoutError(TimeoutError):
-    """A call has taken longer than it may, or was not made because too many others have."""
+    """A call timed out, or was not made because too many timed-out calls still run."""
 
     def __init__(self, others: int = 0) -> None:
-        """Say how many others keep the call from being made."""
+        """Store how many timed-out calls still run."""
         super().__init__()
         self.others = others
 
 
 class TimedCalls:
-    """Makes blocking calls with a timeout; counts those that go on after it.
+    """Makes blocking calls with a timeout; counts those that still run after it.
 
-    A thread cannot be interrupted: one whose time is up goes on until its client gives up, and its
-    outcome is dropped. It ends with the process, which does not wait for it.
+    A thread cannot be interrupted: after the timeout it runs until the call returns; its outcome
+    is dropped. It is a daemon thread, so the process can exit.
     """
 
     def __init__(self, most: int) -> None:
-        """Say how many may go on; with more, no call is made."""
+        """Set how many timed-out calls may still run before new calls are refused."""
         self._most = most
         self._reset()
         if hasattr(os, "register_at_fork"):
-            # A forked child has none of its parent's threads: none of their calls ever ends.
+            # A forked child has none of its parent's threads, so their calls would never end.
             os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:
@@ -79,11 +79,11 @@ class TimedCalls:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Count the calls that go on after their timeout."""
+        """Count the timed-out calls that still run."""
         return len(self._timed_out)
 
     def call(self, seconds: float, call: Callable[[], _ResultT], thread_name: str) -> _ResultT:
-        """Make a call in a thread, under the context variables of the caller."""
+        """Make a call in a thread, with the caller's context variables."""
         outcome = self._start(call, thread_name)
         try:
             outcome.exception(seconds)
@@ -96,16 +96,16 @@ class TimedCalls:
     async def acall(
         self, seconds: float, call: Callable[[], _ResultT], thread_name: str
     ) -> _ResultT:
-        """Make a call as `call` does, and await it."""
+        """Make a call like `call`, without blocking the event loop."""
         outcome = self._start(call, thread_name)
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
 
-        def tell(_: Future[_ResultT]) -> None:
-            with suppress(RuntimeError):  # nobody may wait any more, and the loop be closed
+        def notify(_: Future[_ResultT]) -> None:
+            with suppress(RuntimeError):  # the loop may be closed
                 loop.call_soon_threadsafe(ended.set)
 
-        outcome.add_done_callback(tell)
+        outcome.add_done_callback(notify)
         try:
             async with asyncio.timeout(seconds):
                 await ended.wait()
@@ -124,14 +124,14 @@ class TimedCalls:
         def work() -> None:
             try:
                 outcome.set_result(context.run(call))
-            except BaseException as exc:  # noqa: BLE001  (raised again by whoever waits)
+            except BaseException as exc:  # noqa: BLE001  (raised again in the waiting caller)
                 outcome.set_exception(exc)
 
         threading.Thread(target=work, name=thread_name, daemon=True).start()
         return outcome
 
     def _count(self, outcome: Future[Any]) -> None:
-        """Count a call for as long as it goes on."""
+        """Count a call until it ends, if it still runs."""
         if not outcome.done():
             timed_out = self._timed_out
             with self._lock:
@@ -143,12 +143,12 @@ _model_calls = TimedCalls(MAX_TIMED_OUT_CALLS)
 
 
 def timed_out_calls() -> int:
-    """Count the calls of models that go on in threads after their timeout."""
+    """Count the model calls that still run in threads after their timeout."""
     return len(_model_calls)
 
 
 def call_with_timeout(seconds: float | None, call: Callable[[], _ResultT]) -> _ResultT:
-    """Make a blocking call of a model that may only take so long."""
+    """Make a blocking model call with a timeout."""
     if seconds is None:
         return call()
     try:
@@ -160,7 +160,7 @@ def call_with_timeout(seconds: float | None, call: Callable[[], _ResultT]) -> _R
 async def acall_with_timeout(
     seconds: float | None, call: Callable[[], Awaitable[_ResultT]]
 ) -> _ResultT:
-    """Make a call that may only take so long; it is cancelled when its time is up."""
+    """Await a model call with a timeout, which cancels it."""
     try:
         async with asyncio.timeout(seconds) as limit:
             return await call()

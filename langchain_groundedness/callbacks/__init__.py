@@ -2,8 +2,8 @@
 
 Attach `GroundednessCallbackHandler` (or `AsyncGroundednessCallbackHandler` where the chain is
 awaited) by `config={"callbacks": [handler]}`, by `with_config`, in a constructor, or for a block
-of code with `collect_groundedness()`. It gathers question, documents and answer of each root run,
-checks, and hands out verdicts one by one.
+of code with `collect_groundedness()`. It collects question, documents and answer of each root run,
+checks the answer, and reports verdicts one by one.
 """
 
 from langchain_groundedness.callbacks.channel import GroundednessEvent

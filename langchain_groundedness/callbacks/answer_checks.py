@@ -1,6 +1,6 @@
-"""Checks the answers of watched runs, and hands out what is found.
+"""Checks the answers of watched runs, and publishes the results.
 
-Its own module because it is what both handlers do, without the names of LangChain's hooks.
+A separate module because both handlers share it; it does not depend on LangChain's hook names.
 """
 
 import asyncio
@@ -51,13 +51,13 @@ __all__ = ["AnswerChecks", "WorkQueue", "collecting"]
 logger = logging.getLogger("langchain_groundedness")
 
 collecting: ContextVar[Any] = ContextVar("groundedness_collecting", default=None)
-"""The handler of the `collect_groundedness` block that the code runs in."""
+"""The handler of the current `collect_groundedness` block."""
 
 
 class AnswerChecks:
-    """Checks the answers of roots that have ended, and the texts of those that have not."""
+    """Checks the answers of ended root runs, and partial answers of running ones."""
 
-    def __init__(  # noqa: PLR0913  (made in one place, by keyword)
+    def __init__(  # noqa: PLR0913  (all by keyword)
         self,
         checker: Runnable[Any, GroundednessResult],
         *,
@@ -68,7 +68,7 @@ class AnswerChecks:
         langsmith_client: Any,
         audit_log: AuditLog | None,
     ) -> None:
-        """Start with nothing to do; without a queue for answers, runs wait for their check."""
+        """Configure the checks; without a queue for answers, runs wait for their check."""
         log = log_of(checker) if audit_log is None else audit_log
         self._recorder = Recorder(log, "handler", checker)
         checker = unaudited(checker)
@@ -76,7 +76,7 @@ class AnswerChecks:
         self._policy = DecisionPolicy()
         if isinstance(checker, GroundednessRunnable):
             self._policy, self._extractor = checker.policy, checker.context_extractor
-            if self._extractor is not None:  # what it reads is the chain's output, read here
+            if self._extractor is not None:  # it reads the chain's output, which is read here
                 checker = checker.model_copy(update={"context_extractor": None})
         self._checker = checker
         self._channel = channel
@@ -85,10 +85,10 @@ class AnswerChecks:
         self._answers = answers
         self._langsmith = langsmith_client
         self.checks_sentences = checks_sentences(checker)
-        """Whether sentences can be checked while they are written."""
+        """Whether sentences are checked while the answer is written."""
 
     def begin(self, root: Root, loop: asyncio.AbstractEventLoop | None) -> PartialAnswer:
-        """Begin to check a text that is being written."""
+        """Start checking a partial answer."""
         return PartialAnswer(
             root.run_id,
             cast("GroundednessRunnable", self._checker),
@@ -100,7 +100,7 @@ class AnswerChecks:
         )
 
     def follow_up(self, due: FollowUp) -> None:
-        """Do what is due, in a thread."""
+        """Process what a callback made due, in a thread."""
         for text in due.dropped:
             text.drop()
         for event in due.events:
@@ -110,10 +110,10 @@ class AnswerChecks:
         if self._answers is None:
             _detached_context().run(self._check, due.ended)
         elif not self._answers.add(partial(self._check, due.ended)):
-            self._hand_out(due.ended, self._too_many(due.ended), self._pending(due.ended))
+            self._deliver(due.ended, self._queue_full(due.ended), self._pending(due.ended))
 
     async def afollow_up(self, due: FollowUp) -> None:
-        """Do what is due, on an event loop."""
+        """Process what a callback made due, on an event loop."""
         for text in due.dropped:
             await run_in_executor(None, text.drop)
         for event in due.events:
@@ -122,7 +122,7 @@ class AnswerChecks:
             return
         loop = asyncio.get_running_loop()
         if due.ended.root.loop is not loop:
-            # A chain that runs without a loop gives every event of an async handler a new one.
+            # In a sync chain, LangChain runs each event of an async handler on a new loop.
             await run_in_executor(None, self.follow_up, FollowUp(ended=due.ended))
             return
         ended = EndedRun(due.ended.root, due.ended.output, loop)
@@ -133,14 +133,14 @@ class AnswerChecks:
                 self._channel.keep(abandoned(ended.root))
                 raise
         elif not self._answers.add(partial(self._check, ended)):
-            result = await run_in_executor(None, self._too_many, ended)
-            await _detached(self._ahand_out(ended, result, self._pending(ended)))
+            result = await run_in_executor(None, self._queue_full, ended)
+            await _detached(self._adeliver(ended, result, self._pending(ended)))
 
     def _check(self, ended: EndedRun) -> None:
         pending, report, source = self._pending(ended), _Report(ended.root.run_id), None
         try:
             source = self._read(ended)
-            text = self._written(ended, source)
+            text = self._partial_answer(ended, source)
             if text is not None and (known := text.result(source)):
                 report.total = known
             else:
@@ -148,16 +148,16 @@ class AnswerChecks:
                     for event in report.add(piece):
                         self._channel.publish(event, loop=ended.loop)
             result = report.close()
-        except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
-            self._written(ended, None)
+        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
+            self._partial_answer(ended, None)
             result = report.fail(exc, source, self._policy)
-        self._hand_out(ended, result, pending)
+        self._deliver(ended, result, pending)
 
     async def _acheck(self, ended: EndedRun) -> None:
         pending, report, source = self._pending(ended), _Report(ended.root.run_id), None
         try:
             source = self._read(ended)
-            text = await run_in_executor(None, self._written, ended, source)
+            text = await run_in_executor(None, self._partial_answer, ended, source)
             if text is not None and (known := await run_in_executor(None, text.result, source)):
                 report.total = known
             else:
@@ -165,13 +165,13 @@ class AnswerChecks:
                     for event in report.add(piece):
                         await self._channel.apublish(event)
             result = report.close()
-        except Exception as exc:  # noqa: BLE001  (the chain goes on, and the result says it)
-            await run_in_executor(None, self._written, ended, None)
+        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
+            await run_in_executor(None, self._partial_answer, ended, None)
             result = await run_in_executor(None, report.fail, exc, source, self._policy)
-        await self._ahand_out(ended, result, pending)
+        await self._adeliver(ended, result, pending)
 
-    def _written(self, ended: EndedRun, source: CheckInput | None) -> PartialAnswer | None:
-        """Give the text that became the answer, if it was read, and drop all others."""
+    def _partial_answer(self, ended: EndedRun, source: CheckInput | None) -> PartialAnswer | None:
+        """Return the partial answer that became the answer, if any, and drop all others."""
         texts = list(ended.root.partial_answers.values())
         answer = next((text for text in reversed(texts) if source and text.is_of(source)), None)
         for text in texts:
@@ -182,12 +182,12 @@ class AnswerChecks:
     def _read(self, ended: EndedRun) -> CheckInput:
         return ended.root.inputs.read(ended.output, context_extractor=self._extractor)
 
-    def _too_many(self, ended: EndedRun) -> GroundednessResult:
-        reason = "too many answers wait for their check (max_pending)"
+    def _queue_full(self, ended: EndedRun) -> GroundednessResult:
+        reason = "too many answers are waiting for their check (see max_pending=)"
         logger.warning("run %s is unchecked: %s", ended.root.run_id, reason)
         try:
             return without_check(self._read(ended), reason, self._policy)
-        except Exception:  # noqa: BLE001  (an answer that cannot be read is not checked either)
+        except Exception:  # noqa: BLE001  (an unreadable answer is unchecked too)
             return without_check(CheckInput(answer=""), reason, self._policy)
 
     def _pending(self, ended: EndedRun) -> Pending:
@@ -200,23 +200,23 @@ class AnswerChecks:
             thread_id=root.thread_id,
         )
 
-    def _hand_out(self, ended: EndedRun, result: GroundednessResult, pending: Pending) -> None:
+    def _deliver(self, ended: EndedRun, result: GroundednessResult, pending: Pending) -> None:
         try:
-            pending.end(result, **_shown(result))
+            pending.end(result, **_record_fields(result))
         except AuditError as exc:  # the chain goes on
-            _warn_of_no_record(ended, exc)
+            _log_missing_record(ended, exc)
         event = self._keep(ended, result)
         if self._langsmith is not None:
             self._send_feedback(event.run_id, result)
         self._channel.publish(event, loop=ended.loop)
 
-    async def _ahand_out(
+    async def _adeliver(
         self, ended: EndedRun, result: GroundednessResult, pending: Pending
     ) -> None:
         try:
-            await pending.aend(result, **_shown(result))
+            await pending.aend(result, **_record_fields(result))
         except AuditError as exc:  # the chain goes on
-            _warn_of_no_record(ended, exc)
+            _log_missing_record(ended, exc)
         event = self._keep(ended, result)
         if self._langsmith is not None:
             await run_in_executor(None, self._send_feedback, event.run_id, result)
@@ -235,16 +235,16 @@ class AnswerChecks:
                 value=result.verdict,
                 comment="; ".join(result.decision.reasons),
             )
-        except Exception as exc:  # noqa: BLE001  (LangSmith being away never breaks the chain)
+        except Exception as exc:  # noqa: BLE001  (a LangSmith failure never breaks the chain)
             logger.warning("no feedback for run %s: %s", run_id, type(exc).__name__)
 
 
-def _warn_of_no_record(ended: EndedRun, error: AuditError) -> None:
+def _log_missing_record(ended: EndedRun, error: AuditError) -> None:
     logger.warning("no audit record of run %s: %s", ended.root.run_id, error)
 
 
-def _shown(result: GroundednessResult) -> dict[str, Any]:
-    """Say that the answer was shown as it came, whatever its verdicts."""
+def _record_fields(result: GroundednessResult) -> dict[str, Any]:
+    """Return the record fields of an answer that was shown unchanged."""
     return {"shown_answer": result.original_answer, "suggested_answer": suggested(result)}
 
 
@@ -258,16 +258,16 @@ def _config(root: Root) -> RunnableConfig:
 
 
 class _Report:
-    """The result of one run, piece by piece."""
+    """Accumulates the result of one run."""
 
     def __init__(self, run_id: UUID) -> None:
         self.run_id = run_id
         self.total: GroundednessResult | None = None
 
     def add(self, piece: object) -> Iterator[GroundednessEvent]:
-        """Take what the checker yielded."""
+        """Add a piece from the checker; yield events for its verdicts."""
         if not isinstance(piece, GroundednessResult):
-            msg = f"the checker must return a GroundednessResult, got a {type(piece).__name__}"
+            msg = f"the checker must return a GroundednessResult, got {type(piece).__name__}"
             raise TypeError(msg)
         total = self.total
         if isinstance(total, GroundednessResultChunk) and isinstance(
@@ -280,23 +280,23 @@ class _Report:
             yield GroundednessEvent(kind="verdict", run_id=self.run_id, verdict=verdict)
 
     def close(self) -> GroundednessResult:
-        """Sum up."""
+        """Return the final result; log unchecked claims."""
         if self.total is None:
-            msg = "the checker returned nothing"
+            msg = "the checker must return a GroundednessResult, got no output"
             raise ValueError(msg)
         fields = {name: getattr(self.total, name) for name in GroundednessResult.model_fields}
         result = GroundednessResult.model_construct(**fields)
         unchecked = [verdict for verdict in result.claims if verdict.verdict == "unchecked"]
         if unchecked:
             reasons = "; ".join(sorted({verdict.reason or "" for verdict in unchecked}))
-            told = (len(unchecked), len(result.claims), self.run_id, reasons)
-            logger.warning("%d of %d claims of run %s are unchecked: %s", *told)
+            details = (len(unchecked), len(result.claims), self.run_id, reasons)
+            logger.warning("%d of %d claims of run %s are unchecked: %s", *details)
         return result
 
     def fail(
         self, error: Exception, source: CheckInput | None, policy: DecisionPolicy
     ) -> GroundednessResult:
-        """Say that the check has failed."""
+        """Return the result of a failed check."""
         why = str(error) if isinstance(error, GroundednessError) else ""
         reason = f"the check failed ({type(error).__name__}{why and ': '}{why})"
         logger.warning("run %s is unchecked: %s", self.run_id, reason)
@@ -304,7 +304,7 @@ class _Report:
 
 
 def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
-    """Give the result for an answer that was not checked."""
+    """Return the result for an answer that was not checked."""
     claims = sentences_of(source.answer) if source.answer.strip() else []
     verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
     given = DecisionContext.after_failure(reason, verdicts, source.answer, **source.labels)
@@ -325,14 +325,13 @@ def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> Gr
 
 
 class WorkQueue:
-    """A few threads and what waits for them.
+    """A thread pool with an optional limit on unfinished work.
 
-    The threads start with the first work, and end with the queue itself; at the end of the
-    process what is left is still done.
+    Threads start with the first work. At process exit, queued work is still finished.
     """
 
     def __init__(self, *, workers: int, most: int | None = None) -> None:
-        """Start with no work and no thread."""
+        """Start without work or threads."""
         self._workers = workers
         self._most = most
         self._unfinished: set[Future[Any]] = set()
@@ -340,7 +339,7 @@ class WorkQueue:
         self._pool: ThreadPoolExecutor | None = None
 
     def add(self, work: Callable[[], Any]) -> bool:
-        """Add work, detached from the caller's chain; tell whether there was room for it."""
+        """Queue work, detached from the caller's chain; return whether there was room."""
         with self._lock:
             if self._most is not None and len(self._unfinished) >= self._most:
                 return False
@@ -353,13 +352,13 @@ class WorkQueue:
         return True
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that was added is done; tell whether it is."""
+        """Wait for the queued work; return whether all of it finished."""
         with self._lock:
             unfinished = list(self._unfinished)
         return not wait(unfinished, timeout).not_done
 
     def close(self) -> None:
-        """Let the threads end when what was added is done."""
+        """Let the threads end after the queued work."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -371,7 +370,7 @@ async def _detached(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _detached_context() -> Context:
-    """Copy the context, without what ties new runs to the chain that is watched."""
+    """Copy the context without the variables that attach new runs to the watched chain."""
     context = copy_context()
     context.run(var_child_runnable_config.set, None)
     context.run(collecting.set, None)

@@ -1,4 +1,4 @@
-"""Hands out what a handler finds: to functions, through iterators, and as results by run id."""
+"""Delivers a handler's findings: to functions, through iterators, and as results by run id."""
 
 import asyncio
 import inspect
@@ -23,13 +23,13 @@ logger = logging.getLogger("langchain_groundedness")
 
 
 class GroundednessEvent(BaseModel):
-    """One finding of a handler about one run.
+    """An event about one root run.
 
-    Of each root run come any number of `verdict`s, each as soon as it is final, then one `result`,
-    or one `abandoned` if the run ended without an answer (an error, a cancellation, a consumer that
-    left, an agent that waits for a person). A verdict that was
-    given while the text was still being written is `retracted` if that text did not become the
-    answer, as when an agent goes on to call a tool.
+    Each root run produces any number of `verdict` events, each as soon as it is final, then one
+    `result`, or one `abandoned` if the run ended without an answer (an error, a cancellation, a
+    consumer that stopped reading, an agent that was interrupted). A verdict on a text that was
+    still being written is `retracted` if that text did not become the answer, for example because
+    the agent called a tool.
 
     Example:
         >>> from uuid import UUID
@@ -41,11 +41,11 @@ class GroundednessEvent(BaseModel):
 
     kind: Literal["verdict", "retracted", "result", "abandoned"]
     run_id: UUID
-    """The root run: of the chain or the agent, or of the inner runnable that has the handler."""
+    """The root run: the chain or agent, or the inner runnable with the handler."""
     verdict: ClaimVerdict | None = None
-    """Of a `verdict` or a `retracted`."""
+    """Set for `verdict` and `retracted`."""
     result: GroundednessResult | None = None
-    """Of a `result`."""
+    """Set for `result`."""
 
     @property
     def is_last(self) -> bool:
@@ -63,13 +63,13 @@ class RecentResults(Mapping[UUID, GroundednessResult]):
     """
 
     def __init__(self, most: int) -> None:
-        """Start with none."""
+        """Start empty."""
         self._most = most
         self._kept: OrderedDict[UUID, GroundednessResult] = OrderedDict()
         self._lock = threading.RLock()
 
     def add(self, run_id: UUID, result: GroundednessResult) -> None:
-        """Keep a result."""
+        """Add a result, and drop the oldest beyond the limit."""
         with self._lock:
             self._kept[run_id] = result
             while len(self._kept) > self._most:
@@ -90,35 +90,34 @@ class RecentResults(Mapping[UUID, GroundednessResult]):
 
 
 class Channel:
-    """The last events, kept for iterators that may come late, and the functions to call.
+    """Publishes events to functions and iterators, and keeps the latest for late iterators.
 
-    An iterator reads all that is kept and then what comes, at its own pace; several do not take
-    anything from each other. One that falls behind by more than is kept misses the oldest events,
-    and a line in the log says so.
+    Each iterator reads all kept events and then new ones, independently of others. One that falls
+    behind by more than is kept misses the oldest events, which is logged.
     """
 
     def __init__(
         self, *, on_verdict: Listener | None, on_event: Listener | None, max_events: int
     ) -> None:
-        """Start with no events."""
+        """Start without events."""
         self._on_verdict = on_verdict
         self._on_event = on_event
         self._kept: deque[GroundednessEvent] = deque(maxlen=max_events)
         self._count = 0
         self._closed = False
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._wakers: set[Callable[[], Any]] = set()
 
     def close(self) -> None:
         """End the iterators once they have read everything."""
-        with self._news:
+        with self._changed:
             self._closed = True
             self._wake()
 
     def publish(
         self, event: GroundednessEvent, *, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
-        """Hand an event out, from a thread; waits for the functions that are called."""
+        """Publish an event from a thread, and wait for the called functions."""
         self.keep(event)
         for listener in self._listeners(event):
             try:
@@ -126,10 +125,10 @@ class Channel:
                 if inspect.isawaitable(outcome):
                     _run(outcome, loop)
             except Exception as exc:  # noqa: BLE001  (a listener never breaks the user's chain)
-                _complain(exc)
+                _log_listener_error(exc)
 
     async def apublish(self, event: GroundednessEvent) -> None:
-        """Hand an event out, on an event loop; waits for the functions that are called."""
+        """Publish an event on an event loop, and wait for the called functions."""
         self.keep(event)
         for listener in self._listeners(event):
             try:
@@ -141,15 +140,15 @@ class Channel:
                 if inspect.isawaitable(outcome):
                     await outcome
             except Exception as exc:  # noqa: BLE001  (a listener never breaks the user's chain)
-                _complain(exc)
+                _log_listener_error(exc)
 
     def events(self, run_id: UUID | None) -> Iterator[GroundednessEvent]:
         """Read the events, and wait for more."""
         place = 0
         while True:
-            with self._news:
+            with self._changed:
                 while self._count <= place and not self._closed:
-                    self._news.wait()
+                    self._changed.wait()
                 place, new = self._since(place)
             if not new:
                 return
@@ -167,12 +166,12 @@ class Channel:
             loop.call_soon_threadsafe(news.set)
 
         place = 0
-        with self._news:
+        with self._changed:
             self._wakers.add(wake)
         try:
             while True:
                 news.clear()
-                with self._news:
+                with self._changed:
                     place, new = self._since(place)
                     closed = self._closed
                 for event in new:
@@ -185,29 +184,29 @@ class Channel:
                 if not new:
                     await news.wait()
         finally:
-            with self._news:
+            with self._changed:
                 self._wakers.discard(wake)
 
     def _since(self, place: int) -> tuple[int, list[GroundednessEvent]]:
         missed = self._count - len(self._kept) - place
         if missed > 0 and place > 0:
-            logger.warning("an iterator over events was too slow and has missed %d", missed)
+            logger.warning("an iterator over events was too slow and missed %d events", missed)
         unread = min(self._count - place, len(self._kept))
         return self._count, list(self._kept)[len(self._kept) - unread :]
 
     def keep(self, event: GroundednessEvent) -> None:
         """Keep an event for the iterators without calling any function."""
-        with self._news:
+        with self._changed:
             self._kept.append(event)
             self._count += 1
             self._wake()
 
     def _wake(self) -> None:
-        self._news.notify_all()
+        self._changed.notify_all()
         for wake in list(self._wakers):
             try:
                 wake()
-            except RuntimeError:  # its loop was closed while it waited
+            except RuntimeError:  # its loop was closed meanwhile
                 self._wakers.discard(wake)
 
     def _listeners(self, event: GroundednessEvent) -> Iterator[Listener]:
@@ -217,12 +216,12 @@ class Channel:
             yield self._on_event
 
 
-def _complain(error: Exception) -> None:
+def _log_listener_error(error: Exception) -> None:
     logger.warning("a function called with groundedness events raised %s", type(error).__name__)
 
 
 def _run(outcome: Awaitable[None], loop: asyncio.AbstractEventLoop | None) -> None:
-    """Await something from a thread that has no loop, or whose loop is busy with its caller."""
+    """Await something from a thread: on a running loop if given, else on a new one."""
 
     async def wait() -> None:
         await outcome

@@ -2,8 +2,8 @@
 
 Attach `GroundednessCallbackHandler` (or `AsyncGroundednessCallbackHandler` where the chain is
 awaited) by `config={"callbacks": [handler]}`, by `with_config`, in a constructor, or for a block
-of code with `collect_groundedness()`. It gathers question, documents and answer of each root run,
-checks, and hands out verdicts one by one.
+of code with `collect_groundedness()`. It collects question, documents and answer of each root run,
+checks the answer, and reports verdicts one by one.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _Chunk: TypeAlias = GenerationChunk | ChatGenerationChunk
 
 
 class Handler:
-    """Options, results and events."""
+    """Options, results and events that both handlers share."""
 
     ignore_custom_event = True
 
@@ -67,27 +67,29 @@ class Handler:
         audit_log: AuditLog | None = None,
         **options: Unpack[CheckerOptions],
     ) -> None:
-        """Say how answers are checked, and where verdicts go.
+        """Configure how answers are checked, and who receives verdicts.
 
         Args:
             checker: Checks the answers; by default a `GroundednessRunnable` with the options given
                 here.
             on_verdict: Called with the event of each verdict, as soon as it is final.
             on_event: Called with every event.
-            background: Whether answers are checked in threads while the chain goes on.
-            max_workers: Most threads for checks in the background, and for sentences of answers
-                that are still being written.
-            max_pending: Most answers that may wait for a check in the background.
-            max_runs: Most unfinished runs that are followed; the oldest are forgotten first.
-            max_results: Most results that are kept; the oldest are forgotten first.
-            max_events: Most events that are kept for iterators that come late.
-            langsmith_client: LangSmith client to which verdicts go as feedback on the root run.
-            audit_log: Gets a record of each decision; by default the checker's.
+            background: Whether answers are checked in threads while the chain continues.
+            max_workers: Most threads for background checks, and for sentences of answers that are
+                still being written.
+            max_pending: Most answers waiting for a background check; further answers are
+                `unchecked`.
+            max_runs: Most unfinished root runs to track; the oldest are dropped first.
+            max_results: Most results to keep; the oldest are dropped first.
+            max_events: Most events to keep for late iterators.
+            langsmith_client: LangSmith client that receives the verdict as feedback on the root
+                run.
+            audit_log: Receives a record of each decision; by default the checker's log.
             **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
 
         Raises:
-            ConfigurationError: An option has a value that cannot work, or a checker came together
-                with options of one.
+            ConfigurationError: An option has an invalid value, or both a checker and options for
+                one were given.
         """
         super().__init__()
         require_positive(
@@ -99,7 +101,7 @@ class Handler:
         )
         _require_callable(on_verdict=on_verdict, on_event=on_event)
         if audit_log is not None and not isinstance(audit_log, AuditLog):
-            msg = f"audit_log must be an AuditLog, got a {type(audit_log).__name__}"
+            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
             raise ConfigurationError(msg)
         self._results = RecentResults(max_results)
         self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
@@ -119,24 +121,24 @@ class Handler:
 
     @property
     def open_runs(self) -> int:
-        """How many runs are followed whose root has not ended yet."""
+        """Number of tracked runs whose root has not ended."""
         return self._tracker.open_runs
 
     @property
     def results(self) -> Mapping[UUID, GroundednessResult]:
-        """The results by root run id, in the order in which they came."""
+        """The results by root run id, oldest first."""
         return self._results
 
     def events(self, run_id: UUID | None = None) -> Iterator[GroundednessEvent]:
-        """Iterate over the kept events, and wait for more."""
+        """Iterate over kept and new events; of one run only, if given."""
         return self._channel.events(run_id)
 
     def aevents(self, run_id: UUID | None = None) -> AsyncIterator[GroundednessEvent]:
-        """Iterate over the kept events, and wait for more without blocking the event loop."""
+        """Iterate over kept and new events without blocking the event loop."""
         return self._channel.aevents(run_id)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait for the checks in the background; tell whether all are done."""
+        """Wait for background checks; return whether all have finished."""
         if self._answers is None:
             return True
         if running_loop() is not None:
@@ -145,13 +147,13 @@ class Handler:
         return self._answers.flush(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
-        """Wait for the checks in the background without blocking the event loop."""
+        """Wait for background checks without blocking the event loop."""
         if self._answers is None:
             return True
         return await run_in_executor(None, self._answers.flush, timeout)
 
     def close(self) -> None:
-        """End the iterators over events, and the threads when their work is done."""
+        """End the event iterators, and the threads after their queued work."""
         self._channel.close()
         self._sentences.close()
         if self._answers is not None:
@@ -179,16 +181,16 @@ class HandlerOptions(CheckerOptions, total=False):
 class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     """Checks the answers of a chain or an agent without changing it.
 
-    One handler serves any number of runs at once, in threads and on event loops; a run is checked
-    when its root ends, by default before the chain returns. The chain's answer does not
-    change, and an error in a check never reaches the chain. To change or hold back answers use
+    One handler serves any number of concurrent runs, in threads and on event loops. An answer is
+    checked when its root run ends, by default before the chain returns. The handler never changes
+    the answer, and an error in a check never reaches the chain. To change or hold back answers, use
     `GroundednessRunnable` or the agent middleware.
 
-    Given to the constructor of a chain, it sees only what that chain itself takes and returns;
-    LangChain hands it on to inner runs only from a config.
+    Passed to the constructor of a chain, the handler sees only that chain's own input and output;
+    LangChain propagates handlers to inner runs only from a config.
 
-    A chain without documents, an output that cannot be read or a check that fails gives a result
-    with the verdict `unchecked`, and a line in the log.
+    If there are no documents, the output cannot be read, or the check fails, the result has the
+    verdict `unchecked`, and a warning is logged.
 
     Example:
         >>> from langchain_groundedness.demo import QUESTION, build_chain
@@ -245,7 +247,7 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
         self._checks.follow_up(self._tracker.fail(run_id, error))
 
-    # LangChain gives the first argument of these by position.
+    # LangChain passes the first argument of these by position.
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
     on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
     on_tool_error = on_llm_error = _failed  # type: ignore[assignment]
@@ -257,8 +259,8 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
 class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     """Checks the answers of an awaited chain or agent without changing it.
 
-    As `GroundednessCallbackHandler`, with checks and functions called on the chain's own event
-    loop. Attached to a chain that is not awaited it works too, in threads.
+    Like `GroundednessCallbackHandler`, but checks and functions run on the chain's event loop. With
+    a sync chain, they run in threads.
 
     Example:
         >>> import asyncio
@@ -316,7 +318,7 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
         await self._checks.afollow_up(self._tracker.fail(run_id, error))
 
-    # LangChain gives the first argument of these by position.
+    # LangChain passes the first argument of these by position.
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
     on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
     on_tool_error = on_llm_error = _failed  # type: ignore[assignment]
@@ -332,7 +334,7 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
 
 
 class _Collection:
-    """A block of code whose runs are all checked."""
+    """A context manager that checks all runs of a block."""
 
     def __init__(self, checker: Runnable[Any, GroundednessResult] | None, options: Any) -> None:
         self._make: Callable[[Any], Any] = lambda kind: kind(checker, **options)
@@ -375,18 +377,18 @@ def collect_groundedness(
 ) -> _Collection:
     """Check the answers of all chains and agents that run in a block of code.
 
-    Runs in the block are seen wherever the context of the block goes: in tasks, and in the
-    threads of LangChain, but not in threads of a plain `ThreadPoolExecutor`. Of nested blocks the
-    inner one counts.
+    Runs are found wherever the block's context variables propagate: in tasks and in LangChain's
+    threads, but not in threads of a plain `ThreadPoolExecutor`. Nested blocks: the innermost one
+    applies.
 
     Args:
         checker: As for `GroundednessCallbackHandler`.
         **options: As for `GroundednessCallbackHandler`.
 
     Returns:
-        A context manager that gives a `GroundednessCallbackHandler` with `with`, and an
-        `AsyncGroundednessCallbackHandler` with `async with`. At the end of the block the
-        handler waits for its background checks and is closed.
+        A context manager that returns a `GroundednessCallbackHandler` for `with`, and an
+        `AsyncGroundednessCallbackHandler` for `async with`. At the end of the block, the handler
+        waits for its background checks and is closed.
 
     Example:
         >>> from langchain_groundedness.demo import QUESTION, build_chain
@@ -410,7 +412,7 @@ def _text(token: object, chunk: _Chunk | None) -> str:
 
 
 def _delta(event: Mapping[str, Any]) -> str:
-    """Read the text of an event of the third version of LangChain's event streams."""
+    """Read the text of an event of LangChain's event stream v3."""
     delta = event.get("delta") if event.get("event") == "content-block-delta" else None
     return str(delta["text"]) if delta and delta.get("type") == "text-delta" else ""
 
@@ -421,5 +423,5 @@ register_configure_hook(collecting, inheritable=True)
 def _require_callable(**options: object) -> None:
     for name, value in options.items():
         if value is not None and not callable(value):
-            msg = f"{name} must be a function or a coroutine function, got a {type(value).__name__}"
+            msg = f"{name} must be a function or coroutine function, got {type(value).__name__}"
             raise ConfigurationError(msg)

@@ -1,8 +1,8 @@
-"""A text that a watched model is writing, checked sentence by sentence while it is written.
+"""Checks the text of a watched model sentence by sentence while it is written.
 
-Runs a `LiveCheck`: tokens come from callbacks, jobs run in the threads of the handler, and no token
-waits for a check. Whether the text is the answer is known only at the end of the root run; if it is
-not, the verdicts that were published are retracted.
+Drives a `LiveCheck`: tokens arrive from callbacks, jobs run in the handler's threads, and no token
+waits for a check. Only the end of the root run shows whether the text is the answer; if not, its
+published verdicts are retracted.
 """
 
 import threading
@@ -26,16 +26,16 @@ __all__ = ["PartialAnswer", "checks_sentences"]
 
 
 def checks_sentences(checker: object) -> bool:
-    """Tell whether a checker can judge sentences before the answer is whole."""
+    """Return whether a checker can judge sentences before the answer is complete."""
     if not isinstance(checker, GroundednessRunnable) or checker.check.single_pass is not None:
         return False
     return isinstance(checker.check.extractor, SentenceClaimExtractor)
 
 
 class PartialAnswer:
-    """One text that is being written, and the verdicts published about it."""
+    """A text that is being written, and its published verdicts."""
 
-    def __init__(  # noqa: PLR0913  (made in one place, by keyword)
+    def __init__(  # noqa: PLR0913  (all by keyword)
         self,
         run_id: UUID,
         checker: GroundednessRunnable,
@@ -46,7 +46,7 @@ class PartialAnswer:
         config: RunnableConfig,
         publish: Callable[[GroundednessEvent], None],
     ) -> None:
-        """Start with nothing written."""
+        """Start with an empty text."""
         self._run_id = run_id
         self._context = CheckInput(question=question, answer="", documents=tuple(documents))
         self._live = checker.live(question=question, documents=list(documents))
@@ -63,7 +63,7 @@ class PartialAnswer:
         self._publishing = threading.RLock()
 
     def feed(self, text: str) -> None:
-        """Read on; returns at once."""
+        """Add text, without waiting for checks."""
         with self._changed:
             if text and not self._dropped and not self._live.closed:
                 self._texts.append(text)
@@ -71,19 +71,19 @@ class PartialAnswer:
                 self._start()
 
     def end(self) -> None:
-        """End the text; its last sentence is then checked too."""
+        """End the text, so that its last sentence is checked too."""
         with self._changed:
             if not self._dropped and not self._live.closed:
                 self._live.end()
                 self._start()
 
     def is_of(self, source: CheckInput) -> bool:
-        """Tell whether this became the answer, checked against the same evidence."""
+        """Return whether this text became the answer, with the same question and evidence."""
         own = {"answer": "".join(self._texts), **source.labels}
         return source == self._context.model_copy(update=own)
 
     def result(self, source: CheckInput) -> GroundednessResult | None:
-        """Wait for the checks that are still running, and sum up."""
+        """Wait for running checks, and return the result."""
         self.end()
         with self._changed:
             self._changed.wait_for(lambda: not self._running)
@@ -95,7 +95,7 @@ class PartialAnswer:
         return result
 
     def drop(self) -> None:
-        """Stop, and retract what was published: this text is not the answer."""
+        """Stop checking, and retract published verdicts: this text is not the answer."""
         with self._publishing:
             with self._changed:
                 if self._dropped:
@@ -150,7 +150,7 @@ class PartialAnswer:
 def _traced(
     config: RunnableConfig, head: CheckInput
 ) -> tuple[CallbackManagerForChainRun, RunnableConfig]:
-    """Begin a run above the jobs, so that they are one trace where checks are traced."""
+    """Start a parent run for the jobs, so that they form one trace."""
     manager = CallbackManager.configure(
         inheritable_callbacks=config["callbacks"],
         inheritable_tags=config["tags"],

@@ -1,6 +1,6 @@
-"""The question and the evidence of a watched run, read from what callbacks report.
+"""Question and evidence of a watched run, collected from callbacks.
 
-Its own module because it only reads values: it knows no runs, locks or events.
+A separate module because it only reads values; it does not handle runs, locks or events.
 """
 
 import json
@@ -20,10 +20,10 @@ __all__ = ["RunInputs", "answer_of"]
 
 
 class RunInputs:
-    """What is known so far about the question and the evidence of one root run."""
+    """Question and evidence of one root run, as far as known."""
 
     def __init__(self) -> None:
-        """Start with nothing known."""
+        """Start empty."""
         self.question: str | None = None
         """The first question seen."""
         self._found: list[_Found] = []
@@ -34,10 +34,10 @@ class RunInputs:
     @property
     def documents(self) -> tuple[Document, ...]:
         """The evidence so far."""
-        return _once(d for found in self._found for d in found.documents) or self._given
+        return _distinct(d for found in self._found for d in found.documents) or self._given
 
     def take_inputs(self, inputs: object) -> None:
-        """Look for the question, and for documents in case no others come."""
+        """Read the question, and documents as a fallback."""
         if isinstance(inputs, Mapping):
             self.take_labels(inputs)
         if self.question and (self._found or self._given):
@@ -52,16 +52,16 @@ class RunInputs:
             self._given = self._given or read.documents
 
     def take_labels(self, parts: Mapping[Any, Any]) -> None:
-        """Look for labels of the question, and keep the new ones."""
+        """Read labels of the question; the first value of each is kept."""
         found = {name: parts[name] for name in LABELS if parts.get(name) is not None}
         self._labels = {**found, **self._labels}
 
     def take_retrieved(self, documents: Sequence[Document], *, tool: UUID | None) -> None:
-        """Take what an outermost retriever has found."""
+        """Add the documents of an outermost retriever."""
         self._found.append(_Found(tuple(documents), tool))
 
     def take_tool_output(self, output: object, *, tool: UUID, name: str | None = None) -> None:
-        """Take what an outermost tool has returned, unless a retriever in it has said it better."""
+        """Add the output of an outermost tool, unless a retriever inside it found documents."""
         message = _as_message(output, name)
         if message is None:
             return
@@ -78,32 +78,32 @@ class RunInputs:
             self._found.append(_Found(documents, tool, message.tool_call_id))
 
     def drop_tool(self, tool: UUID) -> None:
-        """Forget what was found in a tool that has failed: the model has not seen it."""
+        """Remove the findings of a failed tool: the model has not seen them."""
         self._found = [found for found in self._found if found.tool != tool]
 
     def read(
         self, output: object, *, context_extractor: Callable[[Any], Any] | None = None
     ) -> CheckInput:
-        """Put everything together at the end of the root."""
+        """Build the input of the check when the root run ends."""
         read = read_input(output, context_extractor=context_extractor)
         documents = read.documents
         if context_extractor is None or not documents:
             messages = _messages_of(output)
             answering = _answering_call(messages)
-            seen = _once(
+            seen = _distinct(
                 document
                 for found in self._found
                 if answering is None or found.call_id != answering or _retrieved(found)
                 for document in found.documents
             )
             others = self._unseen(output, messages) if seen and messages else ()
-            documents = _once((*seen, *others)) or read.documents or self._given
+            documents = _distinct((*seen, *others)) or read.documents or self._given
         question = read.question or self.question
         whole = CheckInput(question=question, answer=read.answer, documents=documents)
         return whole.labelled(read.labels).labelled(self._labels)
 
     def _unseen(self, output: object, messages: Sequence[BaseMessage]) -> Sequence[Document]:
-        """Give what tools found before this run began, in a run that goes on after a pause."""
+        """Return tool results from before this run, if it resumes an interrupted one."""
         rest = [
             message
             for message in messages
@@ -115,16 +115,16 @@ class RunInputs:
 
 @dataclass
 class _Found:
-    """What one retriever or one tool has found."""
+    """Documents of one retriever or tool."""
 
     documents: Sequence[Document]
     tool: UUID | None
-    """The outermost tool that it belongs to."""
+    """The outermost tool around it."""
     call_id: str | None = None
 
 
 def answer_of(response: LLMResult) -> str | None:
-    """Read the answer of a model that was called by itself."""
+    """Read the answer of a model response; `None` if it calls tools."""
     generation = next((each for choices in response.generations for each in choices), None)
     if isinstance(generation, ChatGeneration):
         message = generation.message
@@ -150,7 +150,7 @@ def _read_messages(state: Mapping[str, Any]) -> tuple[Document, ...]:
 
 
 def _as_message(output: object, name: str | None) -> ToolMessage | None:
-    """Give what a tool returned as the message that the model gets to read."""
+    """Convert a tool's output to the message that the model reads."""
     if isinstance(output, ToolMessage):
         return output
     if hasattr(output, "goto"):  # LangGraph's `Command`
@@ -181,7 +181,7 @@ def _messages_of(output: object) -> Sequence[BaseMessage]:
 
 
 def _answering_call(messages: Sequence[BaseMessage]) -> str | None:
-    """Give the call whose result is itself the answer: its text is no evidence for it."""
+    """Return the call whose result is the answer, and thus no evidence for it."""
     last = messages[-1] if messages else None
     return last.tool_call_id if isinstance(last, ToolMessage) else None
 
@@ -190,5 +190,5 @@ def _retrieved(found: _Found) -> bool:
     return not all("tool_call_id" in document.metadata for document in found.documents)
 
 
-def _once(documents: Iterable[Document]) -> tuple[Document, ...]:
+def _distinct(documents: Iterable[Document]) -> tuple[Document, ...]:
     return tuple({(each.id, each.page_content): each for each in documents}.values())

@@ -1,12 +1,11 @@
-"""Follows the runs of any number of chains, and says what is due after each callback.
+"""Tracks the runs of any number of chains, and returns the follow-up work of each callback.
 
-Handlers are shared by all runs of all threads and loops, so all state is by run id, under locks:
-one for all runs, held for a moment, and one for the inputs of each root. They are re-entrant
-because the garbage collector may close a stream that was thrown away, which ends its run, in any
-thread and at any place.
+Handlers are shared by all threads and event loops, so state is keyed by run id and protected by
+locks: one for all runs, held briefly, and one for the inputs of each root. The locks are re-entrant
+because garbage collection of an abandoned stream can end its run in any thread at any point.
 
-A run is a root if its parent was never seen, and not if it has none: a handler may be bound to an
-inner runnable, and a whole chain may run below a traced parent.
+A run is a root if its parent was never seen, even if it has one: a handler may be bound to an
+inner runnable, or a whole chain may run below a traced parent.
 """
 
 import asyncio
@@ -29,39 +28,39 @@ __all__ = ["CHECK_TAG", "EndedRun", "FollowUp", "Root", "RunTracker", "abandoned
 logger = logging.getLogger("langchain_groundedness")
 
 CHECK_TAG = "groundedness:check"
-"""Tag of every run of a check that a handler has started."""
+"""Tag of all runs of a check that a handler started."""
 
 Kind = Literal["chain", "model", "retriever", "tool"]
 
-_REMEMBERED = 4096
+_MAX_ENDED = 4096
 
 _CHECKS = ("GroundednessRunnable", "GroundednessGuard")
 
 
 @dataclass(eq=False)
 class Root:
-    """One tree of runs: one question answered, if it is a chain or an agent."""
+    """A tree of runs; for a chain or agent, one question and its answer."""
 
     run_id: UUID
     above: UUID | None = None
-    """The run that called it, which is not seen here."""
+    """Its parent run, which the handler does not see."""
     thread_id: str | None = None
-    """LangGraph's thread, if it runs in one."""
+    """LangGraph's thread id, if any."""
     lock: Any = field(default_factory=threading.RLock)
     """Held while `inputs` are read or changed."""
     inputs: RunInputs = field(default_factory=RunInputs)
     loop: Any = None
-    """The event loop on which it began; `None` if on none."""
+    """The event loop on which it started, if any."""
     partial_answers: dict[UUID, PartialAnswer] = field(default_factory=dict)
-    """What is being written, by the run of the model that writes it."""
+    """Partial answers by the run of the model that writes them."""
     paused: bool = False
-    """Whether it waits for a person, and will go on as another root."""
+    """Whether it was interrupted, and will resume as another root."""
     runs: set[UUID] = field(default_factory=set)
 
 
 @dataclass(eq=False)
 class Run:
-    """One run, and what is above it."""
+    """One run and its position in the tree."""
 
     run_id: UUID
     kind: Kind
@@ -71,40 +70,40 @@ class Run:
     tool: UUID | None
     """The outermost tool at or above it."""
     checks: bool = False
-    """Whether it is a check in the chain, or below one: what models write there is no answer."""
+    """Whether it is a check or below one; models there do not write the answer."""
     reported_by: Literal["token", "event"] | None = None
-    """Which callback says what it writes, if it is a model."""
+    """For a model: which callback reports its text."""
 
     @property
     def is_root(self) -> bool:
-        """Whether no other run of the tree is above it."""
+        """Whether it is the root of its tree."""
         return self.run_id == self.root.run_id
 
     @property
     def is_outermost(self) -> bool:
-        """Whether it is a retriever or a tool that no other one of its kind has called."""
+        """Whether it is a retriever or tool that is not inside another of its kind."""
         return self.run_id in (self.retriever, self.tool)
 
     @property
     def may_answer(self) -> bool:
-        """Whether a model that runs here may be writing the answer."""
+        """Whether it is a model that may write the answer."""
         apart = self.checks or self.retriever is not None or self.tool is not None
         return self.kind == "model" and not apart
 
 
 @dataclass(frozen=True)
 class EndedRun:
-    """A root that has ended, with its answer to be checked."""
+    """An ended root whose answer must be checked."""
 
     root: Root
     output: Any
     loop: asyncio.AbstractEventLoop | None = None
-    """The running loop of the caller, for what has to be awaited on it."""
+    """The caller's running loop, for awaitables."""
 
 
 @dataclass(frozen=True)
 class FollowUp:
-    """What is due after a callback."""
+    """Work to do after a callback."""
 
     dropped: tuple[PartialAnswer, ...] = ()
     """Texts that will not become answers."""
@@ -112,13 +111,13 @@ class FollowUp:
     ended: EndedRun | None = None
 
 
-_NOTHING = FollowUp()
+_NO_FOLLOW_UP = FollowUp()
 
-_PAUSE = "GraphInterrupt"  # what LangGraph's nodes raise when a person shall decide
+_PAUSE = "GraphInterrupt"  # raised by LangGraph nodes to wait for a human decision
 
 
 class RunTracker:
-    """The runs that a handler follows."""
+    """The runs that a handler tracks."""
 
     def __init__(
         self,
@@ -126,18 +125,18 @@ class RunTracker:
         max_runs: int,
         begin: Callable[[Root, asyncio.AbstractEventLoop | None], PartialAnswer] | None,
     ) -> None:
-        """Start with no run; `begin` checks a text while it is written, if that can be done."""
+        """Start without runs; `begin` starts checking a partial answer, if supported."""
         self._begin = begin
         self._max_runs = max_runs
         self._runs: dict[UUID, Run] = {}
         self._roots: dict[UUID, Root] = {}
-        # A late callback of a run that has ended must not make it a new root.
+        # A late callback must not turn an ended run into a new root.
         self._ended: dict[UUID, None] = {}
         self._lock = threading.RLock()
 
     @property
     def open_runs(self) -> int:
-        """How many runs are followed whose root has not ended."""
+        """Number of tracked runs whose root has not ended."""
         return len(self._runs)
 
     def start(
@@ -150,9 +149,9 @@ class RunTracker:
         inputs: object = None,
         **run_info: Any,
     ) -> FollowUp:
-        """Take the start of a run."""
+        """Register the start of a run."""
         if CHECK_TAG in (tags or ()):
-            return _NOTHING
+            return _NO_FOLLOW_UP
         with self._lock:
             run = self._add(run_id, parent_run_id, kind, checks=run_info.get("name") in _CHECKS)
             late = []
@@ -167,11 +166,11 @@ class RunTracker:
                 run.root.thread_id = run.root.thread_id or thread_of({"metadata": metadata})
         for root in late:
             logger.warning(
-                "run %s is no longer followed: more than max_runs=%d have not ended",
+                "run %s is no longer tracked: more than max_runs=%d root runs are unfinished",
                 root.run_id,
                 self._max_runs,
             )
-        return _given_up(*late)
+        return _abandon(*late)
 
     def read(
         self,
@@ -181,7 +180,7 @@ class RunTracker:
         source: Literal["token", "event"],
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """Take text of a model; if it may be the answer, it is checked while it is written."""
+        """Read text of a model; if it may be the answer, check it while it is written."""
         run = self._runs.get(run_id) if text else None
         if self._begin is None or run is None or not run.may_answer:
             return
@@ -206,12 +205,12 @@ class RunTracker:
         name: str | None = None,
         **_: Any,
     ) -> FollowUp:
-        """Take the end of a run; the answer of a root is then due for its check."""
+        """Register the end of a run; the answer of a root must then be checked."""
         run = self._runs.get(run_id)
         if run is None:
-            return _NOTHING
+            return _NO_FOLLOW_UP
         with run.root.lock:
-            _take_output(run, output, inputs, name)
+            _read_output(run, output, inputs, name)
         self._forget_root(run)
         if run.kind == "model" and isinstance(output, LLMResult):
             output = answer_of(output)
@@ -221,16 +220,16 @@ class RunTracker:
             if written is not None:
                 written.end()
         if not run.is_root:
-            return _NOTHING
+            return _NO_FOLLOW_UP
         if run.kind in ("retriever", "tool") or output is None or run.root.paused:
-            return _given_up(run.root)
+            return _abandon(run.root)
         return FollowUp(ended=EndedRun(run.root, output))
 
     def fail(self, run_id: UUID, error: BaseException) -> FollowUp:
-        """Take the failure of a run; it may be cancelled, or its stream no longer read."""
+        """Register the failure of a run, which includes cancellation and an abandoned stream."""
         run = self._runs.get(run_id)
         if run is None:
-            return _NOTHING
+            return _NO_FOLLOW_UP
         with run.root.lock:
             if run.kind == "tool" and run.is_outermost:
                 run.root.inputs.drop_tool(run_id)
@@ -238,9 +237,9 @@ class RunTracker:
                 run.root.paused = True
         self._forget_root(run)
         if run.is_root:
-            return _given_up(run.root)
+            return _abandon(run.root)
         written = run.root.partial_answers.pop(run_id, None)
-        return _NOTHING if written is None else FollowUp(dropped=(written,))
+        return _NO_FOLLOW_UP if written is None else FollowUp(dropped=(written,))
 
     def _add(
         self, run_id: UUID, parent_run_id: UUID | None, kind: Kind, *, checks: bool
@@ -278,19 +277,19 @@ class RunTracker:
 
     def _remember(self, run_ids: Iterable[UUID]) -> None:
         self._ended |= dict.fromkeys(run_ids)
-        while len(self._ended) > _REMEMBERED:
+        while len(self._ended) > _MAX_ENDED:
             del self._ended[next(iter(self._ended))]
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Give the event loop that runs in this thread, if any does."""
+    """Return the running event loop of this thread, if any."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
 
 
-def _take_output(run: Run, output: Any, inputs: object, name: str | None) -> None:
+def _read_output(run: Run, output: Any, inputs: object, name: str | None) -> None:
     known = run.root.inputs
     if run.kind == "chain" and inputs is not None:
         known.take_inputs(inputs)
@@ -300,11 +299,11 @@ def _take_output(run: Run, output: Any, inputs: object, name: str | None) -> Non
         known.take_tool_output(output, tool=run.run_id, name=name)
 
 
-def _given_up(*roots: Root) -> FollowUp:
+def _abandon(*roots: Root) -> FollowUp:
     dropped = tuple(text for root in roots for text in root.partial_answers.values())
     return FollowUp(dropped, tuple(map(abandoned, roots)))
 
 
 def abandoned(root: Root) -> GroundednessEvent:
-    """Say that a root ended without an answer."""
+    """Build the event of a root that ended without an answer."""
     return GroundednessEvent(kind="abandoned", run_id=root.run_id)

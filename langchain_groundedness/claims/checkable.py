@@ -170,7 +170,7 @@ def without_interjection(text: str) -> str:
 
 
 def is_checkable(text: str) -> bool:
-    """Tell whether a sentence states something."""
+    """Return whether a sentence states something."""
     if not any(map(str.isalnum, text)):
         return False
     if text.endswith((":", "\uff1a")):
@@ -181,21 +181,21 @@ def is_checkable(text: str) -> bool:
 
 
 def only_asks(text: str) -> bool:
-    """Tell whether a sentence asks the reader, and states nothing, as "Did you know …?" does."""
+    """Return whether a sentence asks the reader, and states nothing, as "Did you know …?" does."""
     asks = bool(_QUESTION.search(text)) and bool(_ASKS.match(text)) and not _TELLS.match(text)
     addressed = bool(_ADDRESSED.search(text)) and not any(map(str.isdigit, text))
     return asks and addressed and not _is_statement_with_question_mark(text)
 
 
 def is_statement_as_heading(text: str) -> bool:
-    """Tell whether what stands as a heading states something, as "Revenue: $2.4B" does."""
+    """Return whether what stands as a heading states something, as "Revenue: $2.4B" does."""
     if _ENDS_SENTENCE.search(text) or _GIVES_NUMBER.search(text):
         return True
     return len(text.split()) >= _FEWEST_WORDS and bool(_VERB.search(text)) and not _ASKS.match(text)
 
 
 def declines(text: str) -> bool:
-    """Tell whether a sentence is nothing but courtesy, an offer, a refusal or a lead-in."""
+    """Return whether a sentence is nothing but courtesy, an offer, a refusal or a lead-in."""
     if len(text) > _LONGEST:
         return False
     return bool(_INTRODUCES.match(text)) or _is_courtesy(text) or _offers(text) or refuses(text)
@@ -231,7 +231,7 @@ def _is_courtesy(text: str) -> bool:
 
 
 def may_be_skipped(text: str) -> bool:
-    """Tell whether nothing goes unchecked if an extractor leaves a sentence out.
+    """Return whether nothing goes unchecked if an extractor leaves a sentence out.
 
     Courtesy, refusals, questions and lead-ins, and a mere opinion of something that is named.
     """
@@ -374,7 +374,7 @@ _HARMLESS = re.compile(
 
 
 def refuses(text: str) -> bool:
-    """Tell whether a sentence says that there is no answer, and nothing else."""
+    """Return whether a sentence says that there is no answer, and nothing else."""
     match = _REFUSAL.match(text) if len(text) <= _REFUSALS_LONGEST else None
     return match is not None and not any(adds_to(text[match.end() :], _REFUSAL.match))
 

@@ -214,7 +214,7 @@ def _answer(task: ExtractionTask | str) -> str:
 
 
 def _sentences(answer: str) -> list[Claim]:
-    """Give every sentence: what is no claim is context, and for the model to skip."""
+    """Return every sentence: what is no claim is context, and for the model to skip."""
     return sentence_claims(answer, only_checkable=False)
 
 
@@ -282,7 +282,7 @@ _NEGATION = re.compile(
 
 
 def known_stems(answer: str, question: str | None) -> frozenset[str]:
-    """Give the stems that a rewriting may take its words from."""
+    """Return the stems that a rewriting may take its words from."""
     return frozenset(map(stem, content_words(f"{answer} {question or ''}")))
 
 
@@ -301,7 +301,7 @@ def rewritings(sentence: Claim, texts: Iterable[str], known: frozenset[str]) -> 
 
 
 def _loses_words(sentence: str, texts: Sequence[str], known: frozenset[str]) -> bool:
-    """Tell whether a number, a name or most words are in no text, or a word was exchanged.
+    """Return whether a number, a name or most words are in no text, or a word was exchanged.
 
     What a text adds should come from elsewhere in the answer or from the question. A word that
     stands nowhere there, where one of the sentence is missing, may be its opposite.

@@ -229,7 +229,7 @@ def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[Statem
 
 
 def _label(name: str, place: int) -> str:
-    """Give the header of a cell if it says something: not above the subject, not "Value"."""
+    """Return the header of a cell if it says something: not above the subject, not "Value"."""
     return "" if place == 0 or name.casefold() in _EMPTY_HEADERS else name
 
 

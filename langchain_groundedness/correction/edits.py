@@ -179,7 +179,7 @@ def rewordings(
 
 
 def edited_claim(answer: str, claim: Claim, edits: Sequence[tuple[Edit, str]]) -> str:
-    """Give a claim as edits make it say, in its own self-contained words if possible."""
+    """Return a claim as edits make it say, in its own self-contained words if possible."""
     inside = claim.start is not None and claim.text == answer[claim.start : claim.end]
     if not inside and all(claim.text.count(edit.original) == 1 for edit, _ in edits):
         text = claim.text

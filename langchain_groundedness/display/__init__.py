@@ -1,1 +1,1 @@
-"""Results for people: notebook, terminal, marked text, plots."""
+"""Renders results: notebook, terminal, marked text, plots."""

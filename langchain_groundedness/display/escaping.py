@@ -1,4 +1,4 @@
-"""HTML elements as strings: text that is not HTML already is escaped; pure."""
+"""HTML elements as strings, with all other text escaped."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ __all__ = ["Html", "printable", "tag"]
 
 
 class Html(str):
-    """Text that is HTML already, and is not escaped again."""
+    """A string that is already HTML, and is not escaped again."""
 
     __slots__ = ()
 
 
 def tag(name: str, *children: str, **attributes: object) -> Html:
-    """Write an element."""
+    """Build an element."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_text(str(value))}"'
         for key, value in attributes.items()
@@ -36,7 +36,7 @@ _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u20
 
 
 def printable(text: str) -> str:
-    r"""Replace what a terminal or a browser would obey and not show."""
+    r"""Replace control characters that a terminal or browser would interpret."""
     return "".join(
         char
         if char in "\n\t"

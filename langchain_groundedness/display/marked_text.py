@@ -1,4 +1,4 @@
-"""Claims marked in the answer that they came from; pure."""
+"""Marks the claims in an answer."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,7 +14,7 @@ SIGNS: dict[VerdictLabel, str] = {
     "unverifiable": "?",
     "unchecked": "!",
 }
-"""What tells verdicts apart beside their colour."""
+"""Signs that distinguish verdicts without colour."""
 
 _WORST_FIRST: tuple[VerdictLabel, ...] = (
     "contradicted",
@@ -29,7 +29,7 @@ Span = tuple[int, int]
 
 
 class MarkedPiece(NamedTuple):
-    """A piece of an answer that the same claims cover from its beginning to its end."""
+    """A piece of an answer that is covered by the same claims throughout."""
 
     text: str
     verdict: VerdictLabel | None
@@ -41,13 +41,13 @@ class MarkedPiece(NamedTuple):
 
 
 def is_located(found: ClaimVerdict, answer: str) -> bool:
-    """Tell whether a claim can be marked in an answer."""
+    """Return whether a claim can be marked in an answer."""
     start, end = _span(found)
     return start < end <= len(answer)
 
 
 def mark(answer: str, claims: Sequence[ClaimVerdict]) -> list[MarkedPiece]:
-    """Cut an answer where claims begin and end."""
+    """Split an answer where claims begin and end."""
     numbers = [n for n, found in enumerate(claims, start=1) if is_located(found, answer)]
     pieces = []
     for segment in cut(answer, [_span(claims[number - 1]) for number in numbers]):
@@ -69,7 +69,7 @@ def _span(found: ClaimVerdict) -> Span:
 
 
 class Segment(NamedTuple):
-    """A piece of a text that the same marks cover from its beginning to its end."""
+    """A piece of a text that is covered by the same marks throughout."""
 
     text: str
     covering: tuple[int, ...]
@@ -81,7 +81,7 @@ class Segment(NamedTuple):
 
 
 def cut(text: str, spans: Sequence[Span]) -> list[Segment]:
-    """Cut a text at the ends of marks."""
+    """Split a text where marks begin and end."""
     borders = sorted({0, len(text), *(place for span in spans for place in span)})
     opening: dict[int, list[int]] = {}
     closing: dict[int, list[int]] = {}

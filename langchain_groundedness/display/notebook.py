@@ -1,4 +1,4 @@
-"""A result as a notebook shows it: no script, no style sheet, on bright and dark grounds; pure."""
+"""HTML of a result for notebooks: without scripts or style sheets, for light and dark themes."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,7 +17,7 @@ _LONGEST = 300
 
 
 class _Look(NamedTuple):
-    """Colours that can be seen on white and on black; the text keeps the notebook's own."""
+    """Colours for light and dark themes; the text keeps the notebook's colour."""
 
     tint: str
     line: str
@@ -33,27 +33,27 @@ _LOOKS: dict[VerdictLabel, _Look] = {
 
 
 def result_html(result: GroundednessResult) -> str:
-    """Show a result: the answer with its claims marked, and what each of them rests on."""
+    """Render a result: the answer with marked claims, and the evidence of each claim."""
     changed = result.answer != result.original_answer
     return tag(
         "div",
         _headline(result),
         tag("p", *_answer(result), style="line-height:1.8;white-space:pre-wrap", dir="auto"),
         *([tag("p", "Corrected answer: ", result.answer, dir="auto")] if changed else []),
-        _claims(result) if result.claims else tag("p", "No claim was found.", style=_QUIET),
+        _claims(result) if result.claims else tag("p", "No claims found.", style=_QUIET),
         class_="langchain-groundedness",
         style="max-width:60em",
     )
 
 
 def table(heads: tuple[str, ...], rows: Iterator[Html]) -> Html:
-    """Draw a table."""
+    """Build a table."""
     head = tag("tr", *(tag("th", name, scope="col", style=CELL) for name in heads))
     return tag("table", tag("thead", head), tag("tbody", *rows), style=_TABLE)
 
 
 def _headline(result: GroundednessResult) -> Html:
-    score = "not known" if result.trust_score is None else f"{result.trust_score:.2f}"
+    score = "unknown" if result.trust_score is None else f"{result.trust_score:.2f}"
     facts = f" · trust score {score} · decision {result.decision.action}"
     return tag("p", tag("b", result.verdict.replace("_", " ")), tag("span", facts, style=_QUIET))
 

@@ -1,6 +1,6 @@
-"""Plots as SVG strings; pure.
+"""Plots as SVG strings.
 
-Colours are classes, which `STYLE` fills for bright and dark screens. Every text is escaped.
+Colours are CSS classes, which `STYLE` defines for light and dark themes. All text is escaped.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ STYLE = """
 .plot .c { fill: #a371f7; stroke: #a371f7; } .plot .d { fill: #f85149; stroke: #f85149; }
 .plot .e { fill: #58a6ff; stroke: #58a6ff; } }
 """
-"""For the head of a page, or the beginning of a drawing that stands alone."""
+"""CSS for the head of a page, or for a stand-alone SVG."""
 
 _LEFT, _TOP, _BOTTOM, _RIGHT = 52, 30, 44, 12
 _LETTER = 7
@@ -34,7 +34,7 @@ _LETTER = 7
 
 @dataclass(kw_only=True)
 class Plot:
-    """Axes with marks between them; the data go from 0 to 1 sideways and from 0 to `highest` up."""
+    """A plot; x ranges from 0 to 1, and y from 0 to `highest`."""
 
     title: str
     highest: float = 1.0
@@ -45,7 +45,7 @@ class Plot:
     _body: list[str] = field(default_factory=list)
 
     def bar(self, x: float, wide: float, low: float, high: float, kind: str, told: str) -> None:  # noqa: PLR0913, PLR0917  (a box has four sides)
-        """Draw a box."""
+        """Draw a bar."""
         left, right, top, bottom = self._x(x), self._x(x + wide), self._y(high), self._y(low)
         self._body.append(
             f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
@@ -53,7 +53,7 @@ class Plot:
         )
 
     def line(self, points: Sequence[tuple[float, float]], kind: str) -> None:
-        """Join points by a line."""
+        """Draw a line through points."""
         if len(points) == 1:
             self.dot(*points[0], kind, "")
             return
@@ -72,7 +72,7 @@ class Plot:
         self._segment(x, low, x, high, f"{kind} whisker")
 
     def mark(self, x: float, kind: str) -> None:
-        """Draw a line from the bottom to the top."""
+        """Draw a vertical line."""
         self._segment(x, 0, x, self.highest, f"{kind} mark")
 
     def ideal(self) -> None:
@@ -80,7 +80,7 @@ class Plot:
         self._segment(0, 0, 1, self.highest, "ideal")
 
     def ticks(self, along: Iterable[tuple[float, str]], up: Iterable[tuple[float, str]]) -> None:
-        """Write what the axes mean."""
+        """Label the axes."""
         for x, word in along:
             self._write(self._x(x), self.height - _BOTTOM + 16, word, "middle")
         for y, word in up:
@@ -88,7 +88,7 @@ class Plot:
             self._write(_LEFT - 6, self._y(y) + 4, word, "end")
 
     def legend(self, words: Sequence[tuple[str, str]]) -> None:
-        """Say what the colours mean, above the frame."""
+        """Draw the legend above the frame."""
         x = float(_LEFT)
         for kind, word in words:
             self._body.append(
@@ -98,7 +98,7 @@ class Plot:
             x += 24 + _LETTER * len(word)
 
     def drawn(self, *, style: str = "") -> str:
-        """Give the drawing."""
+        """Return the SVG."""
         wide, high = self.width - _LEFT - _RIGHT, self.height - _TOP - _BOTTOM
         frame = f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{wide}" height="{high}"'
         self._write(_LEFT + wide / 2, self.height - 8, self.x_label, "middle")
@@ -133,7 +133,7 @@ class Plot:
 
 
 def document(plots: Sequence[Plot]) -> str:
-    """Put plots below each other into one drawing that stands alone."""
+    """Stack plots into one stand-alone SVG."""
     width = max(plot.width for plot in plots)
     height = sum(plot.height for plot in plots)
     parts, top = [], 0

@@ -1,4 +1,4 @@
-"""HTML pages from jinja2 templates: every value is escaped, and an unknown name is an error."""
+"""HTML pages from jinja2 templates, with autoescaping and strict undefined names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["render"]
 
 
 def render(package: str, template: str, values: Mapping[str, Any]) -> str:
-    """Fill in a template of the folder `templates` of a package."""
+    """Render a template from the folder `templates` of a package."""
     jinja2 = require("jinja2", extra="report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
@@ -26,5 +26,5 @@ def render(package: str, template: str, values: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Replace what a browser would obey and not show, in all that is not HTML already."""
+    """Replace control characters in a value, unless it is HTML."""
     return value if hasattr(value, "__html__") else printable(str(value).replace("\r\n", "\n"))

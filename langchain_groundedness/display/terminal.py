@@ -1,7 +1,7 @@
-"""Shows a result in a terminal: the answer, a table of its claims, one line that sums up.
+"""Renders a result for the terminal: the answer, a table of claims, a summary line.
 
-Texts of answers and documents come from outside. They are shown as they are, never read as
-markup, and control characters in them, which could steer the terminal, are replaced.
+Texts of answers and documents are untrusted: they are never interpreted as markup, and control
+characters in them are replaced.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _LONGEST_QUOTE = 240
 
 
 def render(result: GroundednessResult) -> RenderableType:
-    """Lay out a result for `rich.console.Console.print`."""
+    """Render a result for `rich.console.Console.print`."""
     return Group(*_parts(result))
 
 

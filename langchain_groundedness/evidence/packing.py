@@ -143,7 +143,7 @@ class EvidencePacker(CheckedOptions, Serializable):
         return self.count_tokens(text[units[first][0] : units[last][1]])
 
     def _reach(self, units: list[tuple[int, int, int]], first: int) -> int:
-        """Give the last unit of the window that starts with one: as many as fit by their sum."""
+        """Return the last unit of the window that starts with one: as many as fit by their sum."""
         last, total = first, units[first][2]
         while last + 1 < len(units) and total + units[last + 1][2] + _GAP <= self.max_tokens:
             last += 1
@@ -151,7 +151,7 @@ class EvidencePacker(CheckedOptions, Serializable):
         return last
 
     def _next(self, units: list[tuple[int, int, int]], first: int, last: int) -> int:
-        """Give the first unit of the next window: some sentences back, if new text fits too."""
+        """Return the first unit of the next window: some sentences back, if new text fits too."""
         if last + 1 >= len(units):
             return len(units)
         start, total = last + 1, units[last + 1][2]
@@ -187,7 +187,7 @@ def _best_at_both_ends(ranked: list[Passage], tokens: int) -> EvidenceBatch:
 
 
 def shares_content_word(claim: str, quote: str) -> bool:
-    """Tell whether a quote can have to do with a claim at all.
+    """Return whether a quote can have to do with a claim at all.
 
     Args:
         claim: The claim.

@@ -170,7 +170,7 @@ def read_input(
 
 
 def has_text(documents: Iterable[Document]) -> bool:
-    """Tell whether there is anything to read."""
+    """Return whether there is anything to read."""
     return any(document.page_content.strip() for document in documents)
 
 
@@ -223,7 +223,7 @@ def _unread(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Give the state inside the typed output of a LangGraph graph, or the parts as they are."""
+    """Return the state inside the typed output of a LangGraph graph, or the parts as they are."""
     inner = _as_mapping(parts.get("value")) if set(parts) == {"value", "interrupts"} else None
     return parts if inner is None else {**inner, "__interrupt__": parts["interrupts"]}
 
@@ -300,7 +300,7 @@ def _message_text(message: BaseMessage) -> str:
 
 
 def _last_turn(messages: object, keys: tuple[str, ...]) -> Sequence[BaseMessage]:
-    """Give the messages from the last question on; earlier turns are no evidence."""
+    """Return the messages from the last question on; earlier turns are no evidence."""
     if messages is None:
         return ()
     listed: list[Any] = list(messages) if isinstance(messages, list | tuple) else [messages]
@@ -372,7 +372,7 @@ def _document(item: object, keys: tuple[str, ...]) -> Document:
 
 
 def _record(item: object) -> Document | None:
-    """Give a document that came as such or as its JSON, or `None` for anything else."""
+    """Return a document that came as such or as its JSON, or `None` for anything else."""
     if isinstance(item, Document):
         return item
     if isinstance(item, Mapping) and isinstance(item.get("page_content"), str):

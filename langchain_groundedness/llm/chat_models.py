@@ -1,4 +1,4 @@
-"""A chat model as an option: the model itself, a function, or its name as `provider:name`."""
+"""The type of `model=` options: a chat model, a function, or a name such as `provider:name`."""
 
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ def _chat_model(value: object) -> object:
 
 
 ChatModel = Annotated[Runnable[Any, Any], BeforeValidator(_chat_model)]
-"""An option that takes a chat model, a function to make a runnable of, or `provider:name` for
+"""An option that takes a chat model, a function that becomes a runnable, or `provider:name` for
 LangChain's `init_chat_model` (extra `agents`)."""
 
 

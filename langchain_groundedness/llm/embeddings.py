@@ -1,4 +1,4 @@
-"""Vectors from any LangChain embeddings, checked and of length one."""
+"""Validated unit vectors from any LangChain embeddings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class VectorsError(GroundednessError):
 
 
 class _Embedding(Runnable[Any, Any]):
-    """Calls embeddings from a flow, and leaves no run behind: traces would keep every vector."""
+    """Calls embeddings without creating a run, so that traces do not store every vector."""
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
@@ -41,27 +41,27 @@ class _Embedding(Runnable[Any, Any]):
 
 
 def embedding_of_documents(embeddings: Embeddings, texts: Sequence[str]) -> ModelCall:
-    """Ask for the vectors of texts."""
+    """Request the vectors of texts."""
     return ModelCall(_Embedding(embeddings), list(texts))
 
 
 def embedding_of_query(embeddings: Embeddings, text: str) -> ModelCall:
-    """Ask for the vector of a query."""
+    """Request the vector of a query."""
     return ModelCall(_Embedding(embeddings), text)
 
 
 def unit_rows(reply: Any, *, texts: int) -> Vectors:
-    """Scale vectors to length one."""
+    """Scale vectors to length one; a row that has no direction becomes NaN."""
     try:
         rows: Vectors = np.asarray(reply, dtype=np.float64)
     except (TypeError, ValueError):
-        msg = f"the embeddings of {texts} texts are not vectors of one size"
+        msg = f"the embeddings of {texts} texts must be numeric vectors of one size"
         raise VectorsError(msg) from None
     if rows.ndim != 2 or len(rows) != texts or not rows.shape[1]:  # noqa: PLR2004  (a table)
-        msg = f"the embeddings of {texts} texts have the shape {rows.shape}"
+        msg = f"{texts} texts must give embeddings of shape ({texts}, n), got shape {rows.shape}"
         raise VectorsError(msg)
     with np.errstate(all="ignore"):
-        # By the largest number first, so that no square overflows or vanishes.
+        # Dividing by the largest number first keeps squares from overflowing or underflowing.
         rows = rows / np.abs(rows).max(axis=1, keepdims=True)
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     rows[~np.isfinite(rows).all(axis=1)] = np.nan

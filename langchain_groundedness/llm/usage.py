@@ -1,4 +1,4 @@
-"""Counts what the model calls of one check cost."""
+"""Counts the model calls and tokens of one check."""
 
 from threading import Lock
 from typing import Any
@@ -15,9 +15,9 @@ __all__ = ["UsageCounter", "count_cached", "counted"]
 
 
 class UsageCounter(BaseCallbackHandler):
-    """A handler that adds up calls and tokens of every model run below one check."""
+    """A callback handler that adds up the calls and tokens of all model runs of one check."""
 
-    # Adding numbers is faster than the thread that a sync handler gets under an async run.
+    # Adding numbers is cheaper than the thread that a sync handler gets in an async run.
     run_inline = True
     ignore_chain = True
     ignore_retriever = True
@@ -25,13 +25,13 @@ class UsageCounter(BaseCallbackHandler):
     ignore_custom_event = True
 
     def __init__(self) -> None:
-        """Start at nothing."""
+        """Start at zero."""
         self._lock = Lock()
         self._usage = Usage()
 
     @property
     def usage(self) -> Usage:
-        """What was counted so far."""
+        """The usage counted so far."""
         return self._usage
 
     @override
@@ -57,7 +57,7 @@ class UsageCounter(BaseCallbackHandler):
             self._add(input_tokens=count["input_tokens"], output_tokens=count["output_tokens"])
 
     def add_cached(self, verdicts: int) -> None:
-        """Count verdicts that cost nothing."""
+        """Count verdicts that came from a cache."""
         self._add(cached_verdicts=verdicts)
 
     def _add(self, **numbers: int) -> None:
@@ -67,7 +67,7 @@ class UsageCounter(BaseCallbackHandler):
 
 
 def counted(config: RunnableConfig) -> tuple[RunnableConfig, UsageCounter]:
-    """Attach a counter to the runs below a config."""
+    """Attach a usage counter to a config; return both."""
     counter = UsageCounter()
     callbacks = config.get("callbacks")
     if isinstance(callbacks, BaseCallbackManager):
@@ -78,7 +78,7 @@ def counted(config: RunnableConfig) -> tuple[RunnableConfig, UsageCounter]:
 
 
 def count_cached(config: RunnableConfig, verdicts: int) -> None:
-    """Tell the counters of a run of verdicts that cost nothing."""
+    """Report cached verdicts to the usage counters of a config."""
     callbacks = config.get("callbacks")
     handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
     for handler in handlers or ():

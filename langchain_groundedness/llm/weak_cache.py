@@ -1,4 +1,4 @@
-"""What is remembered of an object for as long as it lives, by `id`: chat models have no hash."""
+"""A cache by object identity: entries live as long as their object. Chat models have no hash."""
 
 import weakref
 from collections.abc import Callable
@@ -10,33 +10,35 @@ __all__ = ["memoized", "recall", "remember"]
 
 ValueT = TypeVar("ValueT")
 
-_REMEMBERED: dict[int, dict[object, Any]] = {}
-_MADE = "made"
+_ENTRIES: dict[int, dict[object, Any]] = {}
+
+
+def _entries_of(owner: object) -> dict[object, Any]:
+    """Return the entries of an object; they are dropped with it."""
+    if id(owner) not in _ENTRIES:
+        weakref.finalize(owner, _ENTRIES.pop, id(owner), None).atexit = False
+    return _ENTRIES.setdefault(id(owner), {})
 
 
 def recall(model: Runnable[Any, Any], subject: str) -> int | None:
-    """Give what was found out about a model."""
-    return _REMEMBERED.get(id(model), {}).get(subject)
+    """Return a remembered value of a model, or `None`."""
+    return _ENTRIES.get(id(model), {}).get(subject)
 
 
 def remember(model: Runnable[Any, Any], subject: str, value: int) -> None:
-    """Remember something about a model."""
-    _of(model)[subject] = value
+    """Remember a value of a model."""
+    _entries_of(model)[subject] = value
 
 
 def memoized(owner: object, make: Callable[[], ValueT]) -> ValueT:
-    """Make something once for an object, outside of what is compared, copied and pickled of it."""
-    known = _REMEMBERED.get(id(owner), {})
+    """Create a value once per object, outside its fields, so that copies and pickles omit it."""
+    known = _ENTRIES.get(id(owner), {})
     if _MADE not in known:
         made = make()
-        known = _of(owner)
+        known = _entries_of(owner)
         known.setdefault(_MADE, made)
     found: ValueT = known[_MADE]
     return found
 
 
-def _of(owner: object) -> dict[object, Any]:
-    """Give what is remembered of an object; it goes when the object does."""
-    if id(owner) not in _REMEMBERED:
-        weakref.finalize(owner, _REMEMBERED.pop, id(owner), None).atexit = False
-    return _REMEMBERED.setdefault(id(owner), {})
+_MADE = "made"

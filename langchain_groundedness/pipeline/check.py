@@ -1,6 +1,6 @@
-"""The steps of the check: what each step requests and what the reply changes.
+"""The steps of the check: what each step requests, and how its reply changes the state.
 
-No I/O here, apart from the pipeline that binds the steps to their runnables.
+The functions do no I/O; `Step` runs them with a runnable.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import exceptions_at_most
-from langchain_groundedness._runtime.telemetry import aside, caught, step
+from langchain_groundedness._runtime.telemetry import caught, step, streamed_step
 from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.correction.edits import (
     apply_edits,
@@ -55,27 +55,27 @@ __all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
 _EDITS = frozenset({"correct", "strip"})
 
 Limit: TypeAlias = AbstractAsyncContextManager[Any] | None
-"""Held by the steps of many answers while they wait for a model; `None` for no limit."""
+"""Limits how many steps wait for a model at once; `None` for no limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckState:
-    """What is known so far about one answer."""
+    """The state of the check of one answer."""
 
     source: CheckInput
     claims: tuple[Claim, ...] | None = None
     """`None` until they are extracted."""
     first: int = 0
-    """Place of the first of them among all claims of the answer."""
+    """Index of the first of them among all claims of the answer."""
     failure: str | None = None
     """Why no claim can be checked, if none can."""
     verdicts: tuple[ClaimVerdict, ...] = ()
     corrected: CorrectedAnswer | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
-    """Milliseconds that steps have waited for what they asked, by their names, if not streamed."""
+    """Milliseconds that each step waited for its reply, by name; empty if streamed."""
 
     def task(self, claims: Sequence[Claim]) -> VerificationTask:
-        """Ask for verdicts on claims."""
+        """Build a verification task for claims."""
         source = self.source
         return VerificationTask(
             claims=tuple(claims),
@@ -85,22 +85,22 @@ class CheckState:
         )
 
     def with_edits(self, edits: Sequence[Edit]) -> Self:
-        """Make these edits, and no others, to the answer as it came."""
+        """Apply exactly these edits to the original answer."""
         text = apply_edits(self.source.answer, edits)
         return replace(self, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
 
 
 class ApplyReply(Protocol):
-    """From a state and a reply to the new state."""
+    """Computes the new state from a state and a reply."""
 
     def __call__(self, state: CheckState, reply: Any, *, complete: bool) -> CheckState:
-        """Apply a reply; `complete` tells whether more of it may follow."""
+        """Apply a reply; `complete` is false while more of it may follow."""
 
 
 class Step(Runnable[CheckState, CheckState]):
     """A named step: it sends a request to a runnable and applies the reply to the state."""
 
-    def __init__(  # noqa: PLR0913  (a step is described once, by keyword)
+    def __init__(  # noqa: PLR0913  (all by keyword)
         self,
         name: str,
         bound: Runnable[Any, Any],
@@ -110,7 +110,7 @@ class Step(Runnable[CheckState, CheckState]):
         on_error: Callable[[CheckState, Exception], CheckState],
         limit: Limit = None,
     ) -> None:
-        """Describe the step; `limit` is held during awaited calls."""
+        """Define the step; `limit` is held during async calls."""
         self.name = self.title = name
         self.bound = bound
         self.build_request = build_request
@@ -172,14 +172,14 @@ class Step(Runnable[CheckState, CheckState]):
             yield state
 
     def outcome(self, state: CheckState, reply: Any) -> CheckState:
-        """Apply a complete reply; an error, also one in applying it, is for `on_error`."""
+        """Apply a complete reply; pass an error, also one from applying it, to `on_error`."""
         if isinstance(reply, Exception):
             return self.on_error(state, caught(reply))
         try:
             return self.apply_reply(state, reply, complete=True)
-        except VerificationError:  # what `raise_on_failure` asks for
+        except VerificationError:  # requested by `raise_on_failure`
             raise
-        except Exception as exc:  # noqa: BLE001  (a reply that cannot be read is a failure too)
+        except Exception as exc:  # noqa: BLE001  (an unreadable reply is a failure too)
             return self.on_error(state, caught(exc))
 
     def _run(
@@ -224,7 +224,7 @@ class Step(Runnable[CheckState, CheckState]):
         try:
             if (request := self.build_request(state)) is None:
                 return
-            with aside(self.title) as span:
+            with streamed_step(self.title) as span:
                 for part in span.around(self.bound.stream(request, config)):
                     yield reply.add(part)
         except Exception as exc:  # noqa: BLE001  (`end` raises it again if it must)
@@ -246,7 +246,7 @@ class Step(Runnable[CheckState, CheckState]):
         try:
             if (request := self.build_request(state)) is None:
                 return
-            with aside(self.title) as span:
+            with streamed_step(self.title) as span:
                 async for part in span.around(self.bound.astream(request, config)):
                     yield reply.add(part)
         except Exception as exc:  # noqa: BLE001  (`end` raises it again if it must)
@@ -289,12 +289,12 @@ class _Requests:
     def _settle(self, place: int, state: CheckState, reply: Any) -> None:
         try:
             self.outcomes[place] = self._step.outcome(state, reply)
-        except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+        except Exception as exc:  # noqa: BLE001  (returned as this input's outcome)
             self.outcomes[place] = exc
 
 
 class _StreamedReply:
-    """What a stream has given so far, added up."""
+    """Accumulates a streamed reply and applies it to the state."""
 
     def __init__(self, step: Step, state: CheckState) -> None:
         self.error: Exception | None = None
@@ -311,14 +311,14 @@ class _StreamedReply:
             return self._step.outcome(self._state, self._total)
         kept = self._state
         if self._total is not None:
-            with suppress(Exception):  # unreadable: this was the error
+            with suppress(Exception):  # the part itself may be unreadable
                 kept = self._step.apply_reply(self._state, self._total, complete=False)
         return self._step.on_error(kept, self.error)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One way to check answers: the runnables that do the work, and the options."""
+    """Configuration of a check: its runnables and options."""
 
     extractor: ClaimExtractor
     verifier: Verifier
@@ -330,23 +330,23 @@ class Check:
     policy: DecisionPolicy
     raise_on_failure: bool
     single_pass: Runnable[VerificationTask, list[ClaimVerdict]] | None = None
-    """Finds and judges the claims of a whole answer in one; extractor and verifier are then for
-    what is checked sentence by sentence, and for edits."""
+    """Finds and judges the claims of a whole answer in one call. Extractor and verifier then serve
+    only sentence-by-sentence checks and edits."""
 
     @property
     def judges_together(self) -> bool:
-        """Tell whether the verifier gains from getting the claims of many answers at once."""
+        """Return whether the verifier batches the claims of many answers."""
         asked = self.verifier
         verifier = type(asked.verifier if isinstance(asked, CachedVerifier) else asked)
         return verifier.batch is not Runnable.batch or verifier.abatch is not Runnable.abatch
 
     @property
     def edits_answers(self) -> bool:
-        """Whether the options ask for any change of the text."""
+        """Whether the options can change the text."""
         return self.on_contradicted in _EDITS or self.on_unverifiable in _EDITS
 
     def pipeline(self, read: InputReader, *, limit: Limit = None) -> Runnable[Any, CheckState]:
-        """Bind all steps in order, from the input on."""
+        """Build the pipeline of all steps, starting with the input."""
         steps = [*self.on_whole_answers(limit=limit)]
         if self.edits_answers:
             steps.append(self.editing(limit=limit))
@@ -355,7 +355,7 @@ class Check:
     def on_whole_answers(
         self, *, limit: Limit = None
     ) -> tuple[Runnable[CheckState, CheckState], ...]:
-        """Bind the steps that find and judge the claims of a whole answer."""
+        """Build the steps that find and judge the claims of a whole answer."""
         if self.single_pass is None:
             extract = Step(
                 "extract_claims",
@@ -379,7 +379,7 @@ class Check:
     def verifying(
         self, *, edit: bool = True, limit: Limit = None
     ) -> Runnable[CheckState, CheckState]:
-        """Bind the steps that come after the extraction."""
+        """Build the steps after extraction."""
         verify = Step(
             "verify_claims",
             self.verifier,
@@ -391,7 +391,7 @@ class Check:
         return verify | self.editing(limit=limit) if edit and self.edits_answers else verify
 
     def editing(self, *, limit: Limit = None) -> Runnable[CheckState, CheckState]:
-        """Bind the steps that change the text, and check the changes."""
+        """Build the steps that edit the text and verify the edits."""
         correct = Step(
             "correct_answer",
             self.corrector,
@@ -411,26 +411,26 @@ class Check:
         return correct | recheck
 
     def judgement(self, state: CheckState) -> VerificationTask | None:
-        """Ask for claims and verdicts at once, of an answer that is not blank."""
+        """Build the single-pass request; `None` for a blank answer."""
         return state.task(()) if state.source.answer.strip() else None
 
     def with_judgement(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
-        """Take over claims and verdicts."""
+        """Store claims and verdicts."""
         given = replies_of(ClaimVerdict, reply, source="judge")
         state = self.with_claims(state, [v.claim for v in given], complete=complete)
-        if self.verification(state) is None:  # no claims, or nothing to read
+        if self.verification(state) is None:  # no claims or no documents
             return state
         return self.with_verdicts(state, given, complete=complete)
 
     def without_judgement(self, state: CheckState, error: Exception) -> CheckState:
-        """Fall back to sentences, all unchecked."""
+        """Fall back to sentences, all unchecked, after a failure."""
         claims = tuple(sentences_of(state.source.answer))
         return self.without_verdicts(replace(state, claims=claims), error)
 
     def extraction(self, state: CheckState) -> ExtractionTask | None:
-        """Ask for the claims of an answer that is not blank."""
+        """Build the extraction request; `None` for a blank answer."""
         if not state.source.answer.strip():
             return None
         return ExtractionTask(answer=state.source.answer, question=state.source.question)
@@ -438,7 +438,7 @@ class Check:
     def with_claims(
         self, state: CheckState, reply: Sequence[Claim], *, complete: bool
     ) -> CheckState:
-        """Take the claims over; ids that repeat are made unique, so that none is lost."""
+        """Store the claims; duplicate ids are made unique so that no claim is lost."""
         del complete
         taken: set[str] = set()
         claims = []
@@ -452,13 +452,13 @@ class Check:
         return replace(state, claims=tuple(claims))
 
     def without_claims(self, state: CheckState, error: Exception) -> CheckState:
-        """Fall back to sentences, all unchecked, so that the reader sees what was not checked."""
+        """Fall back to unchecked sentences, so that the result shows what was not checked."""
         reason = f"claim extraction failed ({_cause(error)})"
         self._raise_if_asked(reason, error)
         return replace(state, claims=tuple(sentences_of(state.source.answer)), failure=reason)
 
     def verification(self, state: CheckState) -> VerificationTask | None:
-        """Ask for verdicts on the first `max_claims` claims, if there is anything to read."""
+        """Build the request for the first `max_claims` claims, if there is evidence."""
         claims = self.claims_to_check(state)
         if not claims or state.failure or not has_text(state.source.documents):
             return None
@@ -467,7 +467,7 @@ class Check:
     def with_verdicts(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
-        """Match verdicts to claims; what a complete reply leaves out is unchecked."""
+        """Match verdicts to claims; claims missing from a complete reply are unchecked."""
         task = state.task(self.claims_to_check(state))
         given = replies_of(ClaimVerdict, reply, source="verifier")
         answered = {verdict.claim.id for verdict in given}
@@ -482,10 +482,7 @@ class Check:
         return replace(state, verdicts=tuple(verdicts))
 
     def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
-        """Leave the claims without a verdict unchecked, and say why.
-
-        A broken installation does not get better by itself, so its error reaches the caller.
-        """
+        """Leave claims without a verdict unchecked, with the reason; raise configuration errors."""
         if isinstance(error, ConfigurationError):
             raise error
         reason = f"verification failed ({_cause(error)})"
@@ -495,7 +492,7 @@ class Check:
         return replace(state, failure=reason)
 
     def correction(self, state: CheckState) -> CorrectionTask | None:
-        """Ask for edits if any verdict calls for one."""
+        """Build the correction request if a verdict requires an edit."""
         wanted = set()
         if self.on_contradicted in _EDITS:
             wanted.add("contradicted")
@@ -514,40 +511,40 @@ class Check:
         )
 
     def without_correction(self, state: CheckState, error: Exception) -> CheckState:
-        """Leave the answer as it is: the verdicts say what is wrong with it."""
+        """Leave the answer unedited; the verdicts show what is wrong."""
         self._raise_if_asked(f"correction failed ({_cause(error)})", error)
         return state
 
     def with_correction(
         self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
     ) -> CheckState:
-        """Take the edits over; the text is made from them alone."""
+        """Store validated edits; the corrected text is rebuilt from them."""
         if not complete:
             return state
         if not isinstance(reply, CorrectedAnswer):
-            msg = f"the corrector gave {type(reply).__name__} where a CorrectedAnswer is needed"
+            msg = f"the corrector must return a CorrectedAnswer, got {type(reply).__name__}"
             raise UnexpectedReplyError(msg)
         edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
         check_edits(edits, state.source.answer, {v.claim.id for v in state.verdicts})
         return state.with_edits(edits)
 
     def recheck(self, state: CheckState) -> VerificationTask | None:
-        """Ask whether the documents support what the edits make the claims say."""
+        """Build the request that verifies the edited claims."""
         answer, known = state.source.answer, {v.claim.id: v.claim for v in state.verdicts}
         changed = [
             Claim(id=name, text=edited_claim(answer, known[name], edits))
-            for name, edits in self._doubtful(state).items()
+            for name, edits in self._reworded(state).items()
         ]
         return state.task(changed) if changed else None
 
-    def _doubtful(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
+    def _reworded(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
         edits = state.corrected.edits if state.corrected else ()
         return rewordings(edits, state.verdicts, getattr(self.corrector, "marker", None))
 
     def with_recheck(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
-        """Undo the edits of every claim that the documents do not support as it was edited."""
+        """Undo edits of claims that the documents do not support as edited."""
         task = self.recheck(state)
         if not complete or task is None or state.corrected is None:
             return state
@@ -556,11 +553,11 @@ class Check:
         return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
-        """Undo the corrections, since their check failed."""
+        """Undo edits that could not be verified."""
         self._raise_if_asked(f"checking the edits failed ({_cause(error)})", error)
         if state.corrected is None:
             return state
-        failed = self._doubtful(state)
+        failed = self._reworded(state)
         return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
 
     def _raise_if_asked(self, reason: str, error: Exception, claims: tuple[str, ...] = ()) -> None:
@@ -568,7 +565,7 @@ class Check:
             raise VerificationError(reason, claim_ids=claims) from error
 
     def all_verdicts(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
-        """Give one verdict per claim, with the reason where it is unchecked."""
+        """Return one verdict per claim; those without one are unchecked, with a reason."""
         known = {verdict.claim.id: verdict for verdict in state.verdicts}
         return tuple(
             known.get(claim.id)
@@ -577,13 +574,13 @@ class Check:
         )
 
     def claims_to_check(self, state: CheckState) -> tuple[Claim, ...]:
-        """Give the claims that are to be checked: those among the first `max_claims`."""
+        """Return the claims within `max_claims`."""
         claims = state.claims or ()
         most = self.max_claims
         return claims if most is None else claims[: max(0, most - state.first)]
 
     def unchecked_reason(self, state: CheckState, index: int) -> str:
-        """Say why the claim at a place has no verdict."""
+        """Explain why the claim at an index has no verdict."""
         if index >= len(self.claims_to_check(state)):
             return f"over max_claims={self.max_claims}"
         if state.failure is None and not has_text(state.source.documents):
@@ -591,7 +588,7 @@ class Check:
         return state.failure or "not reached"
 
     def result(self, state: CheckState, usage: Usage) -> GroundednessResult:
-        """Sum the final state up."""
+        """Build the result from the final state."""
         source, verdicts = state.source, self.all_verdicts(state)
         score = trust_score(verdicts)
         corrected = state.corrected
@@ -609,13 +606,13 @@ class Check:
                 trust_score=score,
                 trust_threshold=self.trust_threshold,
             ),
-            decision=self.policy.judge(self.situation(source, verdicts)),
+            decision=self.policy.judge(self.decision_context(source, verdicts)),
             edits=() if corrected is None else corrected.edits,
             usage=usage,
             **source.labels,
         )
 
-    def situation(
+    def decision_context(
         self,
         source: CheckInput,
         verdicts: Sequence[ClaimVerdict],
@@ -623,7 +620,7 @@ class Check:
         complete: bool = True,
         labelled: bool = True,
     ) -> DecisionContext:
-        """Describe an answer to the policy."""
+        """Build the context for the policy."""
         return DecisionContext(
             verdicts=verdicts,
             answer=source.answer,
@@ -640,7 +637,7 @@ def _cause(error: Exception) -> str:
 
 
 def sentences_of(answer: str) -> list[Claim]:
-    """Give what is to be listed as unchecked when no claims could be found."""
+    """Return the sentences to list as unchecked when extraction failed."""
     whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
     return SentenceClaimExtractor().invoke(answer) or whole
 
@@ -649,29 +646,29 @@ _Reply = TypeVar("_Reply")
 
 
 class UnexpectedReplyError(TypeError):
-    """A user's runnable gave a reply that the step cannot use."""
+    """A user's runnable returned a value of the wrong type."""
 
 
 def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:
-    """Read the reply of a runnable that has to be a list of one kind."""
+    """Validate a reply that must be a list of one type."""
     if reply is None:
         return ()
     items = reply if isinstance(reply, list | tuple) else [reply]
     wrong = [type(item).__name__ for item in items if not isinstance(item, kind)]
     if wrong or items is not reply:
         given = wrong[0] if wrong else kind.__name__
-        msg = f"the {source} gave {given} where a list of {kind.__name__} is needed"
+        msg = f"the {source} must return a list of {kind.__name__}, got {given}"
         raise UnexpectedReplyError(msg)
     return tuple(items)
 
 
 def reading(read: InputReader) -> Runnable[Any, CheckState]:
-    """Make the step that every check begins with."""
+    """Build the step that reads the input."""
 
-    def begun(value: Any) -> CheckState:
+    def start(value: Any) -> CheckState:
         return CheckState(source=read(value))
 
-    async def abegun(value: Any) -> CheckState:
+    async def astart(value: Any) -> CheckState:
         return CheckState(source=await read.aread(value))
 
-    return RunnableLambda(begun, abegun, name="read_input")
+    return RunnableLambda(start, astart, name="read_input")

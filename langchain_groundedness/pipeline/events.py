@@ -1,4 +1,4 @@
-"""What a check reports while it runs: chunks of its result, and custom events about them."""
+"""Progress of a running check: chunks of its result, and custom events."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,15 +23,15 @@ __all__ = ["ChunkMaker", "EventStream"]
 
 
 class ChunkMaker:
-    """Turns the growing states of one check into chunks that add up to its result."""
+    """Converts the successive states of a check into chunks that add up to its result."""
 
     def __init__(self) -> None:
-        """Start with nothing reported."""
+        """Start without a state."""
         self.state: CheckState | None = None
         self._reported: dict[str, ClaimVerdict] = {}
 
     def feed(self, state: CheckState) -> Iterator[GroundednessResultChunk]:
-        """Give what a state adds to the one before."""
+        """Yield chunks for what a state adds to the previous one."""
         known = None if self.state is None else self.state.claims
         self.state = state
         if state.claims is not None and (known is None or len(known) < len(state.claims)):
@@ -39,7 +39,7 @@ class ChunkMaker:
         yield from self.verdicts(state.verdicts)
 
     def claims(self, source: CheckInput, claims: Sequence[Claim]) -> GroundednessResultChunk:
-        """Give the chunk that says which claims were found."""
+        """Return the chunk with newly found claims."""
         return GroundednessResultChunk(
             question=source.question,
             answer=source.answer,
@@ -50,12 +50,12 @@ class ChunkMaker:
         )
 
     def verdicts(self, verdicts: Sequence[ClaimVerdict]) -> Iterator[GroundednessResultChunk]:
-        """Give the chunk that says what was found out, if it is new."""
+        """Yield a chunk with the verdicts that are new."""
         if new := self._new(verdicts):
             yield GroundednessResultChunk(claims=new)
 
     def close(self, result: GroundednessResult) -> GroundednessResultChunk:
-        """Give what the result adds to all states."""
+        """Return the last chunk: what the result adds to the states."""
         fields = {name: getattr(result, name) for name in GroundednessResult.model_fields}
         fields["claims"] = self._new(result.claims)
         fields["extracted"] = tuple(verdict.claim for verdict in result.claims)
@@ -68,16 +68,16 @@ class ChunkMaker:
 
 
 class EventStream:
-    """Reports what is new in the chunks of one check.
+    """Publishes the chunks of one check as custom events.
 
-    The events are `groundedness.claim`, `.verdict`, `.correction` and `.decision`. Each goes to the
-    callbacks of the config, which `astream_events` reads, and inside a LangGraph graph to its
-    stream writer (`stream_mode="custom"`) as `{"event": name, "data": data}`: neither sees what
-    the other gets. The data can be written as JSON.
+    The events are `groundedness.claim`, `.verdict`, `.correction` and `.decision`. Each is sent to
+    the callbacks of the config, which `astream_events` reads, and inside a LangGraph graph also to
+    its stream writer (`stream_mode="custom"`) as `{"event": name, "data": data}`. The data is
+    JSON-serializable.
     """
 
     def __init__(self, config: RunnableConfig) -> None:
-        """Find out who listens."""
+        """Find the listeners of a config."""
         self._config = config
         manager = config.get("callbacks")
         handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else ()
@@ -86,12 +86,12 @@ class EventStream:
         self._reported: dict[str, Claim | ClaimVerdict | Edit] = {}
 
     def publish(self, chunk: GroundednessResultChunk) -> None:
-        """Say what is new in a chunk."""
+        """Send the events of a chunk."""
         for name, data in self._events(chunk):
             self.send(name, data)
 
     async def apublish(self, chunk: GroundednessResultChunk) -> None:
-        """Say what is new in a chunk."""
+        """Send the events of a chunk."""
         for name, data in self._events(chunk):
             await self.asend(name, data)
 
@@ -112,12 +112,12 @@ class EventStream:
     def _events(self, chunk: GroundednessResultChunk) -> Iterator[tuple[str, dict[str, Any]]]:
         if not self._has_listeners and self._write is None:
             return
-        news: tuple[tuple[str, tuple[Claim | ClaimVerdict | Edit, ...]], ...] = (
+        groups: tuple[tuple[str, tuple[Claim | ClaimVerdict | Edit, ...]], ...] = (
             ("claim", chunk.extracted),
             ("verdict", chunk.claims),
             ("correction", chunk.edits),
         )
-        for kind, values in news:
+        for kind, values in groups:
             for value in values:
                 key = f"{kind} {_claim_id(value)}"
                 if self._reported.get(key) != value:
@@ -129,7 +129,7 @@ class EventStream:
 
 
 def _plain(value: dict[str, Any]) -> Any:
-    # Metadata of documents may be of any kind.
+    # Document metadata may hold any type.
     return to_jsonable_python(value, fallback=str, bytes_mode="base64")
 
 
@@ -140,7 +140,7 @@ def _claim_id(value: Claim | ClaimVerdict | Edit) -> str:
 
 
 def _graph_writer(config: RunnableConfig) -> Callable[[Any], None] | None:
-    """Give the stream writer of the graph around us, if there is one."""
+    """Return the stream writer of the surrounding graph, if any."""
     langgraph = sys.modules.get("langgraph.config")
     if langgraph is None or not config.get("configurable"):
         return None

@@ -1,7 +1,7 @@
 """The check of an answer that is still being written.
 
-No I/O here: `LiveCheck` reads pieces, says which jobs can start, takes their states, and gives
-chunks. `pipeline.runs` and the callback handlers run the jobs.
+No I/O: `LiveCheck` reads pieces, queues jobs, receives their states and produces chunks.
+`pipeline.runs` and the callback handlers run the jobs.
 """
 
 from collections import deque
@@ -37,12 +37,12 @@ __all__ = ["Job", "LiveCheck"]
 
 @dataclass
 class SentenceUnit:
-    """A sentence of the answer, its claims, and what is known about them."""
+    """A sentence of the answer with its claims and their verdicts."""
 
     start: int
     end: int
     first: int
-    """Place of its first claim among all claims."""
+    """Index of its first claim among all claims."""
     claims: tuple[Claim, ...]
     verdicts: tuple[ClaimVerdict, ...] = ()
     """One per claim once it is `done`."""
@@ -52,22 +52,22 @@ class SentenceUnit:
 
 @dataclass
 class Job:
-    """Something to run: states stream from `runnable` when it is given `value`."""
+    """Work to run: `runnable` streams states for `value`."""
 
     runnable: Runnable[Any, CheckState]
     value: Any
     unit: SentenceUnit | None = None
     version: int = 0
     state: CheckState | None = None
-    """The last one that came."""
+    """The latest state."""
 
 
 class LiveCheck:
-    """One check whose answer is read piece by piece.
+    """A check that reads its answer piece by piece.
 
-    The chunks add up to what the check of the whole answer gives. Each sentence is a job of its
-    own, and can start as soon as its end is certain and there are documents. If documents or
-    question change later, what was checked is checked again.
+    The chunks add up to the result for the whole answer. Each sentence is a separate job, which can
+    start once the end of the sentence is certain and documents are known. If documents or question
+    change later, all sentences are checked again.
     """
 
     def __init__(
@@ -79,25 +79,25 @@ class LiveCheck:
         removes: bool = False,
         whole: bool = False,
     ) -> None:
-        """Start with nothing read."""
+        """Start with an empty answer."""
         extractor = check.extractor
         waits = whole and check.single_pass is not None
         self._by_sentence = type(extractor) is SentenceClaimExtractor and not waits
         self.jobs: deque[Job] = deque()
-        """What can start, in order."""
+        """Jobs that can start, in order."""
         self.units: list[SentenceUnit] = []
         self.closed = False
         self.edits_by_sentence = not check.edits_answers or type(check.corrector) is Corrector
-        """Whether every edit is known as soon as its sentence is checked."""
+        """Whether the edits of a sentence are known once it is checked."""
         self.check = check
         self._checking = Checking(streamed=True)
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
         self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
-        """Whether sentences may be removed, with the white space and markers around them."""
+        """Whether sentences may be removed, including surrounding white space and markers."""
         self._upstream = Upstream(read, gather=gather, keep=not self._by_sentence)
         self.text = ""
-        """The answer so far, if it can be read piece by piece."""
+        """The answer so far, if it is read piece by piece."""
         self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
         self._context = CheckInput(answer="")
         self._version = 0
@@ -111,26 +111,26 @@ class LiveCheck:
 
     @property
     def grows(self) -> bool:
-        """Whether the answer is checked while it is written; else only once it is whole."""
+        """Whether the answer is checked while it is written, not only at the end."""
         return self._by_sentence and self._upstream.grows
 
     @property
     def source(self) -> CheckInput:
-        """What came so far."""
+        """The input so far."""
         return self._context.model_copy(update={"answer": self.text})
 
     @property
     def labelled(self) -> bool:
-        """Whether what is not known about the question stays unknown."""
+        """Whether no more labels of the question can arrive."""
         return self.closed or self._upstream.labelled
 
     @property
     def certain(self) -> int:
-        """How much of the answer cannot become part of a sentence that is not among `units`."""
+        """Length of the answer that is fully covered by `units`."""
         return len(self.text) if self.closed else self._reader.certain
 
     def feed(self, piece: Any) -> None:
-        """Read on."""
+        """Read the next piece."""
         text = self._upstream.feed(piece)
         self.text += text
         if self.grows:
@@ -138,18 +138,18 @@ class LiveCheck:
             self._add(self._reader.feed(text))
 
     def end(self) -> None:
-        """End the input."""
+        """Mark the input as complete."""
         self.closed = True
         if self.grows:
             self._update_context()
             self._add(self._reader.close())
-            self._go_on()
+            self._queue_final_edit()
         elif not self._upstream.empty:
             self._last = Job(self.check.pipeline(self._read), self._upstream.whole())
             self.jobs.append(self._last)
 
     def add_state(self, job: Job, state: CheckState) -> None:
-        """Take a state that a job has streamed."""
+        """Store a state that a job streamed."""
         job.state = state
         if job.unit is None:
             if not self.grows:
@@ -158,7 +158,7 @@ class LiveCheck:
             self._judge(state.verdicts)
 
     def finish(self, job: Job) -> None:
-        """End a job."""
+        """Store the outcome of a finished job."""
         state, unit = job.state, job.unit
         if unit is None:
             self._corrected = state.corrected if state and self.grows else None
@@ -167,17 +167,17 @@ class LiveCheck:
             unit.edits = state.corrected.edits if state.corrected else ()
             if unit.edits:
                 self._chunks.append(GroundednessResultChunk(edits=self._edits()))
-            self._go_on()
+            self._queue_final_edit()
 
     def take(self) -> list[GroundednessResultChunk]:
-        """Give the chunks that are new."""
+        """Return and clear the new chunks."""
         chunks, self._chunks = self._chunks, []
         return chunks
 
     def conclude(
         self, usage: Usage, labels: Mapping[str, Any] | None = None
     ) -> GroundednessResult | None:
-        """Sum up when all jobs have ended; the last chunk can then be taken."""
+        """Build the result after all jobs have ended, and queue the last chunk."""
         if self._upstream.empty:
             return None
         state = self._state() if self.grows else self._maker.state
@@ -190,7 +190,7 @@ class LiveCheck:
         return result
 
     def abandon(self, usage: Usage) -> GroundednessResult | None:
-        """Sum up what is known when the reader stops."""
+        """Build a partial result when the reader stops early."""
         if not self.text:
             return None
         state = self._state()
@@ -201,9 +201,9 @@ class LiveCheck:
         return result
 
     def _update_context(self) -> None:
-        """Check again what was checked before documents or the question changed."""
+        """Restart all checks if documents or question changed."""
         known, self._context = self._context, self._upstream.context()
-        # Verdicts do not depend on what is known about the question.
+        # Verdicts do not depend on the labels of the question.
         if self._planned and self._context != known.model_copy(update=self._context.labels):
             self._version += 1
             self._planned = 0
@@ -228,7 +228,7 @@ class LiveCheck:
             self._planned += 1
 
     def _plan(self, unit: SentenceUnit) -> bool:
-        """Make a job of a unit; tell whether that could be done already."""
+        """Queue a job for a unit; return whether it was possible yet."""
         source = self._context
         state = CheckState(source=source, claims=unit.claims, first=unit.first)
         if not self.check.claims_to_check(state) or (
@@ -254,8 +254,8 @@ class LiveCheck:
         self._verdicts |= {verdict.claim.id: verdict for verdict in verdicts}
         self._chunks += self._maker.verdicts(verdicts)
 
-    def _go_on(self) -> None:
-        """Edit the text as a whole, once everything is checked, if sentences are not enough."""
+    def _queue_final_edit(self) -> None:
+        """Queue the editing of the whole text once all units are done, if needed."""
         if not self.closed or self.edits_by_sentence or self._last is not None:
             return
         if all(unit.done for unit in self.units):
@@ -281,24 +281,24 @@ class LiveCheck:
 
 _ANSWER = "answer"
 
-_ALL = "__remove_all__"  # what LangGraph calls all messages
+_ALL = "__remove_all__"  # LangGraph's id for all messages
 
 
 class Upstream:
-    """What came so far: the text of an answer that grows, or pieces that only make sense as one.
+    """Collects input pieces: the text of a growing answer, or pieces that must be joined first.
 
-    Read as they come are texts, message chunks, and mappings that hold the answer as one of these
-    under `answer`, from the second piece of the answer on: what comes in one piece is checked as
-    one. Updates of a LangGraph graph are put together to its state, in which the input is missing.
-    All other pieces are added up with `+`, as every runnable does.
+    Texts, message chunks, and mappings with one of these under `answer` are read incrementally from
+    the second piece of the answer on; an answer in one piece is checked as a whole. Updates of a
+    LangGraph graph are merged into a state, which lacks the graph's input. All other pieces are
+    joined with `+`, as runnables do.
     """
 
     def __init__(
         self, read: Callable[[Any], CheckInput], *, gather: bool = False, keep: bool = False
     ) -> None:
-        """Start with nothing."""
+        """Start without pieces."""
         self.grows = False
-        """Whether the answer is read piece by piece."""
+        """Whether the answer is read incrementally."""
         self._read = read
         self._gather = gather
         self._by_node = not gather
@@ -311,23 +311,26 @@ class Upstream:
 
     @property
     def empty(self) -> bool:
-        """Whether no piece came."""
+        """Whether no piece has arrived."""
         return not self.grows and not self._pieces
 
     @property
     def labelled(self) -> bool:
-        """Whether no later piece can say more about the question."""
+        """Whether no later piece can carry labels of the question."""
         return self._parts is None
 
     def feed(self, piece: Any) -> str:
-        """Read on."""
+        """Read the next piece."""
         if self._gather:
             self._pieces.append(piece)
             return ""
         text = self._take(piece)
         if self.grows:
             if text is None:
-                msg = "the pieces of a streamed answer must all be texts, or all message chunks"
+                msg = (
+                    "the pieces of a streamed answer must all be texts or all message chunks, "
+                    f"got {type(piece).__name__}"
+                )
                 raise InputFormatError(msg)
             if self._keep:
                 self._pieces.append(piece)
@@ -343,14 +346,14 @@ class Upstream:
         return ""
 
     def context(self) -> CheckInput:
-        """Give question and documents as far as they came, with an empty answer."""
+        """Return question and documents so far, with an empty answer."""
         if self._context is None:
             value = "" if self._parts is None else {**self._parts, _ANSWER: ""}
             self._context = self._read(value)
         return self._context
 
     def whole(self) -> Any:
-        """Give all pieces as one value."""
+        """Return all pieces as one value."""
         if self._by_node and all(map(_is_update, self._pieces)):
             return _state_of(self._pieces)
         pieces = iter(self._pieces)
@@ -364,7 +367,7 @@ class Upstream:
         return total
 
     def _take(self, piece: Any) -> str | None:
-        """Give the text of a piece, or `None` if it cannot be read by itself."""
+        """Return the text of a piece, or `None` if it must be joined with others first."""
         answer = piece
         if isinstance(piece, Mapping):
             answer = piece.get(_ANSWER)
@@ -386,12 +389,12 @@ class Upstream:
 def _added(known: AddableDict, others: AddableDict) -> AddableDict:
     try:
         return known + others
-    except TypeError:  # values that cannot be added replace each other
+    except TypeError:  # later values replace those that cannot be added
         return AddableDict({**known, **others})
 
 
 def _is_update(piece: object) -> bool:
-    """Tell whether a piece says by the name of a node what this has changed in a state."""
+    """Return whether a piece maps node names to state updates."""
     if not isinstance(piece, Mapping) or not piece or _ANSWER in piece:
         return False
     return all(value is None or isinstance(value, Mapping) for value in piece.values())
@@ -401,16 +404,17 @@ def _state_of(updates: Iterable[Mapping[str, Mapping[str, Any] | None]]) -> dict
     state: dict[str, Any] = {}
     for update in updates:
         for changes in filter(None, update.values()):
-            said = changes.get("messages")
+            update_messages = changes.get("messages")
             messages = _merged(
-                state.get("messages", []), said if isinstance(said, list) else [said]
+                state.get("messages", []),
+                update_messages if isinstance(update_messages, list) else [update_messages],
             )
-            state |= {**changes, "messages": messages} if said else changes
+            state |= {**changes, "messages": messages} if update_messages else changes
     return state
 
 
 def _merged(known: Iterable[Any], new: Iterable[Any]) -> list[Any]:
-    """Add messages to others; those of the same id take their places."""
+    """Append messages; one with a known id replaces the earlier one."""
     messages = {_id(message): message for message in known}
     for message in new:
         if not isinstance(message, RemoveMessage):

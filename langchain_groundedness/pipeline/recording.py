@@ -1,4 +1,4 @@
-"""Records each decision in an audit log: what decided, about which run, and how long it took."""
+"""Records decisions in an audit log, with versions, run ids and timings."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-_DEEPEST = 6
+_MAX_DEPTH = 6
 
 
 class Recorder:
@@ -39,7 +39,7 @@ class Recorder:
         self.checker = checker
 
     def begin(self, run: Any, config: RunnableConfig) -> "Pending":
-        """Begin the record of a check."""
+        """Start the record of a check."""
         if self.log is None:
             return Pending(self)
         return Pending(
@@ -51,25 +51,25 @@ class Recorder:
         )
 
     def confirm(self) -> None:
-        """Wait until records are durable, if the log raises when they are not."""
+        """Wait until records are durable, if the log requires it."""
         if self.log is not None:
             self.log.confirm()
 
     async def aconfirm(self) -> None:
-        """Do what `confirm` does, without blocking the event loop."""
+        """Confirm without blocking the event loop."""
         if self.log is not None:
             await self.log.aconfirm()
 
     def policy_version(self) -> str | None:
-        """Say which rules decide."""
+        """Return the version of the policy."""
         policy = getattr(_check_of(self.checker), "policy", None)
         found = getattr(policy, "version", None)
         return None if found is None else str(found)
 
     def versions(self) -> Versions:
-        """Say what makes the verdicts."""
+        """Return the versions of verifier, encoder and model."""
         verifier = getattr(_check_of(self.checker), "verifier", None)
-        parts = list(_parts(verifier, _DEEPEST))
+        parts = list(_parts(verifier, _MAX_DEPTH))
         verifier = verifier.verifier if isinstance(verifier, CachedVerifier) else verifier
         embedded = any(getattr(type(part), "_by_encoder", False) for part in parts)
         models = (model_name(part) for part in (*parts, self.checker))
@@ -82,10 +82,10 @@ class Recorder:
 
 
 class Pending:
-    """A check that is under way."""
+    """The unfinished record of a running check."""
 
     def __init__(self, recorder: Recorder, **run: UUID | str | None) -> None:
-        """Start the clock; `run` says to which run the decision belongs, as in `AuditRecord`."""
+        """Start the timer; `run` holds the run ids of the `AuditRecord`."""
         self._recorder = recorder
         self._run = run
         self._began = perf_counter()
@@ -96,7 +96,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record the decision, before its answer is given."""
+        """Record the decision, and confirm it before the answer is returned."""
         self.hand_over(result, timings, **fields)
         self._recorder.confirm()
 
@@ -116,7 +116,7 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record one decision of several, which are confirmed together."""
+        """Record a decision; the caller confirms several together."""
         if result is not None and self._recorder.log is not None:
             self._recorder.log.record(self._record(result, timings, fields))
 
@@ -126,10 +126,10 @@ class Pending:
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record one decision of several without blocking the event loop."""
+        """Record a decision without confirming it or blocking the event loop."""
         if result is None or self._recorder.log is None:
             return
-        if not encoder_checksum.cache_info().currsize:  # a file, read before the loop asks for it
+        if not encoder_checksum.cache_info().currsize:  # reads a file: not on the event loop
             await run_in_executor(None, encoder_checksum)
         await self._recorder.log.arecord(self._record(result, timings, fields))
 
@@ -151,14 +151,14 @@ class Pending:
 
 
 def log_of(checker: object) -> AuditLog | None:
-    """Give the log of a checker."""
+    """Return the audit log of a checker."""
     has_option = "audit_log" in getattr(type(checker), "model_fields", {})
     log: AuditLog | None = getattr(checker, "audit_log", None) if has_option else None
     return log
 
 
 def unaudited(checker: _T) -> _T:
-    """Give a copy of a checker that records nothing, for callers that record its results."""
+    """Return a copy of a checker that records nothing, for callers that record its results."""
     if log_of(checker) is None:
         return checker
     same: Any = checker
@@ -168,12 +168,12 @@ def unaudited(checker: _T) -> _T:
 
 
 def suggested(result: GroundednessResult) -> str | None:
-    """Give the corrected answer, for a person to begin with."""
+    """Return the corrected answer as a suggestion for the reviewer, if it differs."""
     return None if result.answer == result.original_answer else result.answer
 
 
 def thread_of(config: RunnableConfig) -> str | None:
-    """Read LangGraph's thread from a config."""
+    """Read LangGraph's thread id from a config."""
     for part in (config.get("configurable") or {}, config.get("metadata") or {}):
         if part.get("thread_id") is not None:
             return str(part["thread_id"])
@@ -198,7 +198,7 @@ def _check_of(checker: object) -> object:
 
 
 def _parts(verifier: object, depth: int) -> Iterator[object]:
-    """Give a verifier, and what it asks: stages, bound runnables, a model, a cross-encoder."""
+    """Yield a verifier and its parts: stages, bound runnables, a model, a cross-encoder."""
     if verifier is None or not depth:
         return
     yield verifier
@@ -212,7 +212,7 @@ def _parts(verifier: object, depth: int) -> Iterator[object]:
 
 @cache
 def encoder_checksum() -> str | None:
-    """Give the SHA-256 of the encoder that the embedded verifier reads with, as its files say."""
+    """Return the SHA-256 of the embedded verifier's encoder, from its manifest."""
     sums = read_model_json(model_folder(), "encoder.json").get("sha256") or {}
     found = sums.get("encoder.onnx")
     return None if found is None else str(found)

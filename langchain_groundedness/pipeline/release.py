@@ -1,6 +1,6 @@
-"""Which text of an answer may be released, given the verdicts on its sentences.
+"""Decides which text of an answer may be released, given the verdicts on its sentences.
 
-No I/O: a live check or a finished result goes in, text comes out.
+No I/O: takes a live check or a finished result, and returns text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,17 +24,17 @@ from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 __all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
 
 OnUnchecked: TypeAlias = Literal["hold_back", "mark", "release"]
-"""What happens to a sentence that could not be checked: it is removed, marked, or released."""
+"""What to do with a sentence that could not be checked: remove, mark or release it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRules:
-    """What happens to sentences beyond the edits of the check."""
+    """What happens to sentences in addition to the edits of the check."""
 
     on_unchecked: OnUnchecked
     unchecked_marker: str
     check: Check
-    """Its policy says which answers are blocked."""
+    """Its policy decides which answers are blocked."""
     blocked_message: str
 
     def blocking(
@@ -45,17 +45,17 @@ class ReleaseRules:
         complete: bool = False,
         labelled: bool = True,
     ) -> Holds:
-        """Tell whether an answer is blocked of which these verdicts are known."""
+        """Return whether the known verdicts block the answer."""
         policy = self.check.policy
         if not policy.may_block:
             return Holds.NO
-        given = self.check.situation(source, verdicts, complete=complete, labelled=labelled)
+        given = self.check.decision_context(source, verdicts, complete=complete, labelled=labelled)
         return policy.blocking(given)
 
     def edits(
         self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
     ) -> tuple[Edit, ...]:
-        """Give all edits of a sentence."""
+        """Return all edits of a sentence."""
         if (claim := next(self.uncorrected(sentence.verdicts, made), None)) is not None:
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, claim, start, end, ""),)
@@ -71,20 +71,20 @@ class ReleaseRules:
 
     @property
     def removes(self) -> bool:
-        """Whether whole sentences may be taken out."""
+        """Whether whole sentences may be removed."""
         return self.on_unchecked == "hold_back" or bool(self._correctable)
 
     @property
     def _correctable(self) -> frozenset[str]:
-        """The verdicts with which no claim is to stay as it is."""
+        """Verdicts whose claims must be corrected or removed."""
         contradicted = self.check.on_contradicted in ("correct", "strip")
         unverifiable = self.check.on_unverifiable == "strip"
         return frozenset(["contradicted"] * contradicted + ["unverifiable"] * unverifiable)
 
     def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
-        """Name the claims that should have been corrected or removed, and were not.
+        """Yield ids of claims that should have been edited but were not.
 
-        Their correction was undone, or they share their text with a claim that stays.
+        Either their correction was undone, or they share text with a claim that stays.
         """
         edited = {edit.claim_id for edit in made}
         wrong = (v.claim.id for v in verdicts if v.verdict in self._correctable)
@@ -92,16 +92,16 @@ class ReleaseRules:
 
 
 class GuardedText(NamedTuple):
-    """A text that may leave, and how it comes from the answer."""
+    """Text that may be released, and the edits that produced it."""
 
     text: str
     edits: tuple[Edit, ...]
     blocked: bool = False
-    """Whether the message replaces the end of it."""
+    """Whether the blocked message replaces its end."""
 
 
 def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText:
-    """Give what may leave of an answer that has been checked as a whole."""
+    """Return the releasable text of a completely checked answer."""
     answer = result.original_answer
     verdicts = (*result.claims, *_without_claim(answer, result.claims))
     lost = [v for v in verdicts if v.claim.start is None]
@@ -110,7 +110,7 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     holds = rules.blocking(source, known := list(lost))
     uncorrected = any(rules.uncorrected(lost, result.edits))
     if holds is Holds.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
-        # It cannot be told which sentence it is.
+        # The sentence cannot be located.
         return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
     suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
     edits: list[Edit] = []
@@ -134,27 +134,27 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
 
 
 class Release:
-    """Releases the text of a live check, in order, as far as it is final."""
+    """Releases the text of a live check in order, as soon as it is final."""
 
     def __init__(self, live: LiveCheck, rules: ReleaseRules, *, immediate: bool = False) -> None:
-        """Start with nothing released."""
+        """Start without released text."""
         self.stopped = False
-        """Whether the text has ended because the answer is blocked."""
+        """Whether the text ended because the answer is blocked."""
         self._live = live
         self._rules = rules
         self._immediate = immediate
         self._position = 0
         self._decided = -1
-        self._taken = 0
-        self._may_leave = False
+        self._collected = 0
+        self._may_release = False
         self._labels: object = None
         self._edits: list[Edit] = []
         self._edits_seen = 0
-        self._edits_told = 0
+        self._edits_reported = 0
         self._retracted: list[dict[str, Any]] = []
 
     def take(self) -> str:
-        """Give the text that may leave now and has not left yet."""
+        """Return newly releasable text."""
         live = self._live
         if self.stopped:
             return ""
@@ -171,7 +171,7 @@ class Release:
         return text if blocked is None else text + self._block(blocked)
 
     def finish(self, result: GroundednessResult | None) -> str:
-        """Give the rest when all is checked."""
+        """Return the remaining text after all checks."""
         live = self._live
         if self.stopped or result is None:
             return ""
@@ -182,46 +182,46 @@ class Release:
             return guarded.text
         message = self._rules.blocked_message if guarded.blocked else ""
         for edit in guarded.edits:
-            # The message follows the text, so what is withheld is only removed.
+            # The message follows the text, so withheld text is only removed.
             withheld = guarded.blocked and edit.end == len(result.original_answer)
             self._retract(edit.model_copy(update={"replacement": ""}) if withheld else edit)
         return result.original_answer[self._position :] + message
 
     def retracted(self) -> list[dict[str, Any]]:
-        """Give what must be replaced in text that has left, as plain values, once."""
+        """Return and clear the replacements for text that was already released."""
         retracted, self._retracted = self._retracted, []
         return retracted
 
     def _advance(self) -> "_Sentence | None":
-        """Collect edits of sentences that may leave; give the sentence that blocks, if any."""
+        """Collect edits of releasable sentences; return the blocking sentence, if any."""
         units = self._live.units
         self._restart_if_relabelled()
         while self._decided < 0 or (self._decided < len(units) and units[self._decided].done):
             self._decided += 1
             holds = self._blocking(self._decided)
-            if holds is Holds.YES and self._may_leave:
+            if holds is Holds.YES and self._may_release:
                 self._collect_edits(self._decided - 1)
                 unit = units[self._decided - 1]
                 return _Sentence(unit.start, unit.end, unit.verdicts)
             if holds is Holds.YES:
                 return _Sentence(0, 0, ())
-            self._may_leave = self._may_leave or holds is not Holds.OPEN
-        if self._live.closed and self._decided == len(units) and not self._may_leave:
+            self._may_release = self._may_release or holds is not Holds.OPEN
+        if self._live.closed and self._decided == len(units) and not self._may_release:
             if self._blocking(self._decided, complete=True) is Holds.YES:
                 return _Sentence(0, 0, ())
-            self._may_leave = True
-        if self._may_leave:
+            self._may_release = True
+        if self._may_release:
             self._collect_edits(self._decided)
         return None
 
     def _restart_if_relabelled(self) -> None:
-        """Decide again when more is known about the question, as long as nothing has left."""
+        """Decide again when labels change, as long as no text was released."""
         about = (self._live.source.labels, self._live.labelled)
-        if not self._may_leave and about != self._labels:
+        if not self._may_release and about != self._labels:
             self._labels, self._decided = about, -1
 
     def _blocking(self, number: int, *, complete: bool = False) -> Holds:
-        """Tell whether the first sentences block the answer."""
+        """Return whether the first `number` sentences block the answer."""
         live = self._live
         known = [verdict for unit in live.units[:number] for verdict in unit.verdicts]
         return self._rules.blocking(
@@ -229,28 +229,28 @@ class Release:
         )
 
     def _collect_edits(self, number: int) -> None:
-        for unit in self._live.units[self._taken : number]:
+        for unit in self._live.units[self._collected : number]:
             sentence = _Sentence(unit.start, unit.end, unit.verdicts)
             self._edits += self._rules.edits(self._live.text, sentence, unit.edits)
-            self._taken += 1
+            self._collected += 1
 
     def _new_edits(self) -> tuple[Edit, ...]:
-        """Give the edits that are new; those of later sentences do not change earlier ones."""
+        """Return the new edits; later sentences do not change earlier edits."""
         if self._edits_seen == len(self._edits):
             return ()
         edits, self._edits_seen = without_overlaps(self._edits), len(self._edits)
-        new, self._edits_told = edits[self._edits_told :], len(edits)
+        new, self._edits_reported = edits[self._edits_reported :], len(edits)
         return new
 
     def _final_length(self) -> int:
-        """How far the text is final, but for the edits that are known."""
+        """Return how much of the text is final, apart from known edits."""
         live = self._live
-        if not self._may_leave:
+        if not self._may_release:
             return self._position
-        waiting = self._taken < len(live.units)
+        waiting = self._collected < len(live.units)
         if live.closed and not waiting:
             return len(live.text)
-        limit = live.units[self._taken].start if waiting else live.certain
+        limit = live.units[self._collected].start if waiting else live.certain
         return head_start(live.text, limit) if live.removes else limit
 
     def _up_to(self, limit: int) -> str:
@@ -292,7 +292,7 @@ def _block_decided(result: GroundednessResult, rules: ReleaseRules) -> Holds:
 
 
 def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sentence]:
-    """Group verdicts by the sentence of the answer that their claims rest on."""
+    """Group verdicts by the sentence that their claims come from."""
     places = _SentenceSpans(answer)
     groups: dict[tuple[int, int], list[ClaimVerdict]] = {}
     for verdict in verdicts:
@@ -304,11 +304,11 @@ def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sente
 
 
 def _without_claim(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[ClaimVerdict]:
-    """Give `unchecked` verdicts for the statements in which an extractor found no claim."""
+    """Yield `unchecked` verdicts for statements without an extracted claim."""
     spans = [(v.claim.start, v.claim.end) for v in verdicts]
     for number, claim in enumerate(sentence_claims(answer), 1):
         start, end = claim.start or 0, claim.end or 0
-        # A claim without a place may rest on any sentence.
+        # A claim without a span may come from any sentence.
         found = any(s is None or e is None or (s < end and start < e) for s, e in spans)
         if not found and not may_be_skipped(claim.text):
             named = claim.model_copy(update={"id": f"left-out-{number}"})
@@ -316,7 +316,7 @@ def _without_claim(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[Cl
 
 
 class _SentenceSpans:
-    """Where the sentences of an answer are."""
+    """The spans of the sentences of an answer."""
 
     def __init__(self, answer: str) -> None:
         self._spans: list[tuple[int, int]] = []
@@ -326,14 +326,14 @@ class _SentenceSpans:
             self._spans += [(sentence.start, sentence.end) for sentence in found]
 
     def around(self, start: int, end: int) -> tuple[int, int]:
-        """Give the span from the sentence with `start` in it to that with `end`."""
+        """Return the span from the sentence containing `start` to the one containing `end`."""
         first = next((s for s, e in self._spans if s <= start < e), start)
         last = next((e for s, e in self._spans if s < end <= e), end)
         return first, max(last, end)
 
 
 def _mark_place(text: str, sentence: _Sentence) -> int:
-    """Where a marker behind a sentence goes: into the last cell, if it is a table row."""
+    """Return where to put the marker of a sentence: in a table row, inside the last cell."""
     body = text[sentence.start : sentence.end]
     if body.startswith("|") and body.endswith("|") and len(body) > 1:
         body = body[:-1]
@@ -347,7 +347,7 @@ def _replaced(answer: str, text: str, *, blocked: bool = False) -> GuardedText:
 def _cut(
     answer: str, edits: Sequence[Edit], sentence: _Sentence, rules: ReleaseRules
 ) -> GuardedText:
-    """End the text where a sentence begins, after all edits before it."""
+    """Cut the text at the start of a sentence, after all earlier edits."""
     made = without_overlaps(edits)
     at = max([sentence.start, *(edit.end for edit in made)])
     claim = sentence.verdicts[0].claim.id

@@ -1,7 +1,7 @@
 """Runs checks: on many inputs at once, or on one answer while it is written.
 
-Live runs yield whenever there may be something new to take, raise what a job or the upstream
-raises, and leave nothing running behind when they end, for whatever reason.
+Live runs yield whenever new chunks may be available, raise errors of jobs and of the upstream, and
+stop all their threads and tasks when they end, for any reason.
 """
 
 import asyncio
@@ -38,16 +38,16 @@ from langchain_groundedness.types import GroundednessResult, GroundednessResultC
 __all__ = ["BatchRun", "arun_live", "arun_pieces", "run_live", "run_pieces"]
 
 _CONCURRENCY = 8
-"""Jobs of one live check that run at once, unless the config says `max_concurrency`."""
+"""Concurrent jobs of one live check, unless the config sets `max_concurrency`."""
 
 _BUFFERED = 64
 
 
 class BatchRun:
-    """One check of many inputs; an error is the outcome of its input."""
+    """Checks many inputs; an error is returned as the outcome of its input."""
 
     def __init__(self, check: Check, read: InputReader, recorder: Recorder) -> None:
-        """Bind the three."""
+        """Store configuration, reader and recorder."""
         self._check = check
         self._read = read
         self._recorder = recorder
@@ -92,12 +92,12 @@ class BatchRun:
     async def _states(
         self, values: list[Any], configs: list[RunnableConfig], most: int | None
     ) -> list[Any]:
-        """Give the final state of each input, or the error that ended its check."""
+        """Return the final state of each input, or the error that ended its check."""
         if len(values) == 1 or self._check.judges_together:
             pipeline = self._check.pipeline(self._read)
             return await pipeline.abatch(values, configs, return_exceptions=True)
-        # Each answer goes through its steps at its own pace; what is bounded is how many
-        # of the steps of all answers wait for a model.
+        # Each answer goes through its steps independently; the limit bounds how many steps of
+        # all answers wait for a model.
         limit = asyncio.Semaphore(most or len(values))
         pipeline = self._check.pipeline(self._read, limit=limit)
         async with asyncio.TaskGroup() as group:
@@ -126,7 +126,7 @@ async def _outcome(
     await admitted()
     try:
         return await pipeline.ainvoke(value, config)
-    except Exception as exc:  # noqa: BLE001  (handed over as this input's outcome, not lost)
+    except Exception as exc:  # noqa: BLE001  (returned as this input's outcome)
         return exc
 
 
@@ -165,16 +165,16 @@ async def arun_pieces(
 
 
 def run_live(pieces: Iterator[Any], live: LiveCheck, config: RunnableConfig) -> Generator[None]:
-    """Run a live check; jobs run in threads while the upstream is read in this one.
+    """Run a live check; jobs run in threads while this thread reads the upstream.
 
-    A thread whose job waits for a model when the check is given up ends when that call does.
+    If the check is abandoned, a thread that waits for a model ends when that call does.
     """
     jobs = _Threads(live, config)
     try:
         for piece in pieces:
             live.feed(piece)
             jobs.start()
-            # No further ahead than the limit: then the upstream waits for the checks.
+            # Backpressure: read no further while jobs are queued.
             jobs.collect(wait=bool(live.jobs))
             yield
         live.end()
@@ -195,14 +195,14 @@ def run_live(pieces: Iterator[Any], live: LiveCheck, config: RunnableConfig) -> 
 
 
 class _Threads:
-    """The jobs of one live check that run in threads."""
+    """Runs the jobs of one live check in threads."""
 
     def __init__(self, live: LiveCheck, config: RunnableConfig) -> None:
         self.running = 0
         self._live = live
         self._config = config
         self._limit = config.get("max_concurrency") or _CONCURRENCY
-        self._news: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._updates: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._stopped = Event()
         self._pool: ContextThreadPoolExecutor | None = None
 
@@ -214,12 +214,12 @@ class _Threads:
             self._pool.submit(self._work, self._live.jobs.popleft())
 
     def take(self) -> None:
-        """Wait for one piece of news, and apply it."""
-        self._news.get()()
+        """Wait for one update, and apply it."""
+        self._updates.get()()
 
     def collect(self, *, wait: bool) -> None:
-        """Apply all news; with `wait`, until every due job has started."""
-        while not self._news.empty() or (wait and self._live.jobs):
+        """Apply all updates; with `wait`, until every queued job has started."""
+        while not self._updates.empty() or (wait and self._live.jobs):
             self.take()
             self.start()
 
@@ -233,11 +233,11 @@ class _Threads:
             for state in job.runnable.stream(job.value, self._config):
                 if self._stopped.is_set():
                     return
-                self._news.put(partial(self._live.add_state, job, state))
-        except BaseException as exc:  # noqa: BLE001  (raised again where the check is read)
-            self._news.put(partial(_raise, exc))
+                self._updates.put(partial(self._live.add_state, job, state))
+        except BaseException as exc:  # noqa: BLE001  (raised again in the consumer)
+            self._updates.put(partial(_raise, exc))
         else:
-            self._news.put(partial(self._finish, job))
+            self._updates.put(partial(self._finish, job))
 
     def _finish(self, job: Job) -> None:
         self.running -= 1
@@ -247,7 +247,7 @@ class _Threads:
 async def arun_live(
     pieces: AsyncIterator[Any], live: LiveCheck, config: RunnableConfig
 ) -> AsyncGenerator[None]:
-    """Run a live check; the upstream and every job are tasks of their own."""
+    """Run a live check; the upstream reader and every job are separate tasks."""
     if not is_loaded():
         await run_in_executor(None, load)
     jobs = _Tasks(live, config)
@@ -263,14 +263,14 @@ async def arun_live(
 
 
 class _Tasks:
-    """The tasks of one live check: the reader of the upstream, and the jobs."""
+    """Runs the upstream reader and the jobs of one live check as tasks."""
 
     def __init__(self, live: LiveCheck, config: RunnableConfig) -> None:
         self.running = 0
         self._live = live
         self._config = config
         self._limit = config.get("max_concurrency") or _CONCURRENCY
-        self._news: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
+        self._updates: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._buffer = asyncio.Semaphore(_BUFFERED)
         self._may_read = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -283,15 +283,15 @@ class _Tasks:
         while self._live.jobs and self.running < self._limit:
             self.running += 1
             self._spawn(self._work(self._live.jobs.popleft()))
-        # No further ahead than the limit: then the upstream waits for the checks.
+        # Backpressure: read no further while jobs are queued.
         if self._live.jobs:
             self._may_read.clear()
         else:
             self._may_read.set()
 
     async def take(self) -> None:
-        """Wait for one piece of news, and apply it."""
-        (await self._news.get())()
+        """Wait for one update, and apply it."""
+        (await self._updates.get())()
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -307,21 +307,21 @@ class _Tasks:
         try:
             async for piece in pieces:
                 await self._buffer.acquire()
-                self._news.put_nowait(partial(self._feed, piece))
+                self._updates.put_nowait(partial(self._feed, piece))
                 await self._may_read.wait()
-        except BaseException as exc:  # noqa: BLE001  (raised again where the check is read)
-            self._news.put_nowait(partial(_raise, exc))
+        except BaseException as exc:  # noqa: BLE001  (raised again in the consumer)
+            self._updates.put_nowait(partial(_raise, exc))
         else:
-            self._news.put_nowait(self._live.end)
+            self._updates.put_nowait(self._live.end)
 
     async def _work(self, job: Job) -> None:
         try:
             async for state in job.runnable.astream(job.value, self._config):
-                self._news.put_nowait(partial(self._live.add_state, job, state))
-        except BaseException as exc:  # noqa: BLE001  (raised again where the check is read)
-            self._news.put_nowait(partial(_raise, exc))
+                self._updates.put_nowait(partial(self._live.add_state, job, state))
+        except BaseException as exc:  # noqa: BLE001  (raised again in the consumer)
+            self._updates.put_nowait(partial(_raise, exc))
         else:
-            self._news.put_nowait(partial(self._finish, job))
+            self._updates.put_nowait(partial(self._finish, job))
 
     def _feed(self, piece: Any) -> None:
         self._buffer.release()

@@ -90,11 +90,11 @@ class _Folded(NamedTuple):
         return self._character(start)[0], self._character(end - 1)[1]
 
     def _is_edge(self, at: int) -> bool:
-        """Tell whether a character of the original begins at a place."""
+        """Return whether a character of the original begins at a place."""
         return at >= len(self.text) or self.text[at] == " " or self._character(at)[2] == at
 
     def _is_whole(self, at: int) -> bool:
-        """Tell whether it begins there and is no accent of the one before."""
+        """Return whether it begins there and is no accent of the one before."""
         return self._is_edge(at) and not (
             at < len(self.text) and unicodedata.combining(self.text[at])
         )
@@ -165,7 +165,7 @@ def _align(wanted: str, text: str, min_score: float) -> tuple[int, int] | None:
 
 
 def _regions(wanted: str, text: str) -> list[tuple[int, int]]:
-    """Give the parts of a text worth comparing: all of a short one, else where most seeds meet.
+    """Return the parts of a text worth comparing: all of a short one, else where most seeds meet.
 
     A seed is a few characters of the quote; at 90 % similarity most of them stand unchanged.
     """

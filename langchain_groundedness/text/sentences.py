@@ -60,7 +60,7 @@ class BlockScan:
         self._at = block.body
 
     def advance(self, text: str, block: Block, *, closed: bool = True) -> Iterator[Sentence]:
-        """Give the sentences that end before the end of the block, as far as that is certain."""
+        """Yield the sentences that end before the end of the block, as far as that is certain."""
         if block.kind not in ("prose", "item", "title"):
             return
         try:
@@ -76,7 +76,7 @@ class BlockScan:
             self._at = max(self._at, text.rfind(" ", self._at, block.end))
 
     def finish(self, text: str, block: Block) -> list[Sentence]:
-        """Give what is left of a block that has ended."""
+        """Return what is left of a block that has ended."""
         return _trimmed(text, self.start, block.end)
 
 
@@ -188,7 +188,7 @@ class Look(NamedTuple):
     closed: bool
 
     def boundary(self, match: re.Match[str]) -> int | None:  # noqa: PLR0911  (one per case)
-        """Give the end of the sentence that the match ends, or `None` if it ends none."""
+        """Return the end of the sentence that the match ends, or `None` if it ends none."""
         if match["code"]:
             return None
         if match["tick"]:
@@ -233,7 +233,7 @@ class Look(NamedTuple):
             at = end = match.end()
 
     def _glued(self, match: re.Match[str]) -> bool:
-        """Tell whether a sentence ends although no space follows its mark."""
+        """Return whether a sentence ends although no space follows its mark."""
         after = self.text[match.end() : min(self.limit, match.end() + _LOOK_AHEAD)]
         self._hold_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
         word = _GLUED.match(after)
@@ -249,7 +249,7 @@ class Look(NamedTuple):
         return plain or (len(last) > 1 and word[1].lower() in _STARTERS)
 
     def _ends(self, match: re.Match[str], end: int) -> bool:
-        """Tell whether a mark with white space after it ends a sentence."""
+        """Return whether a mark with white space after it ends a sentence."""
         found = _NEXT.search(self.text, end, self.limit)
         self._hold_if(found is None)
         if found is None:
@@ -272,7 +272,7 @@ class Look(NamedTuple):
 
 
 def is_loaded() -> bool:
-    """Tell whether the library has loaded its data, which takes it some ten milliseconds."""
+    """Return whether the library has loaded its data, which takes it some ten milliseconds."""
     return _ends_sentence.cache_info().currsize > 0
 
 

@@ -50,7 +50,7 @@ def fold(text: str) -> str:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Give the words of a text that carry meaning."""
+    """Return the words of a text that carry meaning."""
     return frozenset(_WORD.findall(fold(text))) - _STOP_WORDS
 
 
@@ -82,7 +82,7 @@ def _recent_words(text: str) -> tuple[Word, ...]:
 
 
 def word_stem(word: str) -> str:
-    """Give the stem of a word as it is written."""
+    """Return the stem of a word as it is written."""
     if word.isdecimal() and word.isascii():
         return word  # as it is; there are too many to remember
     return _known_stem(word) if len(word) <= _LONGEST_KEPT else _stem_as_written(word)

@@ -1,4 +1,4 @@
-"""Verifiers: runnables from a task (claims, documents) to one verdict per claim."""
+"""Verifiers: runnables that take a task (claims, documents) and return one verdict per claim."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,36 +32,36 @@ __all__ = [
 ]
 
 Verifier: TypeAlias = Runnable[VerificationTask, list[ClaimVerdict]]
-"""Anything that judges claims: ours, a chain of yours, a `RunnableLambda`.
+"""Anything that judges claims: a verifier of this package, your own chain, a `RunnableLambda`.
 
-Verdicts are matched to claims by id; what is missing becomes `unchecked`. A verifier that streams
-yields lists, which add up."""
+Verdicts are matched to claims by id; a claim without a verdict becomes `unchecked`. A verifier that
+streams yields lists, which are concatenated."""
 
-_COMPUTING = {
+_LAZY_MODULES = {
     "CrossEncoderVerifier": "cross_encoder",
     "EmbeddedCrossEncoder": "embedded.cross_encoder",
     "EmbeddedDecisionModel": "embedded.decision_model",
     "EmbeddedVerifier": "embedded.verifier",
     "EmbeddingVerifier": "embedding",
 }
-"""Modules that compute, by class: they take half of the import time, and a chat model as the judge
-needs none of them."""
+"""Modules with numerical code, by class. They take half of the import time, and a chat model as the
+judge needs none of them."""
 _WITH_NEWER_CORE = ("EmbeddedDecisionModel",)
 
-if not TYPE_CHECKING:  # a star import brings what can be had
+if not TYPE_CHECKING:  # a star import exports only what is installed
     _ABSENT = absent(dict.fromkeys(_WITH_NEWER_CORE, "langchain_core.decisions"))
     __all__ = [name for name in __all__ if name not in _ABSENT]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the modules that compute on first use; some need langchain-core 1.8."""
-    if name not in _COMPUTING:
+    """Load numerical modules on first use; some need langchain-core 1.8."""
+    if name not in _LAZY_MODULES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_COMPUTING[name]}"), name)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_LAZY_MODULES[name]}"), name)
     return found
 
 
 def __dir__() -> list[str]:
-    """List the names that are loaded on first use, too."""
-    return sorted({*globals(), *_COMPUTING})
+    """Include the names that are loaded on first use."""
+    return sorted({*globals(), *_LAZY_MODULES})

@@ -1,9 +1,9 @@
-"""One way to run verifiers that judge many tasks in one go.
+"""Base class of verifiers that judge many tasks together.
 
-A verifier writes its logic once, as a generator without input or output: it yields what it needs
-(texts to embed, pairs to score, tasks for another verifier) and is sent the reply, or has the
-error of the attempt raised at the `yield`; it yields `FinalVerdicts` as they are found. This
-module drives that generator for `invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `astream`.
+A verifier implements its logic once, as a generator without I/O. It yields requests (texts to
+embed, pairs to score, tasks for another verifier) and receives each reply, or the error, at the
+`yield`. It yields `FinalVerdicts` as soon as it has them. This module drives that generator for
+`invoke`, `ainvoke`, `batch`, `abatch`, `stream` and `astream`.
 """
 
 from abc import ABC, abstractmethod
@@ -28,34 +28,34 @@ __all__ = ["AskVerifier", "FinalVerdicts", "PooledVerifier", "VerdictSteps", "ch
 
 
 class FinalVerdicts(NamedTuple):
-    """Verdicts that are final, each claim of a task in at most one of these."""
+    """Final verdicts on claims of one task; each claim appears at most once."""
 
     task: int
     """Index of the task."""
     verdicts: Sequence[ClaimVerdict]
     cached: int = 0
-    """How many of them cost nothing."""
+    """How many of them came from a cache."""
 
 
 class AskVerifier(NamedTuple):
-    """A request for another verifier; the reply is a list with what it gave or raised per task."""
+    """A request to another verifier; the reply lists its verdicts, or its error, per task."""
 
     verifier: Runnable[Any, Any]
     places: Sequence[int]
     """Indexes of the tasks."""
     tasks: list[VerificationTask]
     config: RunnableConfig | None = None
-    """Goes on top of the configs of the tasks."""
+    """Merged into the config of each task."""
 
     def ask(self, configs: Sequence[RunnableConfig]) -> list[Any]:
-        """Ask it."""
-        return _lasting_raised(
+        """Send the request."""
+        return _raise_permanent_errors(
             self.verifier.batch(self.tasks, self._configs(configs), return_exceptions=True)
         )
 
     async def aask(self, configs: Sequence[RunnableConfig]) -> list[Any]:
-        """Ask it without blocking the event loop."""
-        return _lasting_raised(
+        """Send the request without blocking the event loop."""
+        return _raise_permanent_errors(
             await self.verifier.abatch(self.tasks, self._configs(configs), return_exceptions=True)
         )
 
@@ -64,18 +64,18 @@ class AskVerifier(NamedTuple):
 
 
 def checked_reply(task: VerificationTask, reply: Any, verifier: str) -> list[ClaimVerdict]:
-    """Read what another verifier gave for a task; a failure leaves the claims unchecked."""
+    """Validate the reply of another verifier; a failure leaves the claims unchecked."""
     if isinstance(reply, list) and all(isinstance(each, ClaimVerdict) for each in reply):
         return reconcile(task, reply, verifier=verifier)
     if isinstance(reply, Exception):
         reason = f"{verifier} failed with {cause(caught(reply))}"
     else:
-        reason = f"{verifier} returned no list of verdicts (got {type(reply).__name__})"
+        reason = f"{verifier} must return a list of ClaimVerdict, got {type(reply).__name__}"
     return [ClaimVerdict.unchecked(claim, reason, verifier=verifier) for claim in task.claims]
 
 
-def _lasting_raised(replies: list[Any]) -> list[Any]:
-    """Raise what asking another verifier, or asking again, does not mend."""
+def _raise_permanent_errors(replies: list[Any]) -> list[Any]:
+    """Raise errors that neither another verifier nor a retry can fix."""
     for reply in exceptions_at_most(replies):
         if isinstance(reply, ConfigurationError | MissingDependencyError):
             raise reply
@@ -83,15 +83,15 @@ def _lasting_raised(replies: list[Any]) -> list[Any]:
 
 
 VerdictSteps = Generator[Any, Any, None]
-"""Yields requests and `FinalVerdicts`; is sent the reply to each request."""
+"""Yields requests and `FinalVerdicts`; receives the reply to each request."""
 
 
 class PooledVerifier(
     CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]], ABC
 ):
-    """Judges the claims of all its tasks together; ends in exactly one verdict per claim.
+    """Judges the claims of all its tasks together; returns exactly one verdict per claim.
 
-    A stream gives verdicts as they become final, so in any order; the sum of its lists holds what
+    A stream yields verdicts as they become final, in any order; together its lists contain what
     `invoke` returns.
     """
 
@@ -101,23 +101,23 @@ class PooledVerifier(
         return self
 
     def _check_options(self) -> None:
-        """Raise `ConfigurationError` if options do not fit."""
+        """Raise `ConfigurationError` if the options contradict each other."""
 
     @abstractmethod
     def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
-        """Judge the tasks: the logic, free of input and output."""
+        """Judge the tasks without I/O."""
 
     def _ask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
-        """Answer a request of `_verdict_steps` of its own, given the child config of each task."""
+        """Answer a request of `_verdict_steps`, given the child config of each task."""
         raise NotImplementedError
 
     async def _aask(self, request: Any, configs: Sequence[RunnableConfig]) -> Any:
-        """Answer such a request without blocking the event loop."""
+        """Answer a request without blocking the event loop."""
         return self._ask(request, configs)
 
     _can_be_saved = True
 
-    # Casts to Any: LangChain passes the config by name, which its types do not say.
+    # Casts to Any: LangChain passes the config by keyword, which its annotations do not show.
 
     @override
     def invoke(
@@ -196,16 +196,14 @@ class PooledVerifier(
     def _judge_all(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
     ) -> list[list[ClaimVerdict]]:
-        return self._gathered(tasks, self._final_verdicts(tasks, config))
+        return self._by_task(tasks, self._final_verdicts(tasks, config))
 
     async def _ajudge_all(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
     ) -> list[list[ClaimVerdict]]:
-        return self._gathered(
-            tasks, [found async for found in self._afinal_verdicts(tasks, config)]
-        )
+        return self._by_task(tasks, [found async for found in self._afinal_verdicts(tasks, config)])
 
-    def _gathered(
+    def _by_task(
         self, tasks: Sequence[VerificationTask], found: Iterable[FinalVerdicts]
     ) -> list[list[ClaimVerdict]]:
         by_task: list[list[ClaimVerdict]] = [[] for _ in tasks]
@@ -220,33 +218,33 @@ class PooledVerifier(
         self, tasks: Iterator[VerificationTask], config: RunnableConfig
     ) -> Iterator[list[ClaimVerdict]]:
         for task in tasks:
-            told: set[str] = set()
+            reported: set[str] = set()
             for found in self._final_verdicts([task], [config]):
-                yield self._newly_final(task, found.verdicts, told)
-            if len(told) < len(task.claims):
-                yield self._newly_final(task, None, told)
+                yield self._newly_final(task, found.verdicts, reported)
+            if len(reported) < len(task.claims):
+                yield self._newly_final(task, None, reported)
 
     async def _astream(
         self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
-            told: set[str] = set()
+            reported: set[str] = set()
             async for found in self._afinal_verdicts([task], [config]):
-                yield self._newly_final(task, found.verdicts, told)
-            if len(told) < len(task.claims):
-                yield self._newly_final(task, None, told)
+                yield self._newly_final(task, found.verdicts, reported)
+            if len(reported) < len(task.claims):
+                yield self._newly_final(task, None, reported)
 
     def _newly_final(
-        self, task: VerificationTask, verdicts: Sequence[ClaimVerdict] | None, told: set[str]
+        self, task: VerificationTask, verdicts: Sequence[ClaimVerdict] | None, reported: set[str]
     ) -> list[ClaimVerdict]:
-        """Reconcile some of the verdicts on a task or, for `None`, the claims without any."""
+        """Reconcile new verdicts; for `None`, the claims that have no verdict yet."""
         named = None if verdicts is None else {verdict.claim.id for verdict in verdicts}
         claims = [
             claim
             for claim in task.claims
-            if claim.id not in told and (named is None or claim.id in named)
+            if claim.id not in reported and (named is None or claim.id in named)
         ]
-        told.update(claim.id for claim in claims)
+        reported.update(claim.id for claim in claims)
         return reconcile(task.only(claims), verdicts or (), verifier=self.get_name())
 
     def _final_verdicts(
@@ -290,7 +288,7 @@ class PooledVerifier(
 
 
 def _step(judging: VerdictSteps, reply: Any, error: Exception | None) -> Any:
-    """Resume the logic and give what it yields next, or `None` at its end."""
+    """Resume the generator; return its next item, or `None` at the end."""
     try:
         return judging.send(reply) if error is None else judging.throw(error)
     except StopIteration:

@@ -1,4 +1,4 @@
-"""A verifier that keeps verdicts, and asks another verifier only for those it does not have."""
+"""A verifier that caches verdicts and calls another verifier only on a cache miss."""
 
 import asyncio
 import json
@@ -51,22 +51,22 @@ from langchain_groundedness.verification.cascade import CascadeVerifier
 __all__ = ["CachedVerifier", "VerdictCache", "require_store"]
 
 VerdictCache = SkipValidation[BaseCache | BaseStore[str, Any]]
-"""An option that takes a place to keep verdicts in; `CachedVerifier` checks what it is given."""
+"""An option that takes a cache or store of LangChain; `CachedVerifier` checks its type."""
 
 Reads = Literal["question", "answer", "metadata", "order"]
-"""What a verifier may read of a task, beside the claim and the texts of the documents."""
+"""Parts of a task that a verifier may read besides the claim and the document texts."""
 
 
 class CachedVerifier(PooledVerifier):
-    """Keeps verdicts in a cache or store of LangChain, and asks a verifier only for the others.
+    """Caches verdicts in a LangChain cache or store, and calls a verifier for the others.
 
-    A verdict is found again for the same claim, question, texts of documents (in any order) and
-    verifier: its options, model, prompt, `key` and the version of this package. `unchecked` claims
-    are never kept. A claim that comes more than once in one batch is asked once.
+    The cache key covers the claim, the question, the document texts (in any order) and the
+    verifier: its options, model, prompt, `key` and the version of this package. `unchecked`
+    verdicts are never cached. A claim that appears several times in a batch is verified once.
 
-    What the store returns is never trusted: an entry that is damaged, belongs to another key, or
-    has a quote that is not in the documents counts as missing. If the store fails, claims are
-    checked as if it were empty. How many entries stay, and how long, is up to the store.
+    Entries are validated when read: one that is damaged, belongs to another key, or quotes text
+    that is not in the documents counts as a miss. If the store fails, claims are checked as if it
+    were empty. Size limits and expiry are the store's job.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -88,24 +88,24 @@ class CachedVerifier(PooledVerifier):
     _can_be_saved = False
 
     verifier: AnyRunnable
-    """What is asked: a verifier of this package, or any runnable from a task to verdicts."""
+    """A verifier of this package, or any runnable from a task to verdicts."""
     store: VerdictCache
-    """Where verdicts are kept: any `BaseCache`, or any `BaseStore` that takes bytes."""
+    """Any `BaseCache`, or any `BaseStore` that takes bytes."""
     key: str | None = Field(default=None, min_length=1)
-    """Your name for the verifier as it is now; change it whenever the verifier changes. Needed for
-    verifiers, embeddings, cross-encoders and functions of your own or of other packages. Verifiers
-    of this package with a LangChain chat model are told apart without it."""
+    """Version name of the verifier; change it when the verifier changes. Required for verifiers,
+    embeddings, cross-encoders and functions from outside this package. Verifiers of this package
+    with a LangChain chat model do not need it."""
     reads: frozenset[Reads] | None = None
-    """What the verifier reads beside the claim and the texts of the documents: `question`, `answer`
-    (and the claim's place in it), `metadata` (and ids of the documents), `order` (of the
-    documents). Default: the question for verifiers of this package, everything for others. The
-    less it reads, the more often a verdict is found."""
+    """What the verifier reads besides claim and document texts: `question`, `answer` (and the
+    claim's position in it), `metadata` (and ids of the documents), `order` (of the documents).
+    Default: the question for verifiers of this package, everything for others. The fewer parts,
+    the more cache hits."""
     secret: SecretStr | None = None
-    """Signs entries and keys: without it, nobody can write verdicts into the store, or tell from a
+    """Signs entries and keys. Nobody without the secret can forge a cached verdict, or learn from a
     key which claim was checked."""
     store_timeout: float = Field(default=2.0, gt=0.0, allow_inf_nan=False)
-    """Seconds that one request to the store may take. After a failure, the store is left alone for
-    some seconds."""
+    """Seconds to wait for one request to the store. After a failure, the store is not used for
+    a few seconds."""
 
     @override
     def _check_options(self) -> None:
@@ -113,7 +113,7 @@ class CachedVerifier(PooledVerifier):
         self._description()
 
     def warm_up(self) -> None:
-        """Load what the verifier needs now instead of on first use."""
+        """Load the verifier's models now instead of on first use."""
         warm_up = getattr(self.verifier, "warm_up", None)
         if callable(warm_up):
             warm_up()
@@ -123,17 +123,17 @@ class CachedVerifier(PooledVerifier):
         lookups = self._lookups(tasks)
         keys = list(dict.fromkeys(lookup.key for lookup in lookups))
         entries: dict[str, Any] = {}
-        for first in range(0, len(keys), self._at_once):
-            entries |= yield _Read(keys[first : first + self._at_once])
-        missing = yield from _give_known(lookups, entries)
+        for first in range(0, len(keys), self._request_size):
+            entries |= yield _Read(keys[first : first + self._request_size])
+        missing = yield from _yield_cached(lookups, entries)
         while missing:
             asked: dict[str, _Lookup] = {}
             repeated = [each for each in missing if asked.setdefault(each.key, each) is not each]
             entries = yield from self._ask_verifier(list(asked.values()))
-            missing = yield from _give_known(repeated, entries)
+            missing = yield from _yield_cached(repeated, entries)
 
     def _ask_verifier(self, asked: Sequence["_Lookup"]) -> Any:
-        """Ask for verdicts, give them out and keep them; return the entries."""
+        """Call the verifier, yield its verdicts and cache them; return the entries."""
         groups = [list(group) for _, group in groupby(asked, key=attrgetter("place"))]
         tasks = [group[0].task.only(lookup.claim for lookup in group) for group in groups]
         replies = yield AskVerifier(self.verifier, [group[0].place for group in groups], tasks)
@@ -144,13 +144,13 @@ class CachedVerifier(PooledVerifier):
             pairs = zip(group, verdicts, strict=True)
             entries |= {lookup.key: lookup.written(verdict) for lookup, verdict in pairs}
         kept = [(key, entry) for key, entry in entries.items() if isinstance(entry, str)]
-        for first in range(0, len(kept), self._at_once):
-            yield _Write(kept[first : first + self._at_once])
+        for first in range(0, len(kept), self._request_size):
+            yield _Write(kept[first : first + self._request_size])
         return entries
 
     @property
-    def _at_once(self) -> int:
-        """Entries in one request, which has to end in time: a cache takes them one by one."""
+    def _request_size(self) -> int:
+        """Entries per request; fewer for a cache, which takes them one by one."""
         return 64 if isinstance(self.store, BaseStore) else 8
 
     def _lookups(self, tasks: Sequence[VerificationTask]) -> list["_Lookup"]:
@@ -171,13 +171,13 @@ class CachedVerifier(PooledVerifier):
         return lookups
 
     def _description(self) -> str:
-        """Describe what verdicts depend on beside the task."""
+        """Describe what verdicts depend on besides the task."""
         unknown: list[str] = []
-        described = _described(self.verifier, "verifier", unknown)
+        described = _describe(self.verifier, "verifier", unknown)
         if unknown and self.key is None:
             msg = (
-                f"nothing tells when the verdicts of {', '.join(unknown)} change: give a key, as "
-                "in CachedVerifier(..., key='my-judge-1'), and change it when they change"
+                f"cannot tell when the verdicts of {', '.join(unknown)} change: pass a key, as in "
+                "CachedVerifier(..., key='my-judge-1'), and change it when the verifier changes"
             )
             raise ConfigurationError(msg)
         return json.dumps(
@@ -197,7 +197,7 @@ class CachedVerifier(PooledVerifier):
 
 
 def require_store(value: object, option: str) -> None:
-    """Refuse what verdicts cannot be kept in."""
+    """Raise `ConfigurationError` unless the value is a cache or store of LangChain."""
     if not isinstance(value, BaseCache | BaseStore):
         msg = (
             f"{option} must be a cache or a store of LangChain, such as InMemoryCache() or "
@@ -207,19 +207,19 @@ def require_store(value: object, option: str) -> None:
 
 
 class _Read(NamedTuple):
-    """Asks for entries; the reply holds by key what the store returned."""
+    """A request to read entries; the reply maps keys to entries."""
 
     keys: Sequence[str]
 
 
 class _Write(NamedTuple):
-    """Asks to keep entries: keys, and the text of the entry under each."""
+    """A request to write entries: pairs of key and text."""
 
     entries: Sequence[tuple[str, str]]
 
 
-def _give_known(lookups: Sequence["_Lookup"], entries: Mapping[str, Any]) -> Any:
-    """Give out the verdicts that entries hold; return the lookups without one."""
+def _yield_cached(lookups: Sequence["_Lookup"], entries: Mapping[str, Any]) -> Any:
+    """Yield the cached verdicts; return the lookups that missed."""
     found = [(lookup, lookup.read(entries.get(lookup.key, ""))) for lookup in lookups]
     known = [(lookup.place, verdict) for lookup, verdict in found if verdict is not None]
     for place, group in groupby(known, key=itemgetter(0)):
@@ -232,7 +232,7 @@ def _give_known(lookups: Sequence["_Lookup"], entries: Mapping[str, Any]) -> Any
 def _in_order(
     documents: Sequence[Document], reads: AbstractSet[str], secret: bytes
 ) -> tuple[str, tuple[int, ...]]:
-    """Digest documents as far as they are read; give the order of their indexes in the digest."""
+    """Digest the documents; return the digest and the order of document indexes in it."""
     digests = []
     for document in documents:
         about = (document.id, document.metadata) if "metadata" in reads else None
@@ -244,7 +244,7 @@ def _in_order(
 
 
 def _digest(secret: bytes, *parts: str | None) -> str:
-    """Digest texts so that no two different lists of them give the same."""
+    """Digest texts unambiguously: each is preceded by its length."""
     digest = blake2b(key=secret, digest_size=_DIGITS // 2)
     for part in parts:
         data = (part or "").encode("utf-8", "surrogatepass")
@@ -261,11 +261,11 @@ class _Lookup(NamedTuple):
     claim: Claim
     key: str
     order: tuple[int, ...]
-    """Of the documents, as `_in_order` gives it."""
+    """Document indexes in the order of the digest."""
     secret: bytes
 
     def written(self, verdict: ClaimVerdict) -> Any:
-        """Write an entry, a checksum and JSON; an `unchecked` verdict is given back as it is."""
+        """Serialize a verdict as checksum and JSON; return an `unchecked` one unchanged."""
         if verdict.reason is not None:
             return verdict
         place_of = {index: place for place, index in enumerate(self.order)}
@@ -278,7 +278,7 @@ class _Lookup(NamedTuple):
         return f"{self._checksum(body)}{body}"
 
     def read(self, entry: Any) -> ClaimVerdict | None:
-        """Read an entry; `None` if it is not one that `written` may have written for this key."""
+        """Read an entry; `None` if `written` cannot have produced it for this key."""
         if isinstance(entry, ClaimVerdict):
             return entry.model_copy(update={"claim": self.claim})
         checksum, body = entry[:_DIGITS], entry[_DIGITS:]
@@ -309,10 +309,10 @@ class _Lookup(NamedTuple):
 
 
 _FORMAT = 2
-"""To be raised when entries change, or what their keys are made of."""
+"""Increase it when the format of entries or keys changes."""
 
 _LARGEST = 1 << 20
-"""Characters of an entry; verdicts have some hundred."""
+"""Most characters of an entry; typical entries have a few hundred."""
 
 _DIGITS = 64
 """Hexadecimal digits of a digest."""
@@ -325,7 +325,7 @@ class _Entry(BaseModel):
     support_probability: Probability | None
     explanation: str
     quotes: tuple[tuple[Offset, Offset, Offset], ...] = Field(max_length=10_000)
-    """Document (its place in `_in_order`), start and end: no text of a document is kept."""
+    """Document (its place in `_in_order`), start and end; no document text is stored."""
     correction: str | None
     conflicting: bool
     verifier: str
@@ -336,20 +336,20 @@ _PACKAGE = "langchain_groundedness."
 _NOT_DESCRIBED = frozenset(
     {"threads", "max_concurrency", "timeout", "retry_budget", "store", "store_timeout", "secret"}
 )
-"""Options that change how long a verdict takes, and no verdict."""
+"""Options that affect speed but not verdicts."""
 
 
-def _described(value: Any, path: str, unknown: list[str]) -> Any:  # noqa: PLR0911  (one per kind)
-    """Describe a part of a verifier as plain data; add what cannot be described to `unknown`."""
+def _describe(value: Any, path: str, unknown: list[str]) -> Any:  # noqa: PLR0911  (one per kind)
+    """Describe part of a verifier as plain data; append what cannot be described to `unknown`."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
-        return {str(k): _described(v, f"{path}.{k}", unknown) for k, v in sorted(value.items())}
+        return {str(k): _describe(v, f"{path}.{k}", unknown) for k, v in sorted(value.items())}
     if isinstance(value, list | tuple):
-        return [_described(each, f"{path}[{n}]", unknown) for n, each in enumerate(value)]
+        return [_describe(each, f"{path}[{n}]", unknown) for n, each in enumerate(value)]
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, RunnableBindingBase):
-        return _described([value.bound, value.kwargs], f"{path}.bound", unknown)
+        return _describe([value.bound, value.kwargs], f"{path}.bound", unknown)
     if isinstance(value, BaseChatModel) and (told := _model_options(value)) is not None:
         return [name, told]
     if isinstance(value, BasePromptTemplate) and not any(
@@ -359,30 +359,30 @@ def _described(value: Any, path: str, unknown: list[str]) -> Any:  # noqa: PLR09
     if _is_ours(value):
         options = dict(value) if isinstance(value, BaseModel) else {"function": value.__qualname__}
         counted = {option: options[option] for option in options.keys() - _NOT_DESCRIBED}
-        return [name, _described(counted, path, unknown)]
+        return [name, _describe(counted, path, unknown)]
     unknown.append(f"{path}: {type(value).__name__}")
     return name
 
 
 def _model_options(model: BaseChatModel) -> Any:
-    """Give what LangChain's own caches know a chat model by; `None` if it tells nothing."""
+    """Return the parameters that LangChain's caches use for a model; `None` if it has none."""
     silent = type(model)._identifying_params is BaseLanguageModel._identifying_params  # noqa: SLF001
     if silent and not model.is_lc_serializable():
         return None
-    # LangChain remembers the first, so that alone would not tell of a later change.
+    # LangChain caches the LLM string, so it alone would hide a later change.
     params = to_jsonable_python(dict(model._identifying_params), fallback=lambda v: str(type(v)))  # noqa: SLF001
     return [model._get_llm_string(), params]  # noqa: SLF001
 
 
 def _is_ours(value: object) -> bool:
-    """Tell whether a function or object is of this package, whose version speaks for its code."""
+    """Return whether this package defines a function or object; its version then covers it."""
     named = value if hasattr(value, "__qualname__") else type(value)
     module = str(named.__module__)
     return module.startswith(_PACKAGE) and not module.startswith(f"{_PACKAGE}testing")
 
 
 def _read_by(verifier: Any) -> frozenset[str]:
-    """Tell what a verifier reads: the question if it is of this package, else everything."""
+    """Return what a verifier reads: the question if it is ours, else everything."""
     if isinstance(verifier, RunnableBindingBase):
         return _read_by(verifier.bound)
     if isinstance(verifier, CascadeVerifier):
@@ -392,13 +392,13 @@ def _read_by(verifier: Any) -> frozenset[str]:
 
 
 class _VerdictStore:
-    """Reads and writes entries; what fails, or takes too long, counts as missing."""
+    """Reads and writes entries; a failure or timeout counts as a miss."""
 
     def __init__(self, store: BaseCache | BaseStore[str, Any], timeout: float) -> None:
         self._store = store
         self._timeout = timeout
-        # Where a store is not asynchronous itself, LangChain would use the threads of the event
-        # loop, which other work needs too, and for which a process waits before it ends.
+        # For a store without async methods, LangChain would use the event loop's thread pool, which
+        # other work needs, and which a process waits for before it exits.
         if isinstance(store, BaseStore):
             self._is_async = type(store).amget is not BaseStore.amget
         else:
@@ -434,7 +434,7 @@ class _VerdictStore:
         return self._entries(request, await asyncio.gather(*calls))
 
     def _calls(self, request: _Read | _Write) -> list[tuple[Any, ...]]:
-        """Give the methods of the store to call, with their arguments."""
+        """Return the methods of the store to call, with their arguments."""
         if isinstance(self._store, BaseStore):
             if isinstance(request, _Read):
                 return [("mget", [_name(key) for key in request.keys])]
@@ -454,7 +454,7 @@ class _VerdictStore:
 
     @contextmanager
     def _guarded(self, request: _Read | _Write) -> Iterator[bool]:
-        """Tell whether the store is left alone; take what it raises, and leave it alone then."""
+        """Yield whether the store is paused; pause it if a request fails."""
         kind = type(request)
         is_paused = monotonic() < self._paused_until[kind]
         try:
@@ -471,12 +471,12 @@ class _VerdictStore:
 
 
 def _name(key: str) -> str:
-    """Name a key so that a reader of the store sees whose it is, and folders stay small."""
+    """Prefix a key with this package's name, and split it so that folders stay small."""
     return f"groundedness/{key[:2]}/{key[2:]}"
 
 
 def _text_of(found: Any) -> str:
-    """Give the text that a store or cache returned; an empty one for what cannot be an entry."""
+    """Return the text of a stored value; empty if it cannot be an entry."""
     if isinstance(found, Sequence) and found and isinstance(found[0], Generation):
         found = found[0].text
     if isinstance(found, bytes | bytearray) and len(found) <= _LARGEST:
@@ -488,14 +488,14 @@ def _text_of(found: Any) -> str:
 _LOGGER = logging.getLogger(__name__)
 
 _LLM_STRING = "langchain-groundedness verdicts"
-"""What stands where a cache of LangChain expects the description of a model."""
+"""Used where a LangChain cache expects the description of a model."""
 
 _PAUSE = 5.0
-"""Seconds for which a store that failed is left alone: a check must not wait for it each time."""
+"""Seconds without requests after a failure, so that checks do not wait for a store that is down."""
 
 _THREAD = "groundedness-cache"
 
 _store_calls = TimedCalls(8)
-"""Calls of stores that go on after their timeout; with more, no store is asked."""
+"""At most this many store calls may run on after their timeout; then the store is skipped."""
 
 _IN_MEMORY = (InMemoryCache, InMemoryByteStore, InMemoryStore)

@@ -1,4 +1,4 @@
-"""A verifier made of verifiers, each asked only about claims that are still undecided."""
+"""A chain of verifiers; each judges only the claims that the previous ones left undecided."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -28,9 +28,8 @@ class Stage(CheckedOptions, Serializable):
 
     Without `settles`, a verdict is final if it lies outside the uncertain band of
     `support_probability`: `supported` at or above `settle_supported`, `contradicted` and
-    `unverifiable` at or below `settle_unsupported`. A verdict without a probability is final as it
-    stands. Never final, before the last stage, are
-    `unchecked` and a verdict that came without the evidence it needs.
+    `unverifiable` at or below `settle_unsupported`. A verdict without a probability is final.
+    Before the last stage, `unchecked` and a verdict without the evidence it needs are never final.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda
@@ -48,17 +47,21 @@ class Stage(CheckedOptions, Serializable):
     settle_unsupported: float = 0.1
     """Up to this support probability, `contradicted` and `unverifiable` are final."""
     settles: Callable[[ClaimVerdict], bool] | None = None
-    """Decides instead of the band whether a verdict is final. Never asked about `unchecked`."""
+    """Decides whether a verdict is final, in place of the band. Not called for `unchecked`."""
     required: bool = False
-    """Whether this stage must succeed: a claim that it could not check, or judged without evidence,
-    is then `unchecked`, and no later stage is asked about it."""
+    """Whether this stage must succeed. If so, a claim that it could not check, or judged without
+    evidence, is `unchecked`, and no later stage judges it."""
     name: str | None = None
-    """Name of the stage's runs in traces; by default that of the verifier."""
+    """Name of the stage's runs in traces; by default the verifier's name."""
 
     @model_validator(mode="after")
     def _band(self) -> Self:
         if not 0 <= self.settle_unsupported <= self.settle_supported <= 1:
-            msg = "need 0 <= settle_unsupported <= settle_supported <= 1"
+            msg = (
+                "must satisfy 0 <= settle_unsupported <= settle_supported <= 1, got "
+                f"settle_unsupported={self.settle_unsupported} and "
+                f"settle_supported={self.settle_supported}"
+            )
             raise ValueError(msg)
         return self
 
@@ -69,17 +72,17 @@ class Stage(CheckedOptions, Serializable):
 
     @property
     def title(self) -> str:
-        """What the stage is called where a reader meets it."""
+        """Name of the stage in explanations and traces."""
         return self.name or self.verifier.get_name()
 
     def is_final(self, verdict: ClaimVerdict) -> bool:
-        """Tell whether later stages need not be asked.
+        """Return whether later stages can skip this claim.
 
         Args:
-            verdict: What the verifier said about a claim.
+            verdict: The verifier's verdict on a claim.
 
         Returns:
-            True if the verdict stands as it is.
+            True if no later stage judges the claim.
         """
         if verdict.verdict == "unchecked":
             return False
@@ -93,13 +96,13 @@ class Stage(CheckedOptions, Serializable):
 
 
 class CascadeVerifier(PooledVerifier):
-    """Asks one verifier after the other, each only about the claims that are still undecided.
+    """Runs verifiers in order; each judges only the claims that are still undecided.
 
-    The last stage decides: its verdicts are final, whatever its band. If it could not check
-    a claim, the claim is `unchecked`, even where an earlier, unsure stage leaned to a verdict: the
-    explanation says so, but a failure never turns a doubt into a result. A stage that raises
-    leaves its claims to the next one, unless it is `required`: one whose `supported` the next only
-    confirms must be. In a batch, all tasks pass a stage together.
+    The verdicts of the last stage are final, whatever its band. If it could not check a claim, the
+    claim is `unchecked`, even if an earlier stage leaned towards a verdict; the explanation
+    mentions that verdict. A stage that raises leaves its claims to the next one, unless it is
+    `required`. Set `required` on a stage whose `supported` the next stage only confirms. In a
+    batch, all tasks go through a stage together.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -121,17 +124,17 @@ class CascadeVerifier(PooledVerifier):
     """
 
     stages: tuple[Stage, ...]
-    """In the order they are asked; at least one. A bare verifier becomes a `Stage`."""
+    """In the order they run; at least one. A bare verifier becomes a `Stage`."""
 
     def __init__(self, stages: Sequence[Any], **kwargs: Any) -> None:
-        """Line up the stages."""
+        """Build the cascade from stages or bare verifiers."""
         staged = [s if isinstance(s, Stage) else Stage(verifier=s) for s in stages]
         super().__init__(stages=tuple(staged), **kwargs)
 
     @override
     def _check_options(self) -> None:
         if not self.stages:
-            msg = "a cascade needs at least one stage"
+            msg = "a cascade needs at least one stage: pass stages=[verifier, ...]"
             raise ConfigurationError(msg)
 
     @override
@@ -146,35 +149,35 @@ class CascadeVerifier(PooledVerifier):
             own: RunnableConfig = {"tags": [f"stage:{number}"], "run_name": stage.title}
             replies = yield AskVerifier(stage.verifier, members, asked, own)
             for place, task, reply in zip(members, asked, replies, strict=True):
-                final, doubtful = _sorted_out(stage, task, reply)
+                final, undecided = _split_verdicts(stage, task, reply)
                 if number == len(self.stages):
-                    final, doubtful = [*final, *doubtful], []
+                    final, undecided = [*final, *undecided], []
                 yield FinalVerdicts(place, [_with_leaning(v, leanings[place]) for v in final])
-                remaining[place] = task.only(v.claim for v in doubtful)
-                leanings[place].update((v.claim.id, _leaning(stage, v)) for v in doubtful)
+                remaining[place] = task.only(v.claim for v in undecided)
+                leanings[place].update((v.claim.id, _leaning(stage, v)) for v in undecided)
 
 
-def _sorted_out(
+def _split_verdicts(
     stage: Stage, task: VerificationTask, reply: Any
 ) -> tuple[list[ClaimVerdict], list[ClaimVerdict]]:
-    """Give the verdicts of a stage that are final, and those that are not."""
+    """Split the verdicts of a stage into final and undecided ones."""
     given = [v for v in reply if isinstance(v, ClaimVerdict)] if isinstance(reply, list) else []
     claimed = {v.claim.id for v in given if v.verdict in ("supported", "contradicted")}
     final: list[ClaimVerdict] = []
-    doubtful: list[ClaimVerdict] = []
+    undecided: list[ClaimVerdict] = []
     for verdict in checked_reply(task, reply, stage.title):
         unbacked = verdict.verdict == "unverifiable" and verdict.claim.id in claimed
         if stage.required and (unbacked or verdict.verdict == "unchecked"):
             final.append(_unchecked(stage, verdict))
         else:
-            (final if stage.is_final(verdict) and not unbacked else doubtful).append(verdict)
-    return final, doubtful
+            (final if stage.is_final(verdict) and not unbacked else undecided).append(verdict)
+    return final, undecided
 
 
 def _unchecked(stage: Stage, verdict: ClaimVerdict) -> ClaimVerdict:
     if verdict.verdict == "unchecked":
         return verdict
-    reason = f"{stage.title} judged without evidence for it"
+    reason = f"{stage.title} gave a verdict without evidence"
     return ClaimVerdict.unchecked(verdict.claim, reason, verifier=stage.title)
 
 

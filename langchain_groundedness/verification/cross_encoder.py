@@ -1,4 +1,4 @@
-"""Verification with any cross-encoder: a model that reads a claim and a passage together."""
+"""Verification with a cross-encoder, a model that reads a claim and a passage together."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -37,16 +37,16 @@ _EXPLANATIONS: dict[ScoreClass, str] = {
 
 
 class CrossEncoderVerifier(PooledVerifier):
-    """Judges claims with any LangChain `BaseCrossEncoder`, as local rerankers and NLI models are.
+    """Judges claims with any LangChain `BaseCrossEncoder`, such as a local reranker or NLI model.
 
-    Every claim is paired with every window of the documents; all pairs of all claims, and of all
-    tasks of a batch, are scored in one call of at most `batch_size` pairs. A claim is `supported`
-    if the best window that shares a content word with it reaches the threshold; that window is
-    the quote. Else it is `unverifiable`: one number per pair cannot tell a contradiction from
-    silence. A model that can, gives a row of numbers per pair: name them with `classes`, and
-    it tells contradictions as well; support in one window then outweighs contradiction in another,
-    and both mark the verdict `conflicting`. If a score is missing and no other window supports the
-    claim, it is `unchecked`.
+    Every claim is paired with every window of the documents. The pairs of all claims and tasks of
+    a batch are scored together, at most `batch_size` per call. A claim is `supported` if the best
+    window that shares a content word with it reaches the threshold; that window is the quote.
+    Otherwise it is `unverifiable`: one score per pair cannot distinguish a contradiction from
+    missing evidence. For a model that returns one score per class, name the classes with `classes`
+    and contradictions are detected too. Support in one window then outweighs contradiction in
+    another, and the verdict is marked `conflicting`. If a score is missing and no other window
+    supports the claim, the claim is `unchecked`.
 
     Example:
         >>> from langchain_core.cross_encoders import BaseCrossEncoder
@@ -68,14 +68,14 @@ class CrossEncoderVerifier(PooledVerifier):
 
     cross_encoder: BaseCrossEncoder
     scores: ScoreKind = "probability"
-    """What its numbers mean: the `probability` of support; a `logit`, made one by the sigmoid (by
-    the softmax for rows); or a `relevance` that is only compared with the threshold, so that
+    """What the scores mean: the `probability` of support; a `logit`, converted by the sigmoid (the
+    softmax for several classes); or a `relevance` that is only compared with the threshold, so that
     `support_probability` stays `None`."""
     threshold: float | None = None
-    """Score from which a claim is supported, or contradicted; 0.5 for probabilities and logits,
-    after they were made probabilities. Must be given for `relevance`."""
+    """Least score for `supported` or `contradicted`. Defaults to a probability of 0.5; required for
+    `relevance`."""
     classes: tuple[ScoreClass, ...] = ()
-    """For a model that gives a row of numbers per pair: the class of each number, in order."""
+    """For a model that returns one score per class: the classes, in order."""
     evidence_first: bool | None = None
     """Order in a pair: NLI models read (evidence, claim), rerankers (claim, evidence). By default
     evidence first exactly when `classes` are given."""
@@ -96,7 +96,7 @@ class CrossEncoderVerifier(PooledVerifier):
             raise ConfigurationError(msg)
         if self.scores == "relevance":
             if self.threshold is None or not math.isfinite(self.threshold) or self.classes:
-                msg = "scores='relevance' needs a threshold, and no classes"
+                msg = "scores='relevance' needs a finite threshold= and excludes classes="
                 raise ConfigurationError(msg)
         elif self.threshold is not None and not 0 < self.threshold <= 1:
             msg = f"threshold must be above 0 and at most 1, got {self.threshold}"
@@ -104,7 +104,10 @@ class CrossEncoderVerifier(PooledVerifier):
         if self.classes and (
             "supported" not in self.classes or len(set(self.classes)) < len(self.classes)
         ):
-            msg = f"classes must name 'supported' and each of {get_args(ScoreClass)} at most once"
+            msg = (
+                f"classes must contain 'supported', and each of {get_args(ScoreClass)} at most "
+                f"once, got {self.classes}"
+            )
             raise ConfigurationError(msg)
 
     @override
@@ -113,27 +116,27 @@ class CrossEncoderVerifier(PooledVerifier):
         pairs = list(
             dict.fromkeys(
                 self._pair(claim, window)
-                for task, its_windows in zip(tasks, windows, strict=True)
+                for task, task_windows in zip(tasks, windows, strict=True)
                 for claim in task.claims
-                for window in its_windows
+                for window in task_windows
             )
         )
         readings: dict[Pair, _Reading] = {}
         for first in range(0, len(pairs), self.batch_size):
             chunk = pairs[first : first + self.batch_size]
             try:
-                scored = self._readings((yield chunk), len(chunk))
+                scored = self._read_scores((yield chunk), len(chunk))
             except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
                 scored = [_Reading(failure=_cause(caught(exc)))] * len(chunk)
             readings.update(zip(chunk, scored, strict=True))
-        for place, (task, its_windows) in enumerate(zip(tasks, windows, strict=True)):
+        for place, (task, task_windows) in enumerate(zip(tasks, windows, strict=True)):
             yield FinalVerdicts(
                 place,
                 [
                     self._verdict(
                         task,
                         claim,
-                        [(readings[self._pair(claim, window)], window) for window in its_windows],
+                        [(readings[self._pair(claim, window)], window) for window in task_windows],
                     )
                     for claim in task.claims
                 ],
@@ -159,19 +162,19 @@ class CrossEncoderVerifier(PooledVerifier):
         evidence_first = bool(self.classes) if self.evidence_first is None else self.evidence_first
         return (window.text, claim.text) if evidence_first else (claim.text, window.text)
 
-    def _readings(self, reply: Any, pairs: int) -> list["_Reading"]:
+    def _read_scores(self, reply: Any, pairs: int) -> list["_Reading"]:
         rows = np.asarray(reply, dtype=np.float64)
         columns = len(self.classes) or 1
         if rows.shape == (pairs,):
             rows = rows[:, None]
         if rows.shape != (pairs, columns):
-            msg = f"{pairs} pairs must give {pairs} x {columns} scores, got shape {rows.shape}"
+            msg = f"{pairs} pairs need scores of shape ({pairs}, {columns}), got shape {rows.shape}"
             raise _ScoreError(msg)
         if self.scores == "logit":
             # The sigmoid is the softmax against a logit of zero.
             rows = _probabilities(rows if self.classes else np.hstack([rows, np.zeros_like(rows)]))
         elif self.scores == "probability" and ((rows < 0) | (rows > 1)).any():
-            msg = "scores lie outside 0..1: say scores='logit' or scores='relevance'"
+            msg = "scores lie outside 0..1: set scores='logit' or scores='relevance'"
             raise _ScoreError(msg)
         support = self.classes.index("supported") if self.classes else 0
         against = self.classes.index("contradicted") if "contradicted" in self.classes else None
@@ -207,10 +210,10 @@ class CrossEncoderVerifier(PooledVerifier):
             for label, w in stated.items()
             if w is not None
         ]
-        return merge_verdicts(verdicts) if verdicts else self._open(claim, best)
+        return merge_verdicts(verdicts) if verdicts else self._unverifiable(claim, best)
 
     def _best(self, claim: Claim, scored: Sequence[tuple[float | None, Passage]]) -> Passage | None:
-        """Give the best window that reaches the threshold and shares a content word."""
+        """Return the best window that reaches the threshold and shares a content word."""
         threshold = _THRESHOLD if self.threshold is None else self.threshold
         enough = [(score, w) for score, w in scored if score is not None and score >= threshold]
         words = content_words(claim.text)
@@ -219,7 +222,7 @@ class CrossEncoderVerifier(PooledVerifier):
                 return window
         return None
 
-    def _open(self, claim: Claim, best: float) -> ClaimVerdict:
+    def _unverifiable(self, claim: Claim, best: float) -> ClaimVerdict:
         threshold = _THRESHOLD if self.threshold is None else self.threshold
         likely = best >= threshold
         return ClaimVerdict(
@@ -236,7 +239,7 @@ class CrossEncoderVerifier(PooledVerifier):
 
 
 class _Reading(NamedTuple):
-    """What the model says of one pair, or why it says nothing."""
+    """The scores of one pair, or why there are none."""
 
     supported: float | None = None
     contradicted: float | None = None
@@ -244,7 +247,7 @@ class _Reading(NamedTuple):
 
 
 class _ScoreError(ValueError):
-    """The scores are not what the options say they are."""
+    """The scores do not match the options."""
 
 
 def _cause(error: Exception) -> str:

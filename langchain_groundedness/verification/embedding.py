@@ -1,4 +1,4 @@
-"""A cheap first gate: how close a claim lies to the passages, by any LangChain embeddings."""
+"""A cheap first gate: similarity of claims to passages, with any LangChain embeddings."""
 
 import re
 import unicodedata
@@ -32,21 +32,20 @@ Vector = NDArray[np.float64]
 
 
 class EmbeddingVerifier(PooledVerifier):
-    """Judges claims by the cosine similarity of their embedding to that of evidence windows.
+    """Judges claims by cosine similarity between the claim and windows of the documents.
 
-    At or above `accept` a claim is `supported` by the closest window that shares a content word
-    with it and has the same numbers, names and negations; below `reject` it is `unverifiable`.
-    Between, or where numbers, names or negations differ, similarity settles nothing and the claim
-    is `unchecked`, with that as the reason: put the verifier first in a `CascadeVerifier`, which
-    hands such claims to the next stage. A cosine is no probability, so `support_probability` is
-    `None`; the explanation gives the similarity.
+    At or above `accept`, a claim is `supported` by the closest window that shares a content word
+    with it and has the same numbers, names and negations. Below `reject`, it is `unverifiable`.
+    In between, or where numbers, names or negations differ, similarity is inconclusive and the
+    claim is `unchecked`. Use this verifier as the first stage of a `CascadeVerifier`, which passes
+    such claims to the next stage. A cosine is not a probability, so `support_probability` is
+    `None`; the explanation contains the similarity.
 
-    What else may turn a sentence into its opposite (rose and fell, before and after) lies close
-    together for most embeddings: as the only verifier this is a weak one. The defaults, 0.75 and
-    0.5, are the bands usual for validation pipelines; embeddings differ, so measure on yours. With
-    all-MiniLM-L6-v2 (int8), of 400 claims of BEGIN 60 % were left open, 88 % of the supported ones
-    were labelled so and 93 % of the unverifiable ones were not; of 100 claims of FActScore the same
-    were 60 %, 89 % and 62 %.
+    Do not use it alone: most embeddings place opposites such as "rose" and "fell" close together.
+    The defaults, 0.75 and 0.5, are common in validation pipelines; measure them on your embeddings.
+    With all-MiniLM-L6-v2 (int8), of 400 claims of BEGIN 60 % were left open, 88 % of the supported
+    ones were labelled so and 93 % of the unverifiable ones were not; of 100 claims of FActScore the
+    same were 60 %, 89 % and 62 %.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -65,9 +64,9 @@ class EmbeddingVerifier(PooledVerifier):
 
     embeddings: Embeddings
     accept: float = 0.75
-    """Cosine similarity from which a claim may be supported."""
+    """Least cosine similarity for `supported`."""
     reject: float = 0.5
-    """Cosine similarity below which it is unverifiable."""
+    """Cosine similarity below which a claim is `unverifiable`."""
     window_sentences: int = 2
     """Windows of one sentence, and of up to this many, are embedded."""
     max_tokens: int = 256
@@ -84,26 +83,29 @@ class EmbeddingVerifier(PooledVerifier):
             msg = f"batch_size must be at least 1, got {self.batch_size}"
             raise ConfigurationError(msg)
         if not -1 <= self.reject <= self.accept <= 1:
-            msg = f"need -1 <= reject <= accept <= 1, got {self.reject} and {self.accept}"
+            msg = (
+                "must satisfy -1 <= reject <= accept <= 1, got "
+                f"reject={self.reject} and accept={self.accept}"
+            )
             raise ConfigurationError(msg)
 
     @override
     def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         windows = [self._windows(task) for task in tasks]
         claims = [claim.text for task in tasks for claim in task.claims]
-        passages = [window.text for its_windows in windows for window in its_windows]
+        passages = [window.text for task_windows in windows for window in task_windows]
         texts = list(dict.fromkeys(text for text in (*claims, *passages) if text.strip()))
         vectors: dict[str, Vector | str] = {}
         for first in range(0, len(texts), self.batch_size):
             chunk = texts[first : first + self.batch_size]
             try:
-                embedded = _directions((yield chunk), len(chunk))
+                embedded = _unit_vectors((yield chunk), len(chunk))
             except Exception as exc:  # noqa: BLE001  (a service may fail in any way)
                 embedded = [_cause(caught(exc))] * len(chunk)
             vectors.update(zip(chunk, embedded, strict=True))
-        vectors = _one_size(vectors)
-        for place, (task, its_windows) in enumerate(zip(tasks, windows, strict=True)):
-            yield FinalVerdicts(place, list(self._verdicts(task, its_windows, vectors)))
+        vectors = _same_size(vectors)
+        for place, (task, task_windows) in enumerate(zip(tasks, windows, strict=True)):
+            yield FinalVerdicts(place, list(self._verdicts(task, task_windows, vectors)))
 
     @override
     def _ask(self, request: list[str], configs: Sequence[RunnableConfig]) -> Any:
@@ -177,12 +179,12 @@ class EmbeddingVerifier(PooledVerifier):
             return ClaimVerdict(
                 claim=claim,
                 verdict="unverifiable",
-                explanation=f"The closest passage has a cosine similarity of {closest:.2f} only.",
+                explanation=f"The closest passage has a cosine similarity of only {closest:.2f}.",
                 verifier=self.get_name(),
             )
-        reason = failure or f"a cosine similarity of {closest:.2f} does not settle it"
+        reason = failure or f"a cosine similarity of {closest:.2f} is inconclusive"
         if differing and failure is None:
-            reason += f" because of what differs: {', '.join(differing)}"
+            reason += f"; what differs: {', '.join(differing)}"
         return ClaimVerdict.unchecked(claim, reason, verifier=self.get_name())
 
 
@@ -192,19 +194,19 @@ def _cause(error: Exception) -> str:
     return f"the embeddings failed with {type(error).__name__}"
 
 
-def _directions(reply: Any, texts: int) -> list[Vector | str]:
-    """Scale the embeddings to length one; in place of one without direction, say so."""
+def _unit_vectors(reply: Any, texts: int) -> list[Vector | str]:
+    """Normalize the embeddings; a zero or non-finite one becomes an error text."""
     return [
         "an embedding is zero or not a number" if np.isnan(row).any() else row
         for row in unit_rows(reply, texts=texts)
     ]
 
 
-def _one_size(vectors: dict[str, Vector | str]) -> dict[str, Vector | str]:
+def _same_size(vectors: dict[str, Vector | str]) -> dict[str, Vector | str]:
     sizes = {len(vector) for vector in vectors.values() if not isinstance(vector, str)}
     if len(sizes) <= 1:
         return vectors
-    return dict.fromkeys(vectors, f"the embeddings come in sizes {sorted(sizes)}")
+    return dict.fromkeys(vectors, f"the embeddings have different sizes: {sorted(sizes)}")
 
 
 _NUMBER = re.compile(r"\d+(?:[.,'\u2019]\d+)*")
@@ -216,7 +218,7 @@ _TOKEN = re.compile(r"[^\W_]+")
 _VAGUE_NUMBERS = frozenset(
     "one half quarter once twice hundred thousand million billion trillion".split()  # noqa: SIM905  (a word list)
 )
-"""Number words that are no quantity by themselves."""
+"""Number words that `find_quantities` does not count."""
 
 _MORE_NEGATIONS = frozenset(
     """
@@ -227,17 +229,16 @@ _MORE_NEGATIONS = frozenset(
     не нет ни без никогда
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
-"""Beside those that `says_no` knows."""
+"""In addition to those that `says_no` knows."""
 
 _UNSPACED_NEGATIONS = re.compile("[不没沒無无非未]|ない|ません|なかった")
 
 
 def differences(claim: str, passage: str) -> tuple[str, ...]:
-    """Tell in what a passage differs from a claim, beyond wording.
+    """List how a passage differs from a claim: numbers, names, negations, words.
 
-    Reports a difference in case of doubt: texts that read alike may say different things. A name
-    is a word with a capital; in scripts without capitals, and in text written without any, every
-    content word may be one.
+    When in doubt, it reports a difference. A name is a capitalized word; in scripts or texts
+    without capitals, every content word counts as one.
     """
     kinds = []
     if _numbers_differ(claim, passage):
@@ -252,22 +253,28 @@ def differences(claim: str, passage: str) -> tuple[str, ...]:
 
 
 def _numbers_differ(claim: str, passage: str) -> bool:
-    mine, theirs = find_quantities(claim), find_quantities(passage)
+    claimed_quantities, given_quantities = find_quantities(claim), find_quantities(passage)
     rest, their_rest = (
-        _other_numbers(text, [(q.start, q.end) for q in quantities])
-        for text, quantities in ((claim, mine), (passage, theirs))
+        _loose_numbers(text, [(q.start, q.end) for q in quantities])
+        for text, quantities in ((claim, claimed_quantities), (passage, given_quantities))
     )
-    if not mine and not rest:
+    if not claimed_quantities and not rest:
         return False
     return (
         rest != their_rest
-        or any(not any(same_quantity(q, given) for given in theirs) for q in mine)
-        or any(not any(same_quantity(claimed, q) for claimed in mine) for q in theirs)
+        or any(
+            not any(same_quantity(q, given) for given in given_quantities)
+            for q in claimed_quantities
+        )
+        or any(
+            not any(same_quantity(claimed, q) for claimed in claimed_quantities)
+            for q in given_quantities
+        )
     )
 
 
-def _other_numbers(text: str, taken: list[tuple[int, int]]) -> frozenset[str]:
-    """Give the digits and number words outside the quantities: parts of codes, "one", "half"."""
+def _loose_numbers(text: str, taken: list[tuple[int, int]]) -> frozenset[str]:
+    """Return digits and number words outside quantities: parts of codes, "one", "half"."""
     edges = [0, *(edge for span in taken for edge in span), len(text)]
     folded = fold(" ".join(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)))
     digits = {_plain(found) for found in _NUMBER.findall(folded)}
@@ -275,19 +282,19 @@ def _other_numbers(text: str, taken: list[tuple[int, int]]) -> frozenset[str]:
 
 
 def _plain(number: str) -> str:
-    """Drop separators of thousands, so that 2,100 and 2100 are the same number."""
+    """Drop thousands separators, so that 2,100 equals 2100."""
     return re.sub(r"[,'\u2019](?=\d{3}(?!\d))", "", number)
 
 
 def _names(text: str) -> frozenset[str]:
     words = _TOKEN.findall(unicodedata.normalize("NFKC", text))
     cased = any(word[0].isupper() for word in words)
-    names = (w for w in words if not w.isnumeric() and (not cased or _marked(w)))
+    names = (w for w in words if not w.isnumeric() and (not cased or _may_be_name(w)))
     return frozenset(w for w in content_words(" ".join(names)) if not _negated(w))
 
 
-def _marked(word: str) -> bool:
-    """Tell whether a word has a capital, or is of a script that has none."""
+def _may_be_name(word: str) -> bool:
+    """Return whether a word has a capital, or its script has none."""
     return word != word.lower() or word.upper() == word.lower()
 
 

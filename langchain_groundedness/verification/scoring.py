@@ -1,8 +1,7 @@
-"""Arithmetic over verdicts: one per claim, merged over evidence batches, summed up for the answer.
+"""Pure functions over verdicts: one per claim, merged over batches, aggregated per answer.
 
-Pure functions. Every verifier ends in `reconcile`, so that the rules of the package hold for all
-of them: exactly one verdict per claim, and no `supported` or `contradicted` without a quote from
-the documents.
+Every verifier ends with `reconcile`, which guarantees exactly one verdict per claim, and no
+`supported` or `contradicted` without a quote from the documents.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,22 +16,22 @@ from langchain_groundedness.types import (
 
 __all__ = ["answer_verdict", "merge_verdicts", "reconcile", "trust_score"]
 
-_NO_QUOTE = "No quote from the documents was given for this, so it does not count."
+_NO_QUOTE = "The verdict came without a quote from the documents, so it does not count."
 
 
 def reconcile(
     task: VerificationTask, verdicts: Iterable[ClaimVerdict], *, verifier: str = ""
 ) -> list[ClaimVerdict]:
-    """Give exactly one verdict per claim of the task, each backed by what it says it is.
+    """Return exactly one verdict per claim of the task, with valid citations only.
 
     Verdicts are matched by claim id. Unknown ids are dropped; a second verdict on a claim is
-    merged with the first; a claim without any is `unchecked`. Citations that do not stand
-    verbatim in the documents are dropped, and `supported` or `contradicted` without one becomes
+    merged with the first; a claim without any is `unchecked`. Citations whose quote is not
+    verbatim in the documents are dropped; `supported` or `contradicted` without a citation becomes
     `unverifiable`.
     """
     by_id: dict[str, list[ClaimVerdict]] = {}
     for verdict in verdicts:
-        by_id.setdefault(verdict.claim.id, []).append(_backed(verdict, task))
+        by_id.setdefault(verdict.claim.id, []).append(_with_valid_citations(verdict, task))
     return [
         _for_claim(claim, merge_verdicts(by_id[claim.id]))
         if claim.id in by_id
@@ -42,12 +41,12 @@ def reconcile(
 
 
 def _for_claim(claim: Claim, verdict: ClaimVerdict) -> ClaimVerdict:
-    # Copies cost more than all else here, and mostly nothing is to be changed.
+    # Copying is the most expensive step here, and rarely needed.
     same = verdict.claim is claim or verdict.claim == claim
     return verdict if same else verdict.model_copy(update={"claim": claim})
 
 
-def _backed(verdict: ClaimVerdict, task: VerificationTask) -> ClaimVerdict:
+def _with_valid_citations(verdict: ClaimVerdict, task: VerificationTask) -> ClaimVerdict:
     if verdict.verdict in ("unverifiable", "unchecked") and not verdict.citations:
         return verdict
     citations = tuple(c for c in verdict.citations if c.holds_in(task.documents))
@@ -68,12 +67,12 @@ def _backed(verdict: ClaimVerdict, task: VerificationTask) -> ClaimVerdict:
 
 
 def merge_verdicts(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """Merge the verdicts that several evidence batches gave on one claim.
+    """Merge the verdicts of several evidence batches on one claim.
 
     Supported if any batch supports it; else contradicted if any contradicts it; else
     unverifiable; unchecked only if no batch answered. If some support and some contradict, the
     verdict is `supported` and `conflicting`, with the citations of both sides. Taking the worst
-    batch instead would flag true claims the more, the more documents there are.
+    batch instead would flag more true claims the more documents there are.
     """
     if not verdicts:
         msg = "merge_verdicts needs at least one verdict"
@@ -110,13 +109,13 @@ def _distinct(citations: Iterable[Citation]) -> tuple[Citation, ...]:
 
 
 def trust_score(verdicts: Iterable[ClaimVerdict]) -> float | None:
-    """Share of the checked claims that the documents support."""
+    """Return the share of checked claims that the documents support."""
     checked = [v.verdict == "supported" for v in verdicts if v.verdict != "unchecked"]
     return sum(checked) / len(checked) if checked else None
 
 
 def answer_verdict(verdicts: Sequence[ClaimVerdict]) -> AnswerVerdict:
-    """Sum up the verdicts on the claims as one on the answer."""
+    """Aggregate the verdicts on the claims into the verdict on the answer."""
     labels = {v.verdict for v in verdicts}
     if not labels:
         return "no_claims"

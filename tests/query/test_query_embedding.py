@@ -177,8 +177,8 @@ def test_fitting_again_that_fails_loses_nothing_of_what_was_learnt(
         (lambda _: [[float("inf")] * 256], "zero or not a number"),
         (lambda _: [[0.0] * 256], "zero or not a number"),
         (lambda _: [[1.0] * 9], "9 numbers, the classifier was fitted with 256"),
-        (lambda _: [], "have the shape"),
-        (lambda _: "text", "not vectors of one size"),
+        (lambda _: [], "must give embeddings of shape"),
+        (lambda _: "text", "must be numeric vectors of one size"),
         (lambda _: 1 / 0, "ZeroDivisionError"),
     ],
 )

@@ -205,7 +205,7 @@ def test_what_no_second_attempt_mends_is_raised() -> None:
 def test_a_reply_that_is_no_list_of_verdicts_leaves_the_claims_unchecked() -> None:
     verifier = cached(RunnableLambda(lambda _: "fine"), InMemoryByteStore())
     [found] = verifier.invoke(task(CAPITAL))
-    assert found.reason == "RunnableLambda returned no list of verdicts (got str)"
+    assert found.reason == "RunnableLambda must return a list of ClaimVerdict, got str"
 
 
 @pytest.mark.parametrize(

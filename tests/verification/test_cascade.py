@@ -172,7 +172,7 @@ def test_a_claim_that_every_stage_drops_is_unchecked() -> None:
 def test_a_reply_that_is_no_list_of_verdicts_is_a_failure(reply: object) -> None:
     verdicts = CascadeVerifier([lambda _: reply]).invoke(task("a"))
     assert labels(verdicts) == ["unchecked"]
-    assert "returned no list of verdicts" in str(verdicts[0].reason)
+    assert "must return a list of ClaimVerdict" in str(verdicts[0].reason)
 
 
 def test_a_verdict_without_its_quote_is_left_to_the_next_stage() -> None:

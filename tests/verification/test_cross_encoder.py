@@ -184,9 +184,9 @@ async def test_scoring_runs_off_the_event_loop() -> None:
     [
         (Scripted(TimeoutError("secret")), {}, "failed with TimeoutError"),
         (Scripted(other=float("nan")), {}, "a score is not a number"),
-        (Scripted(other=1.5), {}, "scores lie outside 0..1: say scores='logit'"),
-        (Scripted(other=[0.5, 0.5]), {}, "3 pairs must give 3 x 1 scores"),
-        (Scripted(other=0.5), {"classes": CLASSES}, "3 pairs must give 3 x 3 scores"),
+        (Scripted(other=1.5), {}, "scores lie outside 0..1: set scores='logit'"),
+        (Scripted(other=[0.5, 0.5]), {}, "3 pairs need scores of shape (3, 1)"),
+        (Scripted(other=0.5), {"classes": CLASSES}, "3 pairs need scores of shape (3, 3)"),
         (Scripted(other="high"), {}, "failed with ValueError"),
         (Scripted(other=None), {}, "a score is not a number"),
     ],

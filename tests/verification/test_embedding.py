@@ -163,7 +163,7 @@ def test_wider_windows_are_embedded_beside_single_sentences() -> None:
         (Scripted({CLAIM: [math.nan, 1.0]}), "zero or not a number"),
         (Scripted({CLAIM: [math.inf, 1.0]}), "zero or not a number"),
         (Scripted({}, other=[0.0, 0.0]), "zero or not a number"),
-        (Scripted({NEAR: [1.0]}), "the embeddings of 4 texts are not vectors of one size"),
+        (Scripted({NEAR: [1.0]}), "the embeddings of 4 texts must be numeric vectors of one size"),
         (Scripted({CLAIM: []}, other=[]), "shape (4, 0)"),
         (Scripted({CLAIM: 1.0}, other=1.0), "shape (4,)"),
     ],
@@ -179,7 +179,7 @@ def test_embeddings_that_cannot_be_used_leave_the_claim_unchecked(
 
 def test_embeddings_that_change_their_size_are_not_compared() -> None:
     found = check(Scripted({NEAR: [1.0, 0.0, 0.0]}), batch_size=1)
-    assert found.reason == "the embeddings come in sizes [2, 3]"
+    assert found.reason == "the embeddings have different sizes: [2, 3]"
 
 
 def test_a_window_without_an_embedding_matters_only_where_no_other_supports() -> None:
