@@ -232,7 +232,7 @@ def test_file_that_is_not_utf_8_is_named_with_the_place(check: Run, folder: Path
 def test_documents_without_any_text_are_named(check: Run, folder: Path) -> None:
     (folder / "void.txt").touch()
     outcome = check("--answer", TRUE, "--documents", "void.txt")
-    assert "void.txt held no text" in failure(outcome)
+    assert "void.txt has no text" in failure(outcome)
 
 
 def test_option_without_a_value_is_said(check: Run) -> None:

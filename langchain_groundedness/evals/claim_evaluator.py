@@ -122,7 +122,7 @@ class ClaimEvaluator(Evaluator, ABC):
         reply = yield ModelCall(self._check.extractor, task)
         claims = self._check.with_claims(state, reply, complete=True).claims or ()
         if self.max_claims is not None and len(claims) > self.max_claims:
-            msg = f"{len(claims)} claims, more than max_claims={self.max_claims}"
+            msg = f"{len(claims)} claims, over max_claims={self.max_claims}"
             raise UncheckedError(msg)
         return claims
 

@@ -228,7 +228,7 @@ def test_errors_in_yaml_name_the_path_what_came_and_what_is_accepted(
             "policy: not JSON (the key 'unchecked' is given twice)",
         ),
         ('{"reason": null}', "policy: reason: has no value"),
-        ('["pass"]', "policy: a mapping of options is needed, got a list"),
+        ('["pass"]', "policy: expected a mapping of options, got a list"),
         ("", "policy: not JSON (Expecting value: line 1 column 1"),
         ('{"at_most": ' + "9" * 5000 + "}", "policy: not JSON (Exceeds the limit"),
         ("[" * 100_000, "policy: too many mappings and lists"),
@@ -243,7 +243,7 @@ def test_errors_in_json_name_the_path_too(text: str, error: str) -> None:
 )
 def test_a_file_without_a_mapping_is_no_policy(text: str, came: str) -> None:
     error = error_of(DecisionPolicy.from_yaml, text)
-    assert error.startswith(f"policy: a mapping of options is needed, got {came}")
+    assert error.startswith(f"policy: expected a mapping of options, got {came}")
     assert DecisionPolicy.from_yaml("{}") == DecisionPolicy()
 
 

@@ -1,4 +1,4 @@
-"""Data sets: every row is read, or set aside with its line and the reason."""
+"""Data sets: every row is read, or skipped with its line and the reason."""
 
 import csv
 import gzip
@@ -139,8 +139,8 @@ def test_documents_come_in_many_forms(cell: Any, expected: list[Document] | None
         ({"answer": True}, "1: answer: expected a text, got bool"),
         ({"question": ["x"]}, "1: question: expected a text, got list"),
         ({"label": ["x"]}, "1: label: expected a text, a number, or true or false, got list"),
-        ({"answer": "half \ud800"}, "1: not UTF-8 text"),
-        ({"answer": "x", "kind": {"deep": ["\udc80"]}}, "1: not UTF-8 text"),
+        ({"answer": "half \ud800"}, "1: not valid UTF-8 text"),
+        ({"answer": "x", "kind": {"deep": ["\udc80"]}}, "1: not valid UTF-8 text"),
     ],
 )
 def test_a_row_that_does_not_fit_is_set_aside_with_the_reason(
@@ -236,7 +236,7 @@ def test_json_files_hold_a_list(tmp_path: Path, wrapped: Callable[[Any], Any]) -
         ("d.csv", b"", "no header in line 1"),
         ("d.csv", b"\xff\xfe\x00,a\n1,2\n", r"d\.csv, line 1: not UTF-8 text; convert it first"),
         ("d.csv", b"a,a\n1,2\n", "two columns have the same name: 'a'"),
-        ("d.csv", b'"a\n', "line 1: the header cannot be read: a quote that opens"),
+        ("d.csv", b'"a\n', "line 1: the header cannot be read: a quote opened"),
         ("d.txt", b"", "unknown kind of file"),
         ("d.parquet", b"PAR1", r"d\.parquet: "),
     ],
@@ -311,9 +311,9 @@ def test_bad_rows_of_csv_cost_no_others(tmp_path: Path) -> None:
     assert [row.answer for row in found if isinstance(row, EvaluationRow)] == ["a", "d", "e"]
     told = {row.line: row.reason for row in found if isinstance(row, BadRow)}
     assert told[3] == "1 cells, but the header has 2"
-    assert told[4].startswith("a quoted cell goes on after its closing quote")
-    assert told[5].startswith("not UTF-8 text")
-    assert told[8].startswith("a quote that opens in this row is never closed")
+    assert told[4].startswith("a quoted cell continues after its closing quote")
+    assert told[5].startswith("not valid UTF-8 text")
+    assert told[8].startswith("a quote opened in this row is never closed")
     assert list(told) == [3, 4, 5, 8]
 
 

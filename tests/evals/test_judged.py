@@ -150,7 +150,7 @@ def test_correctness_is_judged_by_documents_and_reference_and_not_without_both()
 def test_documents_that_do_not_fit_fail_the_row_and_are_not_cut(make: Any, reply: str) -> None:
     score = make(reply, max_tokens=5).invoke(ROW)
     assert score.status == "failed"
-    assert "nothing is cut off" in (score.reason or "")
+    assert "raise max_tokens" in (score.reason or "")
     assert score.usage.model_calls == 0
 
 

@@ -254,7 +254,7 @@ def test_an_evaluation_without_rows_or_columns_is_refused_before_a_file_is_made(
     run: Evaluate, tmp_path: Path
 ) -> None:
     journal = tmp_path / "run.jsonl"
-    with pytest.raises(InputFormatError, match="there are no rows in it"):
+    with pytest.raises(InputFormatError, match="the data set has no rows"):
         run([], CountingEvaluator(), journal=journal)
     with pytest.raises(InputFormatError, match="none of its 1 rows can be read; the first: line 1"):
         run([{"answer": []}], CountingEvaluator(), journal=journal)

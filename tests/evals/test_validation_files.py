@@ -224,7 +224,7 @@ def test_a_line_that_somebody_has_put_in_is_named(tmp_path: Path) -> None:
     run(tmp_path, FOUR)
     with (tmp_path / "passed.jsonl").open("a") as file:
         file.write('{"id": "mine"}\n')
-    with pytest.raises(ConfigurationError, match=r"passed\.jsonl, line 2: this is no row"):
+    with pytest.raises(ConfigurationError, match=r"passed\.jsonl, line 2: not a validated row"):
         run(tmp_path, FOUR)
 
 
