@@ -2,20 +2,20 @@
 
 ```
 GroundednessError
-├── AuditError                an audit log cannot do what it is asked; .records, .taken
-│   └── ReviewConflictError   another reviewer was first; .record_id, .revision, .reviewer
-├── ConfigurationError        also ValueError: a bad option, found at construction
+├── AuditError                an audit log operation failed; .records, .taken
+│   └── ReviewConflictError   a conflicting review; .record_id, .revision, .reviewer
+├── ConfigurationError        also ValueError: an invalid option
 │   └── ModelFileError        a file of the embedded verifier's model is missing or damaged
-├── InputFormatError          also ValueError: an input shape that cannot be read; .keys
+├── InputFormatError          also ValueError: an unsupported input shape; .keys
 ├── MissingDependencyError    also ImportError: names the extra to install
-├── ModelTimeoutError         also TimeoutError: a model's reply did not come in time; .seconds
-├── OutputParsingError        a model answered outside its schema; .raw, .prompt_name
+├── ModelTimeoutError         also TimeoutError: a model did not reply in time; .seconds
+├── OutputParsingError        a model reply does not match its schema; .raw, .prompt_name
 └── VerificationError         a check could not run; .claim_ids
     └── EvaluationError       rows of an evaluation failed; .row_ids, .result
 ```
 
-Catch `GroundednessError` to catch them all. Prompts, answers, documents and keys never appear in
-a message: what a model replied is on the attribute `raw`, for the caller to log or not.
+Catch `GroundednessError` to catch them all. Messages never contain prompts, answers, documents or
+keys; the attribute `raw` holds a model's reply.
 """
 
 import re
@@ -44,9 +44,9 @@ __all__ = [
 
 _CODE = re.compile(r"[a-z][a-z0-9_.-]{2,50}")
 _KEY = re.compile(r"api[_ -]?key|authenticat|credential|auth_token", re.IGNORECASE)
-_UNREACHED = re.compile(r"Connect\w*Timeout")
-_WAITED = re.compile(r"Timeout(?!Error$)|\w+TimeoutError$")
-_REACH = re.compile(r"Connect")
+_CONNECT_TIMEOUT = re.compile(r"Connect\w*Timeout")
+_TIMED_OUT = re.compile(r"Timeout(?!Error$)|\w+TimeoutError$")
+_CONNECTION = re.compile(r"Connect")
 _HINTS = {
     401: "check the API key",
     403: "the API key has no access to this",
@@ -54,42 +54,42 @@ _HINTS = {
     413: "the request is too large for the model",
     429: "too many requests, or the quota is used up",
 }
-_COULD_NOT = "the server could not be reached"
-_DEEPEST = 10
+_UNREACHABLE = "the server could not be reached"
+_MAX_CAUSES = 10
 
 
 class GroundednessError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Base class of the errors of this package."""
 
 
 class AuditError(GroundednessError):
-    """An audit log cannot do what it is asked: its store is down, closed, too new, or damaged.
+    """An audit log operation failed: its store is down, closed, too new, or damaged.
 
     Attributes:
-        records: How many records were handed over and are not durable yet.
-        taken: Whether the record that was handed over is among them.
+        records: How many submitted records are not durable yet.
+        taken: Whether the submitted record is among them.
     """
 
     def __init__(self, message: str, *, records: int = 0, taken: bool = True) -> None:
-        """Keep the number beside the message."""
+        """Store the attributes with the message."""
         super().__init__(message)
         self.records = records
         self.taken = taken
 
 
 class ReviewConflictError(AuditError):
-    """A review cannot be decided: another reviewer was first, or what was read is out of date.
+    """A review cannot be saved: another reviewer decided first, or the record has changed.
 
     Attributes:
         record_id: The record.
-        revision: The revision that it has now.
-        reviewer: Who has decided it; `None` if nobody has.
+        revision: Its current revision.
+        reviewer: Who decided it; `None` if nobody has.
     """
 
     def __init__(
         self, message: str, *, record_id: str, revision: int, reviewer: str | None
     ) -> None:
-        """Keep what the record says now beside the message."""
+        """Store the attributes with the message."""
         super().__init__(message)
         self.record_id = record_id
         self.revision = revision
@@ -97,24 +97,24 @@ class ReviewConflictError(AuditError):
 
 
 class Fault(NamedTuple):
-    """What is wrong with one option."""
+    """A problem with one option."""
 
     path: tuple[str | int, ...]
-    """Names of options, and numbers in lists, from the outermost to the one concerned."""
+    """Option names and list indexes, from the outermost to the invalid one."""
     problem: str
     unknown: bool = False
-    """Whether there is no option of this name."""
+    """Whether no option has this name."""
 
 
 class ConfigurationError(GroundednessError, ValueError):
-    """An option has a value that cannot work; the message says what is accepted.
+    """An option has an invalid value; the message says what is accepted.
 
     Attributes:
-        faults: What is wrong with each option; empty where the message says it all.
+        faults: The problem with each option; empty if there is only the message.
     """
 
     def __init__(self, message: str, *, faults: Sequence[Fault] = ()) -> None:
-        """Keep the faults beside the message."""
+        """Store the faults with the message."""
         super().__init__(message)
         self.faults = tuple(faults)
 
@@ -124,90 +124,90 @@ class ModelFileError(ConfigurationError):
 
 
 class InputFormatError(GroundednessError, ValueError):
-    """An input has a shape from which question, answer and documents cannot be read.
+    """Question, answer and documents cannot be read from an input.
 
     Attributes:
-        keys: The keys that the input had, in order; empty when it was no mapping.
+        keys: The keys of the input, in order; empty if it was not a mapping.
     """
 
     def __init__(self, message: str, *, keys: tuple[str, ...] = ()) -> None:
-        """Keep the keys seen beside the message."""
+        """Store the keys with the message."""
         super().__init__(message)
         self.keys = keys
 
 
 class MissingDependencyError(GroundednessError, ImportError):
-    """An optional package is needed; the message holds the install command."""
+    """An optional package is missing; the message contains the install command."""
 
 
 class ModelTimeoutError(GroundednessError, TimeoutError):
-    """A model did not reply in the time that it was given.
+    """A model did not reply within its timeout.
 
     Attributes:
-        seconds: How long it was waited for at most.
+        seconds: The timeout.
     """
 
     def __init__(self, seconds: float, *, abandoned: int = 0) -> None:
-        """Say how long it was waited for."""
+        """Build the message; `abandoned` timed-out calls kept this one from being made."""
         msg = f"the model did not reply within {seconds:g} s (see model_timeout=)"
         if abandoned:
             msg = (
-                f"the model was not asked: {abandoned} earlier calls of models are still going on "
-                f"though their time is up; await the check, or give the model's client a timeout"
+                f"the model was not called: {abandoned} earlier model calls still run after "
+                f"their timeout; await the check, or set a timeout on the model's client"
             )
         super().__init__(msg)
         self.seconds = seconds
 
 
 class OutputParsingError(GroundednessError):
-    """A model's reply could not be read as its schema, after every step of the ladder.
+    """A model's reply does not match its schema, after all fallbacks.
 
     Attributes:
-        raw: What the model replied last, unchanged. May contain text of the user's documents.
+        raw: The model's last reply, unchanged. May contain text of the user's documents.
         prompt_name: Which prompt was answered, for example `"verify_claims"`.
     """
 
     def __init__(self, message: str, *, raw: str, prompt_name: str) -> None:
-        """Keep the raw reply beside the message."""
+        """Store the raw reply with the message."""
         super().__init__(message)
         self.raw = raw
         self.prompt_name = prompt_name
 
 
 class VerificationError(GroundednessError):
-    """A check could not run and `raise_on_failure=True` asked to hear of it.
+    """A check failed, and `raise_on_failure=True` is set.
 
     Attributes:
-        claim_ids: The claims that stayed `unchecked`; empty when extraction itself failed.
+        claim_ids: The `unchecked` claims; empty if extraction failed.
     """
 
     def __init__(self, message: str, *, claim_ids: tuple[str, ...] = ()) -> None:
-        """Keep the ids of the unchecked claims beside the message."""
+        """Store the claim ids with the message."""
         super().__init__(message)
         self.claim_ids = claim_ids
 
 
 class EvaluationError(VerificationError):
-    """Rows of an evaluation failed and `raise_on_failure=True` asked to hear of it.
+    """Rows of an evaluation failed, and `raise_on_failure=True` is set.
 
     Attributes:
         row_ids: The rows that failed; empty if there was only one row, without an id.
-        result: The `EvaluationResult` over all rows, those that succeeded among them.
+        result: The `EvaluationResult` over all rows, including successful ones.
     """
 
     def __init__(self, message: str, *, row_ids: tuple[str, ...] = (), result: object) -> None:
-        """Keep what was found out beside the message."""
+        """Store row ids and result with the message."""
         super().__init__(message)
         self.row_ids = row_ids
         self.result = result
 
 
 def require(module: str, *, extra: str) -> ModuleType:
-    """Import an optional module, or say which extra brings it.
+    """Import an optional module, or raise an error that names its extra.
 
     Args:
         module: Dotted name of the module.
-        extra: Extra of this package that depends on it.
+        extra: The extra of this package that installs it.
 
     Returns:
         The module.
@@ -218,14 +218,12 @@ def require(module: str, *, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as exc:
-        msg = (
-            f"{module!r} is needed here; install it: pip install 'langchain-groundedness[{extra}]'"
-        )
+        msg = f"{module!r} is required; install it: pip install 'langchain-groundedness[{extra}]'"
         raise MissingDependencyError(msg) from exc
 
 
 def cause(error: BaseException) -> str:
-    """Name an error, and what it says about itself in codes.
+    """Return the class name of an error with its status codes.
 
     Args:
         error: Any error.
@@ -242,9 +240,9 @@ def cause(error: BaseException) -> str:
 
 
 def details(error: BaseException) -> str:
-    """Return the HTTP status and the provider's code of an error, and a hint what to do.
+    """Return the HTTP status and the provider's code of an error, with a hint.
 
-    The message of the error is not repeated: providers quote keys and prompts in it.
+    The error's message is omitted: providers quote keys and prompts in it.
 
     Args:
         error: Any error.
@@ -267,20 +265,20 @@ def details(error: BaseException) -> str:
 def _hint(error: BaseException, status: object) -> str:
     if isinstance(status, int):
         return _HINTS.get(status, "")
-    names = [kind.__name__ for each in _causing(error) for kind in type(each).__mro__]
-    if any(map(_UNREACHED.search, names)):
-        return _COULD_NOT
-    if any(map(_WAITED.search, names)):  # of some clients such an error is one of connecting, too
+    names = [kind.__name__ for each in _causes(error) for kind in type(each).__mro__]
+    if any(map(_CONNECT_TIMEOUT.search, names)):
+        return _UNREACHABLE
+    if any(map(_TIMED_OUT.search, names)):  # some clients derive timeouts from connection errors
         return "its client gave up waiting; see the timeout of the client"
-    if any(map(_REACH.search, names)):
-        return _COULD_NOT
+    if any(map(_CONNECTION.search, names)):
+        return _UNREACHABLE
     return "is the API key set?" if _KEY.search(str(error)) else ""
 
 
-def _causing(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, and the errors that it was raised from."""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its chain of causes."""
     at: BaseException | None = error
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_CAUSES):
         if at is None:
             return
         yield at

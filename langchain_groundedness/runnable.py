@@ -1,4 +1,4 @@
-"""The whole check as one runnable, to put behind any chain that answers from documents."""
+"""The whole check as one runnable, for use after any RAG chain."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
@@ -57,7 +57,7 @@ _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 
 
 class CheckerOptions(TypedDict, total=False):
-    """Options of `GroundednessRunnable`; guard, handlers and middleware take them too."""
+    """Options of `GroundednessRunnable` that guard, handlers and middleware also accept."""
 
     model: _Runnable | str | None
     model_timeout: float | None
@@ -86,12 +86,12 @@ class RunnableOptions(CheckerOptions, total=False):
 class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
     """Checks an answer claim by claim against the documents it was made from.
 
-    Put it behind a chain with `chain.pipe(GroundednessRunnable())`. It reads what retrieval
-    chains and agents return as it is, or `{"answer": ..., "documents": ..., "question": ...}`.
-    Without a model it works offline, with the embedded verifier.
+    Add it to a chain with `chain.pipe(GroundednessRunnable())`. It accepts the output of retrieval
+    chains and agents, or `{"answer": ..., "documents": ..., "question": ...}`. Without a model it
+    works offline, with the embedded verifier.
 
-    A claim that could not be checked is never shown as supported: it is `unchecked` in the result,
-    with the reason, and the answer is not trusted.
+    A claim that could not be checked is never shown as supported: it is `unchecked`, with the
+    reason, and the answer is not trusted.
 
     Example:
         >>> checker = GroundednessRunnable(on_contradicted="correct")
@@ -130,39 +130,38 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     _check: Check | None = PrivateAttr(default=None)
 
     def __init__(self, **options: Unpack[RunnableOptions]) -> None:
-        """Choose how answers are checked; every option has a default.
+        """Configure the check; every option has a default.
 
         Args:
             model: Chat model that extracts and judges the claims: the model, a function, or
-                `provider:name` for LangChain's `init_chat_model` (extra `agents`). `None` for the
+                `provider:name` for LangChain's `init_chat_model` (extra `agents`). `None` uses the
                 embedded verifier, which works offline.
-            model_timeout: Seconds to wait for one reply of the model; a claim whose call times out
-                is `unchecked`. `None` leaves it to the model's client. Stages that you pass have
-                timeouts of their own.
+            model_timeout: Timeout of one model call in seconds; a claim whose call times out is
+                `unchecked`. `None` leaves it to the model's client. Custom stages have their own
+                timeouts.
             extractor: Finds the claims; by default the model, or sentences without a model.
             verifier: Judges the claims; by default the model, or the embedded verifier.
-            corrector: Edits the answer; by default a `Corrector`, with the model if there is one.
-            max_claims: Most claims to verify; those beyond it are `unchecked` in the result.
-            on_contradicted: What happens to the text of contradicted claims: `annotate` leaves it,
-                `correct` replaces what is wrong, `strip` removes it, `block` withholds the answer.
-                Edits are checked again, and undone if the documents do not support them.
-            on_unverifiable: What happens to the text of unverifiable claims: `keep` or `strip`.
-            trust_threshold: Least share of supported claims for an answer to be trusted, 0 to 1.
-            policy: Turns verdicts, and what is known about the question, into a decision.
-            raise_on_failure: Raise `VerificationError` when a claim cannot be checked because
-                something failed.
-            examples: Few-shot examples for the extraction by the model.
+            corrector: Edits the answer; by default a `Corrector`, with the model if given.
+            max_claims: Most claims to verify; further claims are `unchecked`.
+            on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
+                `correct` replaces the wrong part, `strip` removes it, `block` withholds the answer.
+                Edits are verified, and undone if the documents do not support them.
+            on_unverifiable: What to do with the text of unverifiable claims: `keep` or `strip`.
+            trust_threshold: Least share of supported claims for a trusted answer, 0 to 1.
+            policy: Turns verdicts and labels of the question into a decision.
+            raise_on_failure: Whether to raise `VerificationError` when a failure leaves claims
+                unchecked.
+            examples: Few-shot examples for claim extraction by the model.
             single_pass: Whether the model finds and judges the claims in one call instead of two;
-                or the judge that does. `stream` and `transform` then wait for the whole answer; a
-                guard asks once per sentence.
-            verdict_cache: Keeps verdicts, as a `CachedVerifier` does. It is not saved with the
-                checker.
-            context_extractor: Turns an input of any shape into one that is accepted.
-            audit_log: Gets a record of each decision. It is not saved with the checker.
+                or a `SinglePassJudge`. `stream` and `transform` then wait for the whole answer; a
+                guard calls the model once per sentence.
+            verdict_cache: Caches verdicts, like `CachedVerifier`. It is not saved with the checker.
+            context_extractor: Converts an input of any shape to an accepted one.
+            audit_log: Receives a record of each decision. It is not saved with the checker.
             name: Name of the runnable in traces.
 
         Raises:
-            ConfigurationError: An option has a value that cannot work, or two exclude each other.
+            ConfigurationError: An option has an invalid value, or two options exclude each other.
             MissingDependencyError: `model` is a name, and the extra `agents` is not installed.
         """
         super().__init__(**options)
@@ -230,7 +229,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def stream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[GroundednessResultChunk]:
-        """Check, and yield what is found out as soon as it is final.
+        """Check an answer, and yield verdicts as soon as they are final.
 
         Args:
             input: As for `invoke`.
@@ -246,7 +245,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[GroundednessResultChunk]:
-        """Check, and yield what is found out as soon as it is final.
+        """Check an answer, and yield verdicts as soon as they are final.
 
         Args:
             input: As for `ainvoke`.
@@ -270,20 +269,20 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     ) -> Generator[GroundednessResultChunk]:
         """Check an answer while it is written.
 
-        A sentence is checked as soon as its end is certain and documents have come, while later
-        ones are still being written. That needs a `SentenceClaimExtractor`, which is the default
-        without a model; any other extractor gets the whole answer, at the end.
+        A sentence is checked once its end is certain and documents are known, while later ones are
+        still being written. This needs a `SentenceClaimExtractor`, the default without a model; any
+        other extractor waits for the whole answer.
 
         Args:
-            input: Pieces that add up to an input of `invoke`: mappings with parts of it, as
-                retrieval chains stream them, texts, or message chunks.
+            input: Pieces of an input of `invoke`: partial mappings, as retrieval chains stream
+                them, texts, or message chunks.
             config: As for `invoke`; `max_concurrency` bounds how many sentences are checked at
                 once (8 by default).
             **kwargs: As for `invoke`.
 
         Yields:
-            Chunks that add up with `+` to what `invoke` returns for the sum of the pieces, but
-            for the usage: a model that judges sentence by sentence is called more often.
+            Chunks that add up with `+` to the result of `invoke` for the whole input, except for
+            the usage: judging sentence by sentence takes more model calls.
         """
         yield from transformed(self, self._stream, input, config, **kwargs)
 
@@ -307,7 +306,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
                 yield chunk
 
     def warm_up(self) -> None:
-        """Load what the check needs now, not at the first one; calling it again is free."""
+        """Load models and data now instead of on first use; further calls are free."""
         load()
         warm_up = getattr(self.check.verifier, "warm_up", None)
         if callable(warm_up):
@@ -323,7 +322,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     @override
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Draw the steps of the check.
+        """Return the graph of the check.
 
         Args:
             config: Not used.
@@ -335,7 +334,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     @property
     def check(self) -> Check:
-        """The steps and options in force, with the defaults filled in."""
+        """The steps and options, with defaults filled in."""
         if self._check is None:
             judge = self._judge()
             model = self.model or (judge.model if judge else None)
@@ -386,20 +385,20 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         return self.policy.model_copy(update={"contradicted": "block"}) if blocks else self.policy
 
     def _import_verifier(self) -> None:
-        """Import what the check needs now, and not at the first check, on an event loop perhaps."""
+        """Import the embedded verifier now, so that no event loop waits for it later."""
         if self.verifier is None and self.model is None and not self.single_pass:
             _embedded_verifier()
 
     def live(self, *, removes: bool = False, whole: bool = False, **given: Any) -> LiveCheck:
-        """Start a check of an answer that is still to be written.
+        """Start a check of an answer that is still being written.
 
         Args:
-            removes: Whether sentences may be removed, whatever the options say.
+            removes: Whether sentences may be removed regardless of the options.
             whole: Whether `single_pass` waits for the whole answer.
-            **given: `documents`, `question` and labels of it, for inputs that carry none.
+            **given: `documents`, `question` and its labels, for inputs without them.
 
         Returns:
-            The check, to be fed by a driver.
+            The check, for a driver to feed.
         """
         gather = self.context_extractor is not None
         reader = self._reader(**given)
@@ -462,13 +461,13 @@ HTML_FORMATTERS[GroundednessResult] = result_html
 
 
 def _refuse_conflicts(options: GroundednessRunnable) -> None:
-    """Refuse options that exclude each other."""
+    """Raise `ValueError` for options that exclude each other."""
     single = options.single_pass is not False
     theirs = options.extractor is not None or options.verifier is not None
     if single and (theirs or options.examples is not None):
         msg = (
-            "single_pass finds and judges the claims itself: it excludes extractor=, verifier= and "
-            "examples="
+            "single_pass excludes extractor=, verifier= and examples=, because it finds and judges "
+            "the claims itself: pass one or the other"
         )
         raise ValueError(msg)
     if options.single_pass is True and options.model is None:
@@ -476,19 +475,19 @@ def _refuse_conflicts(options: GroundednessRunnable) -> None:
         raise ValueError(msg)
     if options.examples is not None and (options.model is None or options.extractor is not None):
         msg = (
-            "examples are for the extraction by the model: pass model= and no extractor= "
-            "(give the examples to your own extractor)"
+            "examples= needs model= and excludes extractor=: pass the examples to your own "
+            "extractor instead"
         )
         raise ValueError(msg)
     if options.verdict_cache is not None:
         if single:
             msg = (
-                "verdict_cache keeps verdicts of single claims, and single_pass judges whole "
-                "answers: pass one of them"
+                "verdict_cache excludes single_pass, which judges whole answers instead of single "
+                "claims: pass one of them"
             )
             raise ValueError(msg)
         require_store(options.verdict_cache, "verdict_cache")
-        options._verifier(None)  # noqa: SLF001  (refuses what cannot be kept)
+        options._verifier(None)  # noqa: SLF001  (raises if verdicts cannot be cached)
     at_most = options.policy.at_most
     if options.on_contradicted == "block" and at_most != "block":
         msg = f"on_contradicted='block' excludes a policy with at_most={at_most!r}: change one"
@@ -496,7 +495,7 @@ def _refuse_conflicts(options: GroundednessRunnable) -> None:
 
 
 def _embedded_verifier() -> Verifier:
-    from langchain_groundedness.verification import EmbeddedVerifier  # noqa: PLC0415  (is slow)
+    from langchain_groundedness.verification import EmbeddedVerifier  # noqa: PLC0415  (slow import)
 
     return EmbeddedVerifier()
 
@@ -509,17 +508,17 @@ def show_checker_options(function: _FunctionT) -> _FunctionT:
 def checker_from(
     checker: Runnable[Any, GroundednessResult] | None, options: CheckerOptions
 ) -> Runnable[Any, GroundednessResult]:
-    """Return the checker that came, or make one of its options.
+    """Return the given checker, or build one from options.
 
     Raises:
-        ConfigurationError: Both came, the checker is none, or an option cannot work.
+        ConfigurationError: Both were given, or one of them is invalid.
     """
     if checker is None:
         return GroundednessRunnable(**options)
     if options:
         msg = (
-            f"got checker= and options of a checker ({', '.join(options)}): give the options to "
-            "the checker, or leave checker= out"
+            f"got both checker= and options of a checker ({', '.join(options)}): pass the options "
+            "to the checker, or omit checker="
         )
         raise ConfigurationError(msg)
     if not isinstance(checker, Runnable):
@@ -538,16 +537,16 @@ def check(
     question: str | None = None,
     **options: Unpack[CheckerOptions],
 ) -> GroundednessResult:
-    """Check one answer against the documents it was made from.
+    """Check one answer against its documents.
 
     Args:
         answer: The answer: a text or a message.
-        documents: What it must be supported by: texts or `Document`s.
+        documents: The evidence: texts or `Document` objects.
         question: The question, if known.
         **options: As for `GroundednessRunnable`, such as `model="openai:gpt-4o-mini"`.
 
     Returns:
-        The verdicts on its claims, and what follows from them.
+        The verdicts on its claims, and the decision.
 
     Raises:
         ConfigurationError: An option has a value that cannot work.
@@ -569,7 +568,7 @@ async def acheck(
     question: str | None = None,
     **options: Unpack[CheckerOptions],
 ) -> GroundednessResult:
-    """Check one answer as `check` does, without blocking the event loop.
+    """Check one answer like `check`, without blocking the event loop.
 
     Args:
         answer: As for `check`.

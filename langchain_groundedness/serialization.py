@@ -21,13 +21,13 @@ __all__ = ["load_arguments"]
 
 
 def load_arguments(*classes: type) -> dict[str, Any]:
-    """Give `langchain_core.load.load` the arguments that let it make objects of this package.
+    """Return the arguments that let `langchain_core.load.load` load objects of this package.
 
-    `load` refuses classes from outside LangChain unless they are named. Never call it on text
-    from somebody you do not trust: it makes the objects that the text names.
+    `load` rejects classes from outside LangChain unless they are listed. Never call it on untrusted
+    text: it instantiates the classes that the text names.
 
     Args:
-        *classes: Further classes to allow, such as the chat model inside.
+        *classes: Further classes to allow, such as the class of the chat model.
 
     Returns:
         The arguments `allowed_objects` and `valid_namespaces`.

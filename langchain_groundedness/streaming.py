@@ -1,4 +1,4 @@
-"""A guard between a model and its reader: it releases text only after the check allows it."""
+"""A guard between a model and the reader: releases text only after the check allows it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import aclosing, closing
@@ -38,27 +38,27 @@ class GuardOptions(CheckerOptions, total=False):
 
 
 class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
-    """Lets the text of an answer through, sentence by sentence, as its verdicts allow.
+    """Releases the text of an answer sentence by sentence, as its verdicts allow.
 
-    Put it behind a chain with `chain.pipe(GroundednessGuard(checker))`: it reads what
-    `GroundednessRunnable` reads, and gives text. The checker's `on_contradicted` and
-    `on_unverifiable` decide what happens to a sentence with a failed claim; every other character
-    is released unchanged, and so are headings, questions and code, which state nothing. If
-    contradicted claims are to be corrected and a claim has no correction that passes the check,
-    its sentence is left out. Custom events report claims, verdicts, corrections and the decision.
+    Add it to a chain with `chain.pipe(GroundednessGuard(checker))`: it accepts the same inputs as
+    `GroundednessRunnable`, and returns text. The checker's `on_contradicted` and `on_unverifiable`
+    decide what happens to a sentence with a failed claim; all other text is released unchanged,
+    including headings, questions and code. With `on_contradicted="correct"`, a sentence whose claim
+    has no verified correction is removed. Custom events report claims, verdicts, corrections and
+    the decision.
 
-    If the checker's policy decides `block`, the answer ends before the sentence that settles the
-    decision, with `blocked_message`. If the policy may block for a reason that only the whole
-    answer shows (a share of claims, a trust score below a limit less than 1, a rule that another
-    rule excuses), no text is released until that is ruled out; nor while a stream of mappings may
-    still supply a label of the question that the rules need. So no part of an answer that is
-    blocked as a whole is released. `flag` and `review` hold back nothing.
+    If the checker's policy decides `block`, the answer ends before the deciding sentence, with
+    `blocked_message`. If the policy may block for a reason that depends on the whole answer (a
+    share of claims, a trust score below a limit less than 1, a rule that another rule can
+    override), no text is released until that is ruled out, or while a stream of mappings may still
+    supply a label of the question that the rules need. So no part of an answer that is blocked as a
+    whole is released. `flag` and `review` do not hold back text.
 
-    A statement in which the checker's extractor found no claim counts as unchecked.
+    A statement without an extracted claim counts as unchecked.
 
     Text is released while the answer is written if the checker's extractor is a
     `SentenceClaimExtractor`, the default without a model; with `model=`, pass `extractor=` too.
-    Any other extractor needs the whole answer, and all text is released at the end.
+    Any other extractor needs the whole answer, so all text is released at the end.
 
     Example:
         >>> guard = GroundednessGuard(on_contradicted="correct")
@@ -80,27 +80,27 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     def __init__(
         self, checker: GroundednessRunnable | None = None, **options: Unpack[GuardOptions]
     ) -> None:
-        """Guard with a checker, or with the options of one.
+        """Build a guard from a checker, or from the options of one.
 
         Args:
-            checker: Checks the sentences, and says what happens to those that fail; by default a
-                `GroundednessRunnable` with the options given here.
-            release: `verified`: a sentence leaves only after its verdict. `immediate`: text leaves
-                as it comes, and a `groundedness.retract` event tells which characters to replace.
-            on_unchecked: What happens to a sentence that could not be checked: `hold_back` leaves
-                it out, `mark` puts `unchecked_marker` behind it, `release` lets it through.
-            unchecked_marker: Stands behind sentences that could not be checked.
-            blocked_message: Replaces what is blocked: with `on_contradicted="block"`, the first
-                contradicted sentence and all that follows it.
-            audit_log: Gets a record of each decision, with the text that was let through; by
-                default that of the checker, which records nothing by itself here. It is not saved
+            checker: Checks the sentences, and decides what happens to those that fail; by default
+                a `GroundednessRunnable` with the options given here.
+            release: `verified` releases a sentence only after its verdict. `immediate` releases
+                text at once, and `groundedness.retract` events name the characters to replace.
+            on_unchecked: What to do with a sentence that could not be checked: `hold_back` removes
+                it, `mark` appends `unchecked_marker`, `release` keeps it unchanged.
+            unchecked_marker: Appended to sentences that could not be checked.
+            blocked_message: Replaces blocked text: with `on_contradicted="block"`, everything from
+                the first contradicted sentence on.
+            audit_log: Receives a record of each decision, with the released text; by default the
+                checker's log. The checker writes no record of its own here. The log is not saved
                 with the guard.
             name: Name of the guard in traces.
             **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
 
         Raises:
-            ConfigurationError: An option has a value that cannot work, or a checker came together
-                with options of one.
+            ConfigurationError: An option has an invalid value, or both a checker and options for
+                one were given.
         """
         own: dict[str, Any] = {n: v for n, v in options.items() if n in type(self).model_fields}
         rest: Any = {name: value for name, value in options.items() if name not in own}
@@ -117,7 +117,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
-        """Check a whole answer, and give the text of it that may be shown.
+        """Check a whole answer, and return the text that may be shown.
 
         Args:
             input: As for the checker.
@@ -131,7 +131,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
-        """Check a whole answer, and give the text of it that may be shown.
+        """Check a whole answer, and return the text that may be shown.
 
         Args:
             input: As for the checker.
@@ -173,9 +173,9 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
             **kwargs: As for the checker's `transform`.
 
         Yields:
-            Text. With `release="verified"` it adds up to what `invoke` returns, with
-            `"immediate"` to the answer as it came, as far as it came if it is blocked, with
-            the message behind it.
+            Text. With `release="verified"` it adds up to the result of `invoke`; with `"immediate"`
+            to the original answer or, if that is blocked, to its released part and
+            `blocked_message`.
         """
         yield from transformed(self, self._stream, input, config, **kwargs)
 
@@ -200,7 +200,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
 
     @property
     def rules(self) -> ReleaseRules:
-        """What happens to sentences, beyond the edits of the checker."""
+        """What happens to sentences in addition to the edits of the checker."""
         return ReleaseRules(
             on_unchecked=self.on_unchecked,
             unchecked_marker=self.unchecked_marker,
@@ -253,7 +253,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         try:
             with closing(run_live(pieces, guarded.live, guarded.config)) as steps:
                 for _ in steps:
-                    text = guarded.go_on()
+                    text = guarded.advance()
                     guarded.publish()
                     if text:
                         yield text
@@ -261,7 +261,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
                         break
         except BaseException:  # the reader stopped reading, or the model failed
             # Not confirmed: no more text is released, and this may run in a garbage collection.
-            pending.hand_over(guarded.abandoned(), **guarded.left_behind)
+            pending.hand_over(guarded.abandoned(), **guarded.abandoned_fields)
             raise
         text = guarded.end()
         pending.end(guarded.result, shown_answer=guarded.shown)
@@ -281,14 +281,14 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         try:
             async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
                 async for _ in steps:
-                    text = guarded.go_on()
+                    text = guarded.advance()
                     await guarded.apublish()
                     if text:
                         yield text
                     if guarded.release.stopped:
                         break
         except BaseException:  # the reader stopped reading, or the model failed
-            await pending.ahand_over(guarded.abandoned(), **guarded.left_behind)
+            await pending.ahand_over(guarded.abandoned(), **guarded.abandoned_fields)
             raise
         text = guarded.end()
         await pending.aend(guarded.result, shown_answer=guarded.shown)
@@ -301,7 +301,7 @@ expand_options(GroundednessGuard.__init__, GroundednessGuard, GroundednessRunnab
 
 
 class _Guarded:
-    """One answer on its way through a guard."""
+    """The state of one guarded answer."""
 
     def __init__(
         self, guard: GroundednessGuard, config: RunnableConfig, given: dict[str, Any]
@@ -313,34 +313,34 @@ class _Guarded:
         self._events = EventStream(self.config)
         self._rules = guard.rules
         self._immediate = immediate
-        self._let_out: list[str] = []
+        self._released: list[str] = []
         self.result: GroundednessResult | None = None
 
     @property
     def shown(self) -> str:
-        """What the reader keeps: the released text, without what was retracted."""
+        """The released text after retractions."""
         if not self._immediate or self.result is None:
-            return "".join(self._let_out)
+            return "".join(self._released)
         return guarded_text(self.result, self._rules).text
 
     @property
-    def left_behind(self) -> dict[str, Any]:
-        """What a record says of an answer that was not read to its end."""
+    def abandoned_fields(self) -> dict[str, Any]:
+        """Record fields of an answer that was not read to its end."""
         return {"shown_answer": self.shown, "outcome": "abandoned", "review": Review()}
 
     def abandoned(self) -> "GroundednessResult | None":
-        """Sum up an answer that is not read to its end; `None` if no text of it has left."""
+        """Return the partial result of an abandoned answer; `None` if no text was released."""
         return self.live.abandon(self._counter.usage) if self.shown else None
 
-    def go_on(self) -> str:
-        return self._out(self.release.take())
+    def advance(self) -> str:
+        return self._store(self.release.take())
 
     def end(self) -> str:
         self.result = self.live.conclude(self._counter.usage)
-        return self._out(self.release.finish(self.result))
+        return self._store(self.release.finish(self.result))
 
-    def _out(self, text: str) -> str:
-        self._let_out.append(text)
+    def _store(self, text: str) -> str:
+        self._released.append(text)
         return text
 
     def publish(self) -> None:

@@ -1,4 +1,4 @@
-"""The values that flow between the stages: frozen, validated, serialisable with pydantic."""
+"""The values passed between stages: frozen, validated pydantic models."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, Self
@@ -44,14 +44,14 @@ AnswerVerdict = Literal[
 """Verdict of a whole answer; `scoring.answer_verdict` defines each."""
 
 Action = Literal["pass", "flag", "block", "review"]
-"""What the policy says should happen to an answer."""
+"""The policy's decision about an answer."""
 
 OnContradicted = Literal["annotate", "correct", "strip", "block"]
-"""What happens to the text of a contradicted claim: it is kept, corrected, or removed. With `block`
-the decision is `block`, and a guard replaces the rest of the answer with its message."""
+"""What to do with the text of a contradicted claim: keep, correct or remove it. With `block`, the
+decision is `block`, and a guard replaces the rest of the answer with its message."""
 
 OnUnverifiable = Literal["keep", "strip"]
-"""What happens to the text of an unverifiable claim: it is kept, or removed."""
+"""What to do with the text of an unverifiable claim: keep or remove it."""
 
 Offset = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -84,16 +84,16 @@ class Claim(_Value):
     id: str
     """Unique within one answer."""
     text: str
-    """The statement, self-contained: pronouns resolved where the extractor can."""
+    """The statement, self-contained if possible: the extractor resolves pronouns."""
     start: Offset | None = None
-    """First character, in the answer, of the text the claim came from; `None` if unknown."""
+    """Offset of its first character in the answer; `None` if unknown."""
     end: Offset | None = None
-    """One past its last character; `None` exactly when `start` is."""
+    """Offset after its last character; `None` exactly when `start` is."""
 
     @model_validator(mode="after")
     def _whole_span(self) -> Self:
         if (self.start is None) != (self.end is None):
-            msg = "start and end must both be given or both be None"
+            msg = f"start and end must both be set or both be None, got {self.start} and {self.end}"
             raise ValueError(msg)
         if self.start is not None and self.end is not None and self.end < self.start:
             msg = f"end must not be before start, got {self.start}..{self.end}"
@@ -108,15 +108,15 @@ class Passage(_Span):
     """Index of the document in the task."""
     text: str
     score: float | None = None
-    """The retriever's score of the document, if it gave one; higher is better."""
+    """The document's retriever score, if any; higher is better."""
 
 
 class EvidenceBatch(_Value):
-    """Passages that go to one judge call together."""
+    """Passages for one call of a judge."""
 
     passages: tuple[Passage, ...]
     tokens: int = Field(ge=0)
-    """Size as the packer counted it."""
+    """Size as counted by the packer."""
 
 
 class Citation(_Span):
@@ -127,7 +127,7 @@ class Citation(_Span):
     document_id: str | None = None
     quote: str
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """The document's metadata, as it came."""
+    """The document's metadata, unchanged."""
 
     @classmethod
     def from_document(
@@ -161,7 +161,7 @@ class Citation(_Span):
             documents: All documents of the task.
 
         Returns:
-            True if it does and is not blank.
+            True if it does and the quote is not blank.
         """
         if self.document >= len(documents) or not self.quote.strip():
             return False
@@ -169,13 +169,13 @@ class Citation(_Span):
 
 
 class ClaimVerdict(_Value):
-    """What was found out about one claim."""
+    """The verdict on one claim, with evidence."""
 
     claim: Claim
     verdict: VerdictLabel
     support_probability: Probability | None = None
-    """Calibrated probability that the documents support the claim; `None` from a verifier that
-    has none to give."""
+    """Calibrated probability that the documents support the claim; `None` if the verifier gives
+    none."""
     explanation: str = ""
     citations: tuple[Citation, ...] = ()
     correction: str | None = None
@@ -185,23 +185,23 @@ class ClaimVerdict(_Value):
     reason: str | None = None
     """Why the claim is `unchecked`; `None` exactly when it was checked."""
     verifier: str = ""
-    """Which verifier said so."""
+    """Name of the verifier."""
 
     @model_validator(mode="after")
     def _reason_iff_unchecked(self) -> Self:
         if (self.verdict == "unchecked") != (self.reason is not None):
-            msg = "a reason is needed for `unchecked`, and for no other verdict"
+            msg = f"reason must be set for `unchecked` and only then, got verdict {self.verdict!r}"
             raise ValueError(msg)
         return self
 
     @classmethod
     def unchecked(cls, claim: Claim, reason: str, *, verifier: str = "") -> "ClaimVerdict":
-        """Say that a claim could not be checked.
+        """Build the verdict of a claim that could not be checked.
 
         Args:
             claim: The claim.
-            reason: Why, in words for the reader of the result.
-            verifier: Which verifier failed, if one did.
+            reason: Why, for the reader of the result.
+            verifier: Name of the verifier that failed, if any.
 
         Returns:
             The verdict.
@@ -210,14 +210,14 @@ class ClaimVerdict(_Value):
 
 
 class ExtractionTask(_Value):
-    """What a claim extractor reads."""
+    """The input of a claim extractor."""
 
     answer: str
     question: str | None = None
 
 
 class VerificationTask(_Value):
-    """What a verifier reads: claims of one answer, and all documents they are judged against."""
+    """The input of a verifier: claims of one answer, and the documents to check them against."""
 
     claims: tuple[Claim, ...]
     documents: tuple[Document, ...]
@@ -233,13 +233,13 @@ class VerificationTask(_Value):
         return self
 
     def only(self, claims: Iterable[Claim]) -> "VerificationTask":
-        """Narrow the task to some claims.
+        """Restrict the task to some claims.
 
         Args:
             claims: The claims to keep.
 
         Returns:
-            A task with those claims and everything else unchanged.
+            A task with those claims, otherwise unchanged.
         """
         return self.model_copy(update={"claims": tuple(claims)})
 
@@ -250,13 +250,13 @@ class Edit(_Span):
     claim_id: str
     original: str
     replacement: str
-    """The text in the answer now, marker included; empty if the text was stripped."""
+    """The new text, marker included; empty if the text was stripped."""
     correction: str = ""
     """The replacement without its marker."""
 
 
 class CorrectionTask(_Value):
-    """What a corrector reads: an answer, the verdicts on its claims, and what to do with them."""
+    """The input of a corrector: an answer, its verdicts, and what to do about them."""
 
     answer: str
     verdicts: tuple[ClaimVerdict, ...]
@@ -267,41 +267,41 @@ class CorrectionTask(_Value):
 
 
 class CorrectedAnswer(_Value):
-    """What a corrector gives: the new text and the edits that made it, in order of position."""
+    """The output of a corrector: the new text and its edits, in order of position."""
 
     text: str
     edits: tuple[Edit, ...] = ()
 
 
 class Decision(_Value):
-    """What the policy says should happen, and why."""
+    """The policy's decision and its reasons."""
 
     action: Action
     reasons: tuple[str, ...] = ()
 
 
 class Usage(_Value):
-    """What the model calls of one check cost."""
+    """Model calls and tokens of one check."""
 
     model_calls: int = 0
-    """Calls that were begun, those among them that failed or were not waited for. What the
-    model's client repeats by itself (`max_retries`) is one call."""
+    """Started calls, including failed and timed-out ones. Retries by the model's client
+    (`max_retries`) count as one call."""
     input_tokens: int | None = None
-    """Prompt tokens, as the provider counted them; calls that failed have none, nor have those of
-    which the client could not read the reply. `None` if nothing was counted."""
+    """Prompt tokens as reported by the provider, without failed calls and replies that the client
+    could not parse. `None` if nothing was reported."""
     output_tokens: int | None = None
     cached_verdicts: int = 0
-    """Verdicts that a `CachedVerifier` had, or found for an equal claim of the same batch."""
+    """Verdicts that a `CachedVerifier` took from its cache, or from an equal claim of the batch."""
 
 
 class GroundednessResult(_Value):
-    """The outcome of checking one answer."""
+    """The result of checking one answer."""
 
     question: str | None
     answer: str
-    """The answer to show: corrected or stripped where the options asked for that."""
+    """The answer to show, with corrections and removals applied."""
     original_answer: str
-    """The answer as it came. Spans of claims and edits refer to this text."""
+    """The unmodified answer. Spans of claims and edits refer to this text."""
     documents: tuple[Document, ...]
     claims: tuple[ClaimVerdict, ...]
     trust_score: Probability | None
@@ -312,15 +312,14 @@ class GroundednessResult(_Value):
     edits: tuple[Edit, ...] = ()
     usage: Usage = Usage()
     query_class: str | None = None
-    """Of which class the question is, as a classifier before the check has said; `None` if none
-    has."""
+    """Class of the question, if a classifier assigned one before the check."""
     risk_tier: str | None = None
-    """How much depends on the answer, in the words of the application; `None` if not known."""
+    """Risk tier of the answer, as named by the application; `None` if unknown."""
     retrieval_score: float | None = None
-    """How close the best document is to the question; `None` if not known."""
+    """Score of the best document for the question; `None` if unknown."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare by value, so that the sum of the chunks of a stream equals the result."""
+        """Compare fields, so that the sum of streamed chunks equals the result."""
         if not isinstance(other, GroundednessResult):
             return NotImplemented
         return all(
@@ -330,19 +329,19 @@ class GroundednessResult(_Value):
     __hash__ = None  # type: ignore[assignment]  # documents are mutable, so no value has a hash
 
     def _repr_html_(self) -> str | None:
-        """Show the answer with its claims marked, in a notebook."""
+        """Render the answer with marked claims for notebooks."""
         shown = HTML_FORMATTERS.get(GroundednessResult)
         return shown(self) if shown else None
 
 
 HTML_FORMATTERS: dict[type[BaseModel], Callable[[Any], str]] = {}
-"""How notebooks show a value, by its class; what draws values enters itself."""
+"""Functions that render values for notebooks, by class; renderers register themselves."""
 
 
 class GroundednessResultChunk(GroundednessResult):
-    """A piece of a result that is still being made; pieces add up with `+` to the result.
+    """A partial result; chunks add up with `+` to the result.
 
-    Until the last piece, a sum reads as not checked and not trusted.
+    Until the last chunk, the sum is unchecked and not trusted.
     """
 
     question: str | None = None
@@ -355,16 +354,16 @@ class GroundednessResultChunk(GroundednessResult):
     is_trusted: bool = False
     decision: Decision = Decision(action="review", reasons=("the check has not finished",))
     extracted: tuple[Claim, ...] = ()
-    """All claims found in the answer, in order, whether or not their verdicts are known yet."""
+    """All claims found in the answer, in order, with or without a verdict."""
 
     @property
     def pending(self) -> tuple[Claim, ...]:
-        """The claims whose verdicts are not known yet."""
+        """The claims without a verdict."""
         known = {verdict.claim.id for verdict in self.claims}
         return tuple(claim for claim in self.extracted if claim.id not in known)
 
     def __add__(self, other: "GroundednessResultChunk") -> "GroundednessResultChunk":
-        """Join two pieces: later fields win, verdicts are gathered in the order of the claims."""
+        """Add two chunks: later fields win, and verdicts follow the order of the claims."""
         update = {name: getattr(other, name) for name in other.model_fields_set}
         verdicts = {v.claim.id: v for v in self.claims} | {v.claim.id: v for v in other.claims}
         extracted = tuple({c.id: c for c in (*self.extracted, *other.extracted)}.values())

@@ -363,7 +363,7 @@ def test_missing_extra_is_named_with_its_install_command(
         main()
     assert stopped.value.code == 2
     assert capsys.readouterr().err == (
-        "'typer' is needed here; install it: pip install 'langchain-groundedness[cli]'\n"
+        "'typer' is required; install it: pip install 'langchain-groundedness[cli]'\n"
     )
 
 

@@ -91,7 +91,7 @@ def test_what_a_verifier_replies_wrongly_leaves_the_claims_unchecked(reply: Any,
     }
     result = calls[call]()
     assert [v.verdict for v in result.claims] == ["unchecked"]
-    assert "the verifier gave" in (result.claims[0].reason or "")
+    assert "the verifier must return" in (result.claims[0].reason or "")
     assert not result.is_trusted
     strict = GroundednessRunnable(verifier=verify, raise_on_failure=True)
     with pytest.raises(VerificationError):

@@ -53,7 +53,7 @@ def test_a_citation_quotes_its_document_verbatim() -> None:
 def test_a_reason_goes_with_unchecked_and_with_nothing_else(
     verdict: str, reason: str | None
 ) -> None:
-    with pytest.raises(ValidationError, match="a reason is needed"):
+    with pytest.raises(ValidationError, match="reason must be set"):
         ClaimVerdict(claim=FIRST, verdict=verdict, reason=reason)
 
 

@@ -1,6 +1,6 @@
 """Checks the answers of watched runs, and publishes the results.
 
-A separate module because both handlers share it; it does not depend on LangChain's hook names.
+Its own module because both handlers share it, and it does not depend on LangChain's hook names.
 """
 
 import asyncio

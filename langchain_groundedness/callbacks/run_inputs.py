@@ -1,6 +1,6 @@
 """Question and evidence of a watched run, collected from callbacks.
 
-A separate module because it only reads values; it does not handle runs, locks or events.
+Its own module because it only reads values, and does not handle runs, locks or events.
 """
 
 import json

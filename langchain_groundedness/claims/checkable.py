@@ -1,7 +1,6 @@
-"""Which sentences of an answer state something that documents can support or contradict.
+"""Decides which sentences of an answer are claims that documents can support or contradict.
 
-Only what is certainly no statement is left out: a sentence that is wrongly kept costs one check,
-one that is wrongly dropped is never checked.
+In doubt, a sentence is kept: one kept wrongly costs a check, one dropped wrongly is never checked.
 """
 
 import re
@@ -119,7 +118,7 @@ DOCUMENTS = (
     )
     + r"(?: \d{1,2})?(?: (?:provided|given|available|above|i have|you (?:provided|gave|shared)))?"
 )  # fmt: skip
-"""What answers call the documents they were made from, lower case."""
+"""How answers refer to their documents, in lower case."""
 
 _INTERJECTION = re.compile(
     rf"(?:{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w))?"
@@ -161,7 +160,7 @@ _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have)\b", re.IGNORECASE)
 
 
 def without_interjection(text: str) -> str:
-    """Drop what stands before a statement and says nothing: `Sure,`, `Based on the documents,`."""
+    """Drop an introductory phrase such as `Sure,` or `Based on the documents,`."""
     match = _INTERJECTION.match(text)
     if match is None or not match.end():
         return text
@@ -170,7 +169,7 @@ def without_interjection(text: str) -> str:
 
 
 def is_checkable(text: str) -> bool:
-    """Return whether a sentence states something."""
+    """Return whether a sentence makes a statement."""
     if not any(map(str.isalnum, text)):
         return False
     if text.endswith((":", "\uff1a")):
@@ -181,14 +180,14 @@ def is_checkable(text: str) -> bool:
 
 
 def only_asks(text: str) -> bool:
-    """Return whether a sentence asks the reader, and states nothing, as "Did you know …?" does."""
+    """Return whether a sentence only asks the reader, unlike "Did you know …?"."""
     asks = bool(_QUESTION.search(text)) and bool(_ASKS.match(text)) and not _TELLS.match(text)
     addressed = bool(_ADDRESSED.search(text)) and not any(map(str.isdigit, text))
     return asks and addressed and not _is_statement_with_question_mark(text)
 
 
 def is_statement_as_heading(text: str) -> bool:
-    """Return whether what stands as a heading states something, as "Revenue: $2.4B" does."""
+    """Return whether a heading makes a statement, such as "Revenue: $2.4B"."""
     if _ENDS_SENTENCE.search(text) or _GIVES_NUMBER.search(text):
         return True
     return len(text.split()) >= _FEWEST_WORDS and bool(_VERB.search(text)) and not _ASKS.match(text)
@@ -202,12 +201,12 @@ def declines(text: str) -> bool:
 
 
 def _says_a_number(text: str) -> bool:
-    """Tell of a lead-in that it has a statement in it: a verb and a number."""
+    """Return whether a lead-in contains a statement: a verb and a number."""
     return any(map(str.isdigit, text)) and bool(_VERB.search(text))
 
 
 def _is_statement_with_question_mark(text: str) -> bool:
-    """Tell of a question that it states what it asks: "It was $9, right?", "It was $9?"."""
+    """Return whether a question is a statement: "It was $9, right?", "It was $9?"."""
     if _TAG.search(text):
         return True
     opens = _ASKS.match(text) or any(_ASKS.match(part.strip()) for part in text.split(","))
@@ -231,10 +230,7 @@ def _is_courtesy(text: str) -> bool:
 
 
 def may_be_skipped(text: str) -> bool:
-    """Return whether nothing goes unchecked if an extractor leaves a sentence out.
-
-    Courtesy, refusals, questions and lead-ins, and a mere opinion of something that is named.
-    """
+    """Return whether an extractor may skip a sentence: no statement, or an opinion only."""
     if not is_checkable(without_interjection(text)):
         return True
     words = _WORD.findall(text)
@@ -380,7 +376,7 @@ def refuses(text: str) -> bool:
 
 
 def adds_to(rest: str, more_of_the_kind: Callable[[str], object]) -> Iterator[str]:
-    """Find what may be a statement behind a refusal or an offer."""
+    """Yield parts after a refusal or offer that may be statements."""
     _, *parts = (part.strip() for part in _PART.split(_INSIDE_A_NUMBER.sub("", rest)))
     parts = [part for part in parts if any(map(str.isalnum, part))]
     is_list = bool(parts) and bool(_LISTED.match(parts[-1]))

@@ -1,4 +1,4 @@
-"""Claim extraction: from an answer to the statements in it that can be checked."""
+"""Claim extraction: finds the checkable statements of an answer."""
 
 import logging
 import re
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 ClaimExtractor: TypeAlias = Runnable[ExtractionTask | str, list[Claim]]
-"""Anything that finds the claims of an answer: ours, a chain of yours, a `RunnableLambda`."""
+"""Anything that finds claims: an extractor of this package, your own chain, a `RunnableLambda`."""
 
 _SKIP = re.compile(r"skip\W*", re.IGNORECASE)
 
@@ -56,10 +56,10 @@ class SentenceClaimExtractor(
     """Finds the claims of an answer without a model: its sentences, list items and table rows.
 
     Markup and citation markers are not part of a claim's text; its span covers them, but not the
-    marker of a list item. A table row reads `subject; header: cell`, the subject being its first
-    cell. What states nothing is left out: headings, code blocks, questions, lead-ins that end in
-    a colon, greetings, offers and refusals ("The documents do not say"). A short answer is a
-    claim unchanged.
+    marker of a list item. A table row becomes `subject; header: cell`, with its first cell as the
+    subject. Text that makes no statement is skipped: headings, code blocks, questions, lead-ins
+    that end in a colon, greetings, offers and refusals ("The documents do not say"). A short answer
+    is one unchanged claim.
 
     Example:
         >>> answer = "Sure! Rome is the **capital** of Italy [1]. Any questions?"
@@ -71,9 +71,9 @@ class SentenceClaimExtractor(
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     split_compound: bool = True
-    """Whether an English sentence that plainly says two things of one subject gives two claims:
-    `X is a … that was …`, `X is … and was …`, `X is … with 4 million …`. The span of each is the
-    part of the sentence that only it rests on."""
+    """Whether an English sentence with two predicates for one subject becomes two claims:
+    `X is a … that was …`, `X is … and was …`, `X is … with 4 million …`. The span of each claim is
+    its own part of the sentence."""
 
     @classmethod
     @override
@@ -91,7 +91,7 @@ class SentenceClaimExtractor(
         self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
     ) -> list[Claim]:
         if type(self).invoke is not SentenceClaimExtractor.invoke:
-            return await super().ainvoke(input, config)  # which asks the subclass
+            return await super().ainvoke(input, config)  # calls `invoke` of the subclass
         return await self._acall_with_config(self._aextract, input, config)
 
     def _extract(self, task: ExtractionTask | str) -> list[Claim]:
@@ -108,13 +108,13 @@ class ExtractionExample(BaseModel):
 
     answer: str = Field(min_length=1)
     claims: tuple[Annotated[str, Field(min_length=1)], ...]
-    """The claims to find in it, in order; none if nothing in it can be checked."""
+    """The expected claims, in order; empty if nothing can be checked."""
     question: str | None = None
 
     @model_validator(mode="after")
     def _has_sentences(self) -> Self:
         if not _sentences(self.answer):
-            msg = "answer has no sentence in it"
+            msg = "answer must contain a sentence"
             raise ValueError(msg)
         return self
 
@@ -122,11 +122,10 @@ class ExtractionExample(BaseModel):
 class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[Claim]]):
     """Finds the claims of an answer with a chat model, in one call.
 
-    The model sees the sentences of the answer by number and writes only what is to change:
-    sentences that need their context or say several things are rewritten as self-contained
-    claims, sentences without anything to check are skipped, and every sentence it does not
-    mention is a claim unchanged. So a short reply is enough, and one that is incomplete or cut off
-    hides no sentence.
+    The model gets the numbered sentences of the answer and returns only changes: it rewrites
+    sentences that depend on context or make several statements as self-contained claims, and skips
+    sentences without a statement. Every sentence that it does not mention is an unchanged claim, so
+    replies are short, and an incomplete reply hides no sentence.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -142,14 +141,14 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
     model: ChatModel
     """The chat model, plain or bound."""
     examples: tuple[ExtractionExample, ...] | None = None
-    """Worked examples, also as mappings with `answer` and `claims`; shown before the answer."""
+    """Few-shot examples, also as mappings with `answer` and `claims`."""
     prompt: BaseChatPromptTemplate | None = None
-    """Instead of `prompts.EXTRACTION_PROMPT`; it must have the same variables and ask for the
-    same form of reply."""
+    """Replaces `prompts.EXTRACTION_PROMPT`; it must have the same variables and request the same
+    reply format."""
     fallback: SkipValidation[ClaimExtractor] | None = Field(default_factory=SentenceClaimExtractor)
-    """What to use when the model fails or its reply cannot be read; with `None` that raises."""
+    """Used when the model fails or its reply cannot be read; `None` raises the error instead."""
     timeout: Seconds = DEFAULT_TIMEOUT
-    """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
+    """Timeout of one model call in seconds; `None` leaves it to the model's client."""
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
@@ -172,7 +171,7 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
         sentences = _sentences(task.answer)
         if not sentences:
             return []
-        ask = memoized(self, self._asking)
+        ask = memoized(self, self._structured_model)
         values = _values(sentences, task.question) | {"examples": self._example_messages()}
         try:
             reply = yield ModelCall(ask, values)
@@ -184,7 +183,7 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
             return claims
         return _claims(sentences, reply.lines, known=known_stems(task.answer, task.question))
 
-    def _asking(self) -> StructuredModel[ClaimLines]:
+    def _structured_model(self) -> StructuredModel[ClaimLines]:
         return StructuredModel[ClaimLines](
             model=self.model,
             prompt=self.prompt or EXTRACTION_PROMPT,
@@ -214,19 +213,19 @@ def _answer(task: ExtractionTask | str) -> str:
 
 
 def _sentences(answer: str) -> list[Claim]:
-    """Return every sentence: what is no claim is context, and for the model to skip."""
+    """Return every sentence; those that are not claims give the model context."""
     return sentence_claims(answer, only_checkable=False)
 
 
 def _values(sentences: Sequence[Claim], question: str | None) -> dict[str, Any]:
-    """Fill the variables of the prompt."""
+    """Build the variables of the prompt."""
     texts = (fold_space(claim.text) for claim in sentences)
     numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(texts, 1))
     return {"answer": fence("answer", numbered), "question": question_part(question)}
 
 
 def _read_text(text: str) -> ClaimLines | None:
-    """Read a plain reply: numbered lines, or the word for no line at all."""
+    """Parse a plain reply: numbered lines, or `none`."""
     lines = numbered_lines(text)
     return None if lines is None else ClaimLines(lines=lines)
 
@@ -252,7 +251,7 @@ def _claims(
 
 
 def _as_lines(example: ExtractionExample) -> str:
-    """Write the claims of an example as the reply that would have found them."""
+    """Format the claims of an example as a model reply."""
     sentences = _sentences(example.answer)
     lines: dict[int, list[str]] = {number: [] for number in range(1, len(sentences) + 1)}
     for text in example.claims:
@@ -282,15 +281,15 @@ _NEGATION = re.compile(
 
 
 def known_stems(answer: str, question: str | None) -> frozenset[str]:
-    """Return the stems that a rewriting may take its words from."""
+    """Return the stems of answer and question, from which rewritings may take words."""
     return frozenset(map(stem, content_words(f"{answer} {question or ''}")))
 
 
 def rewritings(sentence: Claim, texts: Iterable[str], known: frozenset[str]) -> list[Claim]:
-    """Make claims of what the model wrote for a sentence.
+    """Build claims from the model's rewritings of a sentence.
 
-    A text about something else is dropped. The sentence is kept beside the texts if they may say
-    less than it, or the opposite, so that no rewriting hides a statement.
+    Rewritings without a shared word are dropped. The original sentence is kept too if they may
+    omit or negate part of it, so that no rewriting hides a statement.
     """
     words = content_words(sentence.text)
     kept = [t for t in dict.fromkeys(texts) if not words or words & content_words(t)]
@@ -301,11 +300,7 @@ def rewritings(sentence: Claim, texts: Iterable[str], known: frozenset[str]) -> 
 
 
 def _loses_words(sentence: str, texts: Sequence[str], known: frozenset[str]) -> bool:
-    """Return whether a number, a name or most words are in no text, or a word was exchanged.
-
-    What a text adds should come from elsewhere in the answer or from the question. A word that
-    stands nowhere there, where one of the sentence is missing, may be its opposite.
-    """
+    """Return whether rewritings lose a number, a name or most words, or exchange a word."""
     words = frozenset(map(stem, content_words(sentence)))
     written = frozenset(stem(word) for text in texts for word in content_words(text))
     lost = words - written
@@ -317,7 +312,7 @@ def _loses_words(sentence: str, texts: Sequence[str], known: frozenset[str]) -> 
 
 
 def _negations_differ(sentence: str, texts: Sequence[str]) -> bool:
-    """Tell whether texts say less often than their sentence that something is not, or newly so."""
+    """Return whether rewritings drop a negation or add the first one."""
     before = len(_NEGATION.findall(sentence))
     after = sum(len(_NEGATION.findall(text)) for text in texts)
     return after < before or (after > 0 and before == 0)

@@ -1,4 +1,4 @@
-"""The statements of an answer: its sentences, list items and table rows, freed of markup."""
+"""The statements of an answer: sentences, list items and table rows, without markup."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ __all__ = ["Sentence", "StatementReader", "sentence_claims"]
 
 
 class Statement(NamedTuple):
-    """One thing that an answer says: its words, and the span of the answer they rest on."""
+    """One statement of an answer: its text, and its span in the answer."""
 
     text: str
     start: int
@@ -27,18 +27,18 @@ class Statement(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence, list item or table row that says something: characters `start` to `end`."""
+    """A sentence, list item or table row: characters `start` to `end` of the answer."""
 
     start: int
     end: int
     statements: tuple[Statement, ...]
-    """At least one; more if the sentence says several things."""
+    """At least one; more if the sentence was split."""
 
 
 def sentence_claims(
     answer: str, *, split_compound: bool = False, only_checkable: bool = True
 ) -> list[Claim]:
-    """Find the checkable statements of an answer, one claim each."""
+    """Return the checkable statements of an answer as claims."""
     reader = StatementReader(split_compound=split_compound, only_checkable=only_checkable)
     sentences = [*reader.feed(answer), *reader.close()]
     statements = (statement for sentence in sentences for statement in sentence.statements)
@@ -49,14 +49,14 @@ def sentence_claims(
 
 
 class StatementReader:
-    """Finds the statements of an answer, also of one that is still being written.
+    """Finds the statements of an answer that may still be growing.
 
-    A sentence is given as soon as no further text can change what it says. All that `feed` and
-    `close` give is the same for every way of cutting the answer up.
+    A sentence is returned once no further text can change it. The output of `feed` and `close` does
+    not depend on how the answer is split into pieces.
     """
 
     def __init__(self, *, split_compound: bool = False, only_checkable: bool = True) -> None:
-        """Start at the beginning of an answer."""
+        """Start with an empty answer."""
         self._split = split_compound
         self._only_checkable = only_checkable
         self._scanner = BlockScanner()
@@ -68,12 +68,12 @@ class StatementReader:
 
     @property
     def text(self) -> str:
-        """All that was read."""
+        """The text read so far."""
         return self._scanner.text
 
     @property
     def certain(self) -> int:
-        """Where the text ends whose statements were given; what follows is not decided yet."""
+        """End of the text whose statements are final."""
         scanner, block = self._scanner, self._scanner.open
         ends = [scanner.settled]
         if block is not None:
@@ -86,11 +86,11 @@ class StatementReader:
         return min(ends)
 
     def feed(self, text: str) -> list[Sentence]:
-        """Read on."""
+        """Read more text; return the sentences that are final."""
         return self._checkable(self._read(text, final=False))
 
     def close(self) -> list[Sentence]:
-        """End the answer."""
+        """End the answer; return the remaining sentences."""
         found = self._checkable(self._read("", final=True))
         if not self._answers:
             self._answers = True
@@ -129,7 +129,7 @@ class StatementReader:
             yield from self._decide(None)
 
     def _end(self, block: Block) -> Iterator[Statement]:
-        """Read the rest of a block that has ended, as far as it does not hang on what follows."""
+        """Read the rest of a closed block, unless it depends on the next block."""
         scan, self._scan = self._scan or BlockScan(block), None
         if block.kind == "row":
             self._waiting = _Waiting(block, block.start, block.end)
@@ -153,7 +153,7 @@ class StatementReader:
             yield from self._read_heading(block)
 
     def _read_heading(self, block: Block) -> Iterator[Statement]:
-        """Read a heading that states something; keep others in case nothing else does."""
+        """Read a heading that makes a statement; keep others in case nothing else does."""
         statements = list(_of_prose(self.text, block))
         if any(is_statement_as_heading(each.text) for each in statements):
             yield from statements
@@ -161,7 +161,7 @@ class StatementReader:
             self._headings.append(block)
 
     def _decide(self, following: BlockKind | None) -> Iterator[Statement]:
-        """Read what was waiting for the kind of the next block: it may be the head of a table."""
+        """Read the waiting block, which is a table header if a delimiter follows."""
         waiting, self._waiting = self._waiting, None
         if waiting is None:
             return
@@ -177,7 +177,7 @@ class StatementReader:
             yield from _of_sentence(self.text, block, start, end)
 
     def _last_line(self, block: Block) -> int:
-        """Where the last line of a block starts."""
+        """Return the start of the last line of a block."""
         return self.text.rfind("\n", block.start, _stripped(self.text, block.start, block.end)) + 1
 
 
@@ -229,7 +229,7 @@ def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[Statem
 
 
 def _label(name: str, place: int) -> str:
-    """Return the header of a cell if it says something: not above the subject, not "Value"."""
+    """Return the header of a cell; empty for the subject and for headers like "Value"."""
     return "" if place == 0 or name.casefold() in _EMPTY_HEADERS else name
 
 
@@ -252,14 +252,14 @@ def _parts(answer: str, statement: Statement) -> Iterator[Statement]:
 
 
 def _place(words: str, source: str) -> tuple[int, int] | None:
-    """Find words of a plain text in the source that it was made from."""
+    """Find words of a plain text in its markdown source."""
     if found := locate_quote(words, source, min_score=_EXACT):
         return found
     match = re.search(r"[\s>*_`~]+".join(map(re.escape, words.split())), source)
     return match.span() if match else None
 
 
-_EXACT = 101  # no alignment
+_EXACT = 101  # disables alignment
 
 _EMPTY_HEADERS = frozenset(
     {"", "answer", "description", "detail", "details", "info", "information", "value", "values"}
@@ -299,7 +299,7 @@ _MARKUP = (
 
 
 def plain_text(source: str) -> str:
-    """Free a sentence of markdown, citation markers and line breaks."""
+    """Remove markdown, citation markers and line breaks from a sentence."""
     text = _CITATIONS.sub("", source)
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
@@ -307,12 +307,12 @@ def plain_text(source: str) -> str:
 
 
 class Part(NamedTuple):
-    """One of the things that a sentence says."""
+    """One of the statements of a sentence."""
 
     text: str
     """The statement, with its subject."""
     own: str
-    """The words of the sentence that only this part rests on."""
+    """The words of the sentence that only this part uses."""
 
 
 _SUBJECT = r"(?P<subject>(?:[A-Z\u00c0-\u00de\d][^\s,;:()]*|The|A|An)(?: [^\s,;:()]+){0,7}?)"
@@ -375,11 +375,11 @@ _HAVE = {"is": "has", "was": "had", "are": "have", "were": "had"}
 
 _WORDS_OF_A_STATEMENT = 3
 
-_LONGEST = 300  # characters; a longer sentence has more in it than these patterns know
+_LONGEST = 300  # characters; these patterns do not cover longer sentences
 
 
 def split_statement(text: str) -> list[Part]:
-    """Split a sentence in two, or leave it whole."""
+    """Split a sentence into two statements if possible."""
     if len(text) > _LONGEST:
         return [Part(text, text)]
     return _relative(text) or _with_count(text) or _coordinated(text) or [Part(text, text)]

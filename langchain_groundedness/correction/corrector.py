@@ -1,4 +1,4 @@
-"""Correction: edits an answer where claims were contradicted, and nowhere else."""
+"""Correction: edits only the parts of an answer whose claims failed."""
 
 import logging
 import re
@@ -65,12 +65,12 @@ _Found: TypeAlias = tuple[list[Edit], list[_Placed]]
 
 
 class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
-    """Edits the spans of claims that failed; every other character stays as it was.
+    """Edits the spans of failed claims; all other text is unchanged.
 
-    For a contradicted claim it replaces the least text that it can tell to be wrong: the value
-    that differs, else the words that differ from the corrected statement, else the claim's whole
-    span. Where claims share text and edits would overlap, the smaller edit is made. A model is
-    asked once, for all statements in which no such part can be found, and only for those.
+    For a contradicted claim it replaces as little text as possible: the differing value, else the
+    words that differ from the corrected statement, else the claim's whole span. If edits overlap,
+    the smaller one is made. A model, if given, is called once for all statements without a
+    differing part.
 
     Example:
         >>> from langchain_groundedness import Claim, ClaimVerdict
@@ -86,21 +86,21 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     _can_be_saved = True
 
     marker: str | None = MARKER
-    """How a correction is shown, with the place `{correction}`; `None` for clean text."""
+    """Template for a correction, containing `{correction}`; `None` inserts the bare correction."""
     model: ChatModel | None = None
-    """Chat model that rewords statements in which no differing part can be found; without one, the
-    evidence itself replaces them."""
+    """Chat model that rewrites statements without a differing part; without a model, the evidence
+    replaces them."""
     prompt: BaseChatPromptTemplate | None = None
-    """Instead of `prompts.CORRECTION_PROMPT`; it must have the same variables and ask for the
-    same form of reply."""
+    """Replaces `prompts.CORRECTION_PROMPT`; it must have the same variables and request the same
+    reply format."""
     timeout: Seconds = DEFAULT_TIMEOUT
-    """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
+    """Timeout of one model call in seconds; `None` leaves it to the model's client."""
 
     @field_validator("marker")
     @classmethod
     def _has_place(cls, marker: str | None) -> str | None:
         if marker is not None and marker.count(PLACE) != 1:
-            msg = f"marker must be None or hold {PLACE!r} once, got {marker!r}"
+            msg = f"marker must be None or contain {PLACE!r} exactly once, got {marker!r}"
             raise ValueError(msg)
         return marker
 
@@ -109,11 +109,11 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         check_prompt(self.prompt or CORRECTION_PROMPT, required={"evidence", "statements"})
         return self
 
-    def _found(self, task: CorrectionTask) -> _Found:
-        """Find the edits that need no model, and the statements that do."""
+    def _plan(self, task: CorrectionTask) -> _Found:
+        """Return the edits that need no model, and the statements that do."""
         spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
         edits: list[Edit] = []
-        coarse: list[_Placed] = []
+        unlocated: list[_Placed] = []
         for verdict, span in spans:
             if _action(task, verdict) == "strip":
                 edits += filter(None, [_strip(task, verdict, span, spans)])
@@ -121,10 +121,10 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
                 text = task.answer[slice(*span)]
                 change = _least_change(text, verdict) or _change_of_claim(text, verdict)
                 if change is None:
-                    coarse.append((verdict, span))
+                    unlocated.append((verdict, span))
                 else:
                     edits.append(self._edit(task.answer, verdict, span, change))
-        return edits, coarse
+        return edits, unlocated
 
     _is_slow = True
 
@@ -134,11 +134,11 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
 
     @override
     def _flow(self, task: CorrectionTask, /, **_: Any) -> Flow[CorrectedAnswer]:
-        edits, coarse = self._found(task)
+        edits, unlocated = self._plan(task)
         written: dict[str, str] = {}
-        if self.model is not None and coarse:
-            written = yield from self._rewritten(task, coarse)
-        for verdict, span in coarse:
+        if self.model is not None and unlocated:
+            written = yield from self._rewritten(task, unlocated)
+        for verdict, span in unlocated:
             text = task.answer[slice(*span)]
             whole = _whole_change(text, verdict, written.get(verdict.claim.id))
             if whole is not None:
@@ -146,10 +146,12 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         made = without_overlaps(edits)
         return CorrectedAnswer(text=apply_edits(task.answer, made), edits=made)
 
-    def _rewritten(self, task: CorrectionTask, coarse: Sequence[_Placed]) -> Flow[dict[str, str]]:
-        """Ask the model for the statements in which no differing part was found."""
-        quotes = dict.fromkeys(c.quote for verdict, _ in coarse for c in verdict.citations)
-        statements = [fold_space(task.answer[slice(*span)]) for _, span in coarse]
+    def _rewritten(
+        self, task: CorrectionTask, unlocated: Sequence[_Placed]
+    ) -> Flow[dict[str, str]]:
+        """Rewrite the statements without a differing part with the model."""
+        quotes = dict.fromkeys(c.quote for verdict, _ in unlocated for c in verdict.citations)
+        statements = [fold_space(task.answer[slice(*span)]) for _, span in unlocated]
         numbered = "\n".join(f"{n}: {text}" for n, text in enumerate(statements, 1))
         ask = StructuredModel[CorrectionLines](
             model=self.model,
@@ -165,13 +167,13 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         }
         try:
             reply = yield ModelCall(ask, values)
-        except Exception as exc:  # noqa: BLE001  (any failure leaves the extractive correction)
+        except Exception as exc:  # noqa: BLE001  (any failure falls back to the extractive correction)
             _LOGGER.warning("correction fell back to the evidence: %s", type(caught(exc)).__name__)
             return {}
         by_number = dict(filter(None, map(numbered_line, reply.lines)))
         return {
             verdict.claim.id: by_number[number]
-            for number, (verdict, _) in enumerate(coarse, 1)
+            for number, (verdict, _) in enumerate(unlocated, 1)
             if number in by_number
         }
 
@@ -191,7 +193,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
 
 
 def _read_text(text: str) -> CorrectionLines | None:
-    """Read a plain reply: numbered lines, or the word for no line at all."""
+    """Parse a plain reply: numbered lines, or `none`."""
     lines = numbered_lines(text)
     return None if lines is None else CorrectionLines(lines=lines)
 
@@ -212,8 +214,8 @@ def _span(verdict: ClaimVerdict, answer: str) -> tuple[int, int] | None:
 def _strip(
     task: CorrectionTask, verdict: ClaimVerdict, span: Span, spans: Sequence[_Placed]
 ) -> Edit | None:
-    """Take a claim out; of a sentence that it shares with another one, only what is its own."""
-    # Text that a claim which stays also rests on is not taken out.
+    """Remove a claim; from a sentence shared with another claim, only its own part."""
+    # Text that a remaining claim also uses is not removed.
     for other, theirs in spans:
         overlaps = theirs[0] < span[1] and span[0] < theirs[1]
         stays = other.claim.id != verdict.claim.id and other.verdict in ("supported", "unchecked")
@@ -225,7 +227,7 @@ def _strip(
         action, theirs = _action(task, half), (half.claim.start or 0, half.claim.end or 0)
         comes_first = theirs[0] < span[0]
         if action == "correct" or (action == "strip" and comes_first):
-            return None  # the edit of the other half would be lost, or takes both halves out
+            return None  # the edit of the other half would be lost, or removes both halves
         if action == "strip":
             start, end = removal(task.answer, span[0], _end_of_sentence(task.answer, theirs[1]))
         elif comes_first:
@@ -244,7 +246,7 @@ def _strip(
 
 
 def _other_half(task: CorrectionTask, span: Span, spans: Sequence[_Placed]) -> ClaimVerdict | None:
-    """Find the claim that says the rest of the sentence, where a sentence says two things."""
+    """Find the other claim of a sentence that was split in two."""
     for other, theirs in spans:
         if 0 < max(span[0] - theirs[1], theirs[0] - span[1]) <= _LONGEST_JOIN:
             first, second = sorted((span, theirs))
@@ -263,12 +265,12 @@ def _end_of_sentence(answer: str, end: int) -> int:
 
 
 def _before_markup(answer: str, start: int) -> int:
-    """Move the start of a text before markup that opens there and closes inside it."""
+    """Move a start before markup that opens there."""
     return start - len(answer[:start]) + len(answer[:start].rstrip("*_`"))
 
 
 def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
-    """The part of `text` that the verdict's correction or evidence shows to be wrong."""
+    """Return the smallest replacement that the verdict's correction or evidence supports."""
     correction = (verdict.correction or "").strip()
     for statement in filter(None, (correction, *(c.quote for c in verdict.citations))):
         value = differing_value(text, statement)
@@ -280,7 +282,7 @@ def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
 
 
 def _change_of_claim(text: str, verdict: ClaimVerdict) -> Replacement | None:
-    """The least change of the claim itself, where `text` says more: courtesy, a link, a tag."""
+    """Return the smallest change of the claim's text, located in `text`."""
     claim = verdict.claim.text
     change = None if claim == text else _least_change(claim, verdict)
     wrong = claim[change.start : change.end] if change else ""
@@ -291,7 +293,7 @@ def _change_of_claim(text: str, verdict: ClaimVerdict) -> Replacement | None:
 
 
 def _bare_value(text: str, correction: str) -> Replacement | None:
-    """The one value of `text` that a correction consisting of a value can replace."""
+    """Return the only value of `text` that a bare value can replace."""
     given = find_quantities(correction)
     if len(given) != 1 or len(correction.split()) > _LONGEST_VALUE:
         return None
@@ -307,7 +309,7 @@ def _bare_value(text: str, correction: str) -> Replacement | None:
 
 
 def _whole_change(text: str, verdict: ClaimVerdict, written: str | None) -> Replacement | None:
-    """The whole of `text`, replaced by what the model wrote, the correction, or the evidence."""
+    """Replace all of `text` by the model's rewriting, the correction, or the evidence."""
     if written and (part := differing_part(text, written)):
         return part
     correction = (verdict.correction or "").strip()

@@ -1,4 +1,4 @@
-"""Edits of an answer: the least text to replace, removal without scars, application in one go."""
+"""Edits of an answer: minimal replacements, clean removals, validation and application."""
 
 import re
 from bisect import bisect_left, bisect_right, insort
@@ -26,7 +26,7 @@ __all__ = [
 
 PLACE = "{correction}"
 MARKER = f"[CORRECTED: {PLACE}]"
-"""How a correction is shown by default."""
+"""Default template for a correction."""
 
 _TOKEN = re.compile(r"[^\s.,;:!?\"'()\[\]]+(?:[.,:'][^\s.,;:!?\"'()\[\]]+)*")
 _LINE_FURNITURE = re.compile(
@@ -37,7 +37,7 @@ _MIN_SHARED_TOKENS = 0.5
 
 
 class Replacement(NamedTuple):
-    """Characters `start` to `end` of a text, and what should stand there."""
+    """Characters `start` to `end` of a text, and their replacement."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Replacement(NamedTuple):
 
 
 def differing_part(text: str, correction: str) -> Replacement | None:
-    """Find the least part of a text that a corrected wording of it changes."""
+    """Find the smallest part of a text that a corrected version changes."""
     old, new = list(_TOKEN.finditer(text)), list(_TOKEN.finditer(correction))
     matcher = SequenceMatcher(
         None, [fold(t.group()) for t in old], [fold(t.group()) for t in new], autojunk=False
@@ -58,8 +58,8 @@ def differing_part(text: str, correction: str) -> Replacement | None:
     first_old, last_old = changes[0][1], changes[-1][2]
     first_new, last_new = changes[0][3], changes[-1][4]
     if first_old == last_old or first_new == last_new:
-        # Words are only added or only dropped: carry a neighbour, so that something is replaced.
-        # Where words are dropped, what is left of a neighbour alone ("is") would not say it.
+        # Words were only added or only dropped: include a neighbour, so that text is replaced.
+        # For dropped words, include the next word too: one neighbour ("is") is not enough.
         before = 1 if first_old and first_new else 0
         dropped = first_new == last_new and last_old < len(old) and last_new < len(new)
         after = 1 if dropped or not before else 0
@@ -73,7 +73,7 @@ def differing_part(text: str, correction: str) -> Replacement | None:
 
 
 def removal(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a span so that taking it out leaves no double space and no empty list item."""
+    """Widen a span so that removing it leaves no double space and no empty list item."""
     line_start = text.rfind("\n", 0, start) + 1
     newline = text.find("\n", end)
     line_end = len(text) if newline < 0 else newline
@@ -90,7 +90,7 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def tail_end(text: str, end: int) -> int | None:
-    """Tell how far a text must be known for the removal of a span in it."""
+    """Return how much text must be known to remove a span; `None` if more is needed."""
     newline = text.find("\n", end)
     if newline >= 0:
         return newline + 1
@@ -98,7 +98,7 @@ def tail_end(text: str, end: int) -> int | None:
 
 
 def head_start(text: str, start: int) -> int:
-    """Tell where the removal of a span that starts at `start` or later may begin."""
+    """Return the earliest start of a removal of spans from `start` on."""
     line_start = text.rfind("\n", 0, start) + 1
     before = text[line_start:start]
     if _LINE_FURNITURE.fullmatch(before):
@@ -107,15 +107,15 @@ def head_start(text: str, start: int) -> int:
 
 
 def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Keep edits that do not overlap; of two that do, the one that changes less.
+    """Drop overlapping edits, keeping the smaller one of two.
 
-    Removals that meet in the white space between them are both kept.
+    Removals that overlap only in white space are both kept.
     """
     kept: list[Edit] = []
     starts: list[int] = []
     ends: list[int] = []
     for edit in sorted(_side_by_side(edits), key=lambda e: (e.end - e.start, e.start)):
-        # Those that are kept do not overlap, so their ends are in the order of their starts.
+        # Kept edits do not overlap, so their ends are in the order of their starts.
         if bisect_left(starts, edit.end) <= bisect_right(ends, edit.start):
             kept.append(edit)
             insort(starts, edit.start)
@@ -124,7 +124,7 @@ def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:
 
 
 def _side_by_side(edits: Iterable[Edit]) -> Iterator[Edit]:
-    """Shorten removals by the white space at their start that the edit before also takes."""
+    """Shorten removals by leading white space that the previous edit covers."""
     reached = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):
         shared = reached - edit.start
@@ -137,7 +137,7 @@ def _side_by_side(edits: Iterable[Edit]) -> Iterator[Edit]:
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
-    """Make edits in a text; every character outside them stays as it was."""
+    """Apply sorted edits to a text."""
     pieces, at = [], 0
     for edit in edits:
         pieces += [text[at : edit.start], edit.replacement]
@@ -146,12 +146,12 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
 
 
 def check_edits(edits: Sequence[Edit], answer: str, claim_ids: Container[str]) -> None:
-    """Refuse edits that cannot be made, or cannot be checked."""
+    """Raise `ValueError` for edits that cannot be applied or verified."""
     reached = 0
     for edit in edits:
         fits = edit.end <= len(answer) and edit.original == answer[edit.start : edit.end]
         if edit.start < reached or not fits:
-            msg = "edits must not overlap, and `original` must be what the answer says there"
+            msg = "edits must be sorted and not overlap, and `original` must match the answer"
             raise ValueError(msg)
         if edit.claim_id not in claim_ids:
             msg = "every edit must name a claim of the answer"
@@ -162,34 +162,34 @@ def check_edits(edits: Sequence[Edit], answer: str, claim_ids: Container[str]) -
 def rewordings(
     edits: Iterable[Edit], verdicts: Iterable[ClaimVerdict], marker: object
 ) -> dict[str, list[tuple[Edit, str]]]:
-    """Gather, by claim, the edits that put in something new, each with what it says."""
+    """Group, by claim, the edits that insert new text, each with that text."""
     known = {v.claim.text.rstrip(".") for v in verdicts if v.verdict != "contradicted"}
     forms = {PLACE, MARKER, marker if isinstance(marker, str) else MARKER}
     found: dict[str, list[tuple[Edit, str]]] = {}
     for edit in edits:
         marked = {form.replace(PLACE, edit.correction) for form in forms}
-        says = edit.correction if edit.replacement in marked else edit.replacement
+        inserted = edit.correction if edit.replacement in marked else edit.replacement
         if edit.replacement:
-            found.setdefault(edit.claim_id, []).append((edit, says))
+            found.setdefault(edit.claim_id, []).append((edit, inserted))
     return {
         name: of_claim
         for name, of_claim in found.items()
-        if not all(says.rstrip(".") in known for _, says in of_claim)
+        if not all(inserted.rstrip(".") in known for _, inserted in of_claim)
     }
 
 
 def edited_claim(answer: str, claim: Claim, edits: Sequence[tuple[Edit, str]]) -> str:
-    """Return a claim as edits make it say, in its own self-contained words if possible."""
+    """Return the text of a claim after edits, based on its own wording if possible."""
     inside = claim.start is not None and claim.text == answer[claim.start : claim.end]
     if not inside and all(claim.text.count(edit.original) == 1 for edit, _ in edits):
         text = claim.text
-        for edit, says in edits:
-            text = text.replace(edit.original, says)
+        for edit, inserted in edits:
+            text = text.replace(edit.original, inserted)
         return text
     starts = [edit.start for edit, _ in edits] + ([] if claim.start is None else [claim.start])
     ends = [edit.end for edit, _ in edits] + ([] if claim.end is None else [claim.end])
     pieces, at = [], min(starts)
-    for edit, says in edits:
-        pieces += [answer[at : edit.start], says]
+    for edit, inserted in edits:
+        pieces += [answer[at : edit.start], inserted]
         at = edit.end
     return "".join([*pieces, answer[at : max(ends)]])

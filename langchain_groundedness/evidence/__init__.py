@@ -1,4 +1,4 @@
-"""Evidence: from documents to batches of passages that fit a judge, and back to quotes."""
+"""Packs documents into batches of passages, and maps quotes back to documents."""
 
 from langchain_groundedness.evidence.packing import (
     EvidencePacker,

@@ -1,7 +1,7 @@
-"""Evidence: from documents to batches of passages that fit a judge, and back from quotes to places.
+"""Packs documents into batches of passages, and maps quotes back to their offsets.
 
-Pure functions of their arguments. Nothing is cut off: what does not fit one batch goes to the
-next, and every character of a document that is not white space is in some passage.
+Nothing is truncated: text that does not fit one batch goes to the next, and every character of a
+document that is not white space is in some passage.
 """
 
 import math
@@ -40,13 +40,13 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 def approximate_tokens(text: str) -> int:
-    """Count tokens at four characters each, as langchain-core's `count_tokens_approximately`.
+    """Estimate tokens at four characters each, like langchain-core's `count_tokens_approximately`.
 
     Args:
         text: Any text.
 
     Returns:
-        Tokens, rounded up; what a message adds around its text is not counted.
+        Tokens, rounded up, without the overhead of a message.
     """
     return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
 
@@ -54,12 +54,12 @@ def approximate_tokens(text: str) -> int:
 class EvidencePacker(CheckedOptions, Serializable):
     """Packs documents into batches of passages under a token budget.
 
-    Documents are taken by retriever score where each has one (`relevance_score`, else `score`, in
-    its metadata; higher is better), else in the order given. One that exceeds the budget is split
-    into windows that overlap and end where sentences end; a sentence that exceeds it, between
-    words; a word that exceeds it, anywhere. Batches are filled in that order, and each is laid
-    out with its best passage first and its second best last, since models read the middle of a
-    long context with less care (Liu et al. 2023, "Lost in the Middle").
+    Documents are sorted by retriever score if each has one (`relevance_score`, else `score`, in its
+    metadata; higher is better), else kept in the given order. A document over the budget is split
+    into overlapping windows at sentence boundaries; a sentence over the budget is split between
+    words, and a word over the budget anywhere. Batches are filled in that order. Each batch has its
+    best passage first and its second best last, because models pay less attention to the middle of
+    a long context (Liu et al. 2023, "Lost in the Middle").
 
     Example:
         >>> documents = [Document(page_content=text) for text in ("First.", "Second.", "Third.")]
@@ -72,13 +72,12 @@ class EvidencePacker(CheckedOptions, Serializable):
     _can_be_saved = True
 
     max_tokens: Annotated[int, Field(ge=1)]
-    """Most tokens that the passages of one batch may have together. Only a single character that
-    alone has more makes a batch that exceeds it."""
+    """Most tokens of the passages of one batch. Only a single character with more tokens can exceed
+    it."""
     count_tokens: Callable[[str], int] = approximate_tokens
-    """Counts the tokens of a text. It is called a few times per passage, not per character."""
+    """Counts the tokens of a text; called a few times per passage."""
     overlap_sentences: Annotated[int, Field(ge=0)] = 1
-    """How many sentences a window of an oversized document repeats from the one before, where
-    the budget leaves room for them."""
+    """How many sentences a window repeats from the previous one, if the budget allows."""
 
     @override
     def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
@@ -91,10 +90,10 @@ class EvidencePacker(CheckedOptions, Serializable):
         """Pack documents.
 
         Args:
-            documents: All documents of a task. Blank ones give no passage.
+            documents: All documents of a task; blank ones are skipped.
 
         Returns:
-            The batches, the one with the best documents first. Deterministic.
+            The batches, best documents first; deterministic.
         """
         batches: list[EvidenceBatch] = []
         batch: list[Passage] = []
@@ -135,7 +134,10 @@ class EvidencePacker(CheckedOptions, Serializable):
             while (tokens := self._count(text, units, first, last)) > self.max_tokens:
                 if last == first:
                     break
-                last, step = max(first, last - step), step * 2  # the sum of parts was too low
+                last, step = (
+                    max(first, last - step),
+                    step * 2,
+                )  # the sum was too low
             yield units[first][0], units[last][1], tokens
             first = self._next(units, first, last)
 
@@ -143,7 +145,7 @@ class EvidencePacker(CheckedOptions, Serializable):
         return self.count_tokens(text[units[first][0] : units[last][1]])
 
     def _reach(self, units: list[tuple[int, int, int]], first: int) -> int:
-        """Return the last unit of the window that starts with one: as many as fit by their sum."""
+        """Return the last unit that fits the window starting at `first`, by the sum of tokens."""
         last, total = first, units[first][2]
         while last + 1 < len(units) and total + units[last + 1][2] + _GAP <= self.max_tokens:
             last += 1
@@ -151,7 +153,7 @@ class EvidencePacker(CheckedOptions, Serializable):
         return last
 
     def _next(self, units: list[tuple[int, int, int]], first: int, last: int) -> int:
-        """Return the first unit of the next window: some sentences back, if new text fits too."""
+        """Return the first unit of the next window, with overlap if new text still fits."""
         if last + 1 >= len(units):
             return len(units)
         start, total = last + 1, units[last + 1][2]
@@ -163,7 +165,7 @@ class EvidencePacker(CheckedOptions, Serializable):
         return start
 
 
-_GAP = 1  # tokens for the white space between two sentences, at most, as tokenizers count
+_GAP = 1  # most tokens that white space between two sentences adds
 
 
 def _ranked(documents: Sequence[Document]) -> list[tuple[int, float | None]]:
@@ -187,20 +189,20 @@ def _best_at_both_ends(ranked: list[Passage], tokens: int) -> EvidenceBatch:
 
 
 def shares_content_word(claim: str, quote: str) -> bool:
-    """Return whether a quote can have to do with a claim at all.
+    """Return whether a quote shares a content word with a claim.
 
     Args:
         claim: The claim.
-        quote: The evidence that was named for it.
+        quote: The cited evidence.
 
     Returns:
-        True if both contain the same word that carries meaning.
+        True if both contain the same content word.
     """
     return not content_words(claim).isdisjoint(content_words(quote))
 
 
 class SentenceIndex:
-    """The sentences of some passages, ready to be compared with claims.
+    """An index of the sentences of passages, for matching claims.
 
     Example:
         >>> text = "Rome is in Italy. It lies on the Tiber."
@@ -211,9 +213,9 @@ class SentenceIndex:
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        """Read the passages."""
+        """Index the passages."""
         self.sentences = tuple(part for passage in passages for part in passage_sentences(passage))
-        """Each a passage of its own, with offsets in its document."""
+        """The sentences as passages, with offsets in their documents."""
         self._words = [content_words(sentence.text) for sentence in self.sentences]
         self._frequency = Counter(word for words in self._words for word in words)
 
@@ -224,9 +226,9 @@ class SentenceIndex:
             claim: The claim.
 
         Returns:
-            The sentence with the greatest share of the claim's content words, rarer words
-            weighing more (inverse document frequency over the sentences) and shorter sentences
-            winning a near tie; `None` if none shares a word.
+            The sentence with the greatest share of the claim's content words, weighted by inverse
+            document frequency over the sentences; a shorter sentence wins a near tie. `None` if no
+            sentence shares a word.
         """
         wanted = content_words(claim)
         weight = {word: math.log1p(len(self._words) / n) for word, n in self._known(wanted)}
@@ -234,7 +236,7 @@ class SentenceIndex:
         best: tuple[float, Passage] | None = None
         for sentence, words in zip(self.sentences, self._words, strict=True):
             if shared := wanted & words:
-                # A tenth: a tie-break, so that length never outweighs a word of the claim.
+                # A tenth, so that length only breaks ties.
                 score = sum(map(weight.__getitem__, shared)) - 0.1 * total * _excess(words, wanted)
                 if best is None or score > best[0]:
                     best = score, sentence
@@ -255,7 +257,7 @@ def passage_sentences(passage: Passage) -> Iterator[Passage]:
         passage: The passage.
 
     Returns:
-        Each sentence as a passage of its own, with offsets in its document.
+        Each sentence as a passage, with offsets in its document.
     """
     for sentence in split_sentences(passage.text):
         start = passage.start + sentence.start

@@ -1,4 +1,4 @@
-"""Evidence windows for encoders: runs of neighbouring sentences, small enough to be read whole."""
+"""Evidence windows for encoders: neighbouring sentences within a token limit."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,20 +14,20 @@ _BYTES_PER_TOKEN = 3
 
 
 def encoder_tokens(text: str) -> int:
-    """Estimate, on the high side, how many tokens an encoder makes of a text.
+    """Estimate the tokens of a text for an encoder, at three bytes of UTF-8 each.
 
-    One token per three bytes of UTF-8: a character of Chinese or Japanese is one token, English
-    prose comes out about a third too high. Texts of little but digits and signs can exceed it.
+    A Chinese or Japanese character counts as one token; English prose is overestimated by about a
+    third. Texts of mostly digits and symbols can have more tokens.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
 def check_window_options(*, sentences: int, max_tokens: int) -> None:
-    """Refuse window sizes that cannot work."""
+    """Raise `ConfigurationError` for window sizes that cannot work."""
     if sentences < 1:
         msg = f"window_sentences must be at least 1, got {sentences}"
         raise ConfigurationError(msg)
-    if max_tokens < 8:  # noqa: PLR2004  (below, a window holds no statement)
+    if max_tokens < 8:  # noqa: PLR2004  (smaller windows hold no statement)
         msg = f"max_tokens must be at least 8, got {max_tokens}"
         raise ConfigurationError(msg)
 
@@ -41,9 +41,8 @@ def evidence_windows(
 ) -> list[Passage]:
     """Cover documents with windows of neighbouring sentences.
 
-    A window starts at every sentence and takes in the following ones up to the limits, so that
-    what two or three neighbours say together is read together. A sentence over the budget is cut,
-    at white space where there is some. Everything but white space is in some window.
+    A window starts at every sentence and includes the following ones up to the limits. A sentence
+    over the budget is split, at white space if possible. All text except white space is covered.
     """
     windows: list[Passage] = []
     for place, document in enumerate(documents):
@@ -58,7 +57,7 @@ def evidence_windows(
                 if count_tokens(text[unit.start : following.end]) > max_tokens:
                     break
                 end = following.end
-            if end > reached:  # else the window before holds all of this one
+            if end > reached:  # else the previous window covers this one
                 windows.append(
                     Passage(document=place, start=unit.start, end=end, text=text[unit.start : end])
                 )
@@ -69,7 +68,7 @@ def evidence_windows(
 def cut_sentence(
     sentence: Sentence, max_tokens: int, count_tokens: Callable[[str], int]
 ) -> Iterator[Sentence]:
-    """Cut a sentence into pieces within the budget; most fit as they are."""
+    """Split a sentence into pieces within the budget."""
     text, offset, _ = sentence
     if count_tokens(text) <= max_tokens:
         yield sentence
@@ -89,7 +88,7 @@ def cut_sentence(
 
 
 def _fitting(text: str, start: int, max_tokens: int, count_tokens: Callable[[str], int]) -> int:
-    """Give the end of the longest piece from `start` within the budget; at least one character."""
+    """Return the end of the longest piece from `start` within the budget."""
     length = 64
     while start + length < len(text) and count_tokens(text[start : start + length]) <= max_tokens:
         length *= 2

@@ -1,4 +1,4 @@
-"""Reads question, answer and documents out of whatever a chain or an agent returned."""
+"""Reads question, answer and documents from the output of any chain or agent."""
 
 from langchain_groundedness.inputs.formats import NO_DOCUMENTS, CheckInput, no_documents, read_input
 

@@ -1,7 +1,6 @@
-"""Reads question, answer and documents out of whatever a chain or an agent returned.
+"""Reads question, answer and documents from the output of any chain or agent.
 
-No I/O, and no text is changed: offsets of later stages refer to the texts exactly as this module
-gives them.
+No I/O, and texts are not modified: later stages use offsets into them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,7 +60,7 @@ _ADVICE = (
 
 
 class CheckInput(BaseModel):
-    """What is checked: an answer, the documents it must rest on, and the question it answers."""
+    """The input of a check: an answer, its documents and the question."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,30 +68,30 @@ class CheckInput(BaseModel):
     answer: str
     documents: tuple[Document, ...] = ()
     unread: tuple[str, ...] = ()
-    """Where no documents were found: the keys of the input in which there may have been some."""
+    """If no documents were found: unknown input keys that may contain them."""
     query_class: str | None = None
-    """Of which class the question is, if a classifier before the check has said it."""
+    """Class of the question, if a classifier assigned one before the check."""
     risk_tier: str | None = None
-    """How much depends on the answer, in the words of the application, if it has said it."""
+    """Risk tier of the answer, as named by the application, if known."""
     retrieval_score: float | None = None
-    """How close the best document is to the question, if what retrieved has said it."""
+    """Score of the best document for the question, if the retriever gave one."""
 
     @property
     def labels(self) -> dict[str, Any]:
-        """What is known about the question, by key; `None` where nothing is."""
+        """The labels of the question by key; `None` if unknown."""
         return {name: getattr(self, name) for name in LABELS}
 
     def labelled(self, labels: Mapping[Any, Any]) -> "CheckInput":
-        """Take what is known about the question from elsewhere, where the input does not say it.
+        """Fill in labels of the question that the input lacks.
 
         Args:
-            labels: Such as the metadata of a run; keys that are no labels do not count.
+            labels: Labels by key, such as the metadata of a run; other keys are ignored.
 
         Returns:
-            The input with them.
+            The input with these labels.
 
         Raises:
-            InputFormatError: One of them is of a type that does not fit.
+            InputFormatError: A label has the wrong type.
         """
         missing = (name for name, label in self.labels.items() if label is None)
         given = read_labels({name: labels.get(name) for name in missing})
@@ -104,40 +103,37 @@ def read_input(
 ) -> CheckInput:
     """Read question, answer and documents from the output of any chain or agent.
 
-    Accepted unchanged are the outputs of `create_retrieval_chain`, `RetrievalQA`,
+    Accepts the outputs of `create_retrieval_chain`, `RetrievalQA`,
     `ConversationalRetrievalChain`, `RetrievalQAWithSourcesChain`, the combine-documents chains,
-    `create_agent` and LCEL sequences, and everything else that has one of these shapes:
+    `create_agent` and LCEL sequences, and anything with one of these shapes:
 
-    - a mapping, dataclass or pydantic object; the first key present counts: the answer under
+    - a mapping, dataclass or pydantic object; the first key present is used: the answer under
       `answer`, `result`, `output`, `output_text`, `response` or `generation`, the documents under
       `documents`, `context`, `source_documents` or `input_documents`, the question under
       `question`, `input` or `query`;
-    - agent state with `messages`, of which only the turn since the last question counts. The
-      answer is `structured_response` if there is one, else the last message that calls no tool;
-      the documents are the artifacts of tool messages where these are documents, else their
-      texts. Failed tool calls and the message that hands over a structured response are no
-      evidence;
+    - agent state with `messages`; only the turn since the last question is read. The answer is
+      `structured_response` if present, else the last message without tool calls. The documents are
+      the artifacts of tool messages if these are documents, else the texts of tool messages.
+      Failed tool calls and the message with the structured response are not evidence;
     - a list of messages, a tuple `(answer, documents)`, a plain answer (`str` or `AIMessage`), a
-      `CheckInput`, or a `GroundednessResult`, whose `answer` is then checked afresh.
+      `CheckInput`, or a `GroundednessResult`, whose `answer` is then checked again.
 
-    An answer that is an object or a mapping is read as its own `answer` field if it has one of the
-    answer keys, and otherwise as one line `field: value` for each value in it; texts in a list are
-    one line each.
+    If the answer is an object or mapping with one of the answer keys, that value is the answer;
+    otherwise each value becomes a line `field: value`. Texts in a list become one line each.
 
-    A mapping, dataclass or pydantic object may also say of which class the question is under
-    `query_class`, how much depends on the answer under `risk_tier`, and how close the best document
-    is to the question under `retrieval_score`: two texts and a number.
+    A mapping, dataclass or pydantic object may also have the labels `query_class` (text),
+    `risk_tier` (text) and `retrieval_score` (number).
 
     Args:
-        value: What the chain returned.
-        context_extractor: Reads any other shape: called with `value`, returns an accepted one.
+        value: The output of the chain.
+        context_extractor: Converts `value` from any other shape to an accepted one.
 
     Returns:
-        The three parts. `documents` is empty if there are none to be found; an empty answer is
-        an answer.
+        Question, answer and documents. `documents` is empty if none were found; the answer may be
+        empty too.
 
     Raises:
-        InputFormatError: The shape cannot be read, there is no answer in it, or
+        InputFormatError: The shape is not supported, it contains no answer, or
             `context_extractor` failed.
 
     Example:
@@ -170,18 +166,18 @@ def read_input(
 
 
 def has_text(documents: Iterable[Document]) -> bool:
-    """Return whether there is anything to read."""
+    """Return whether any document contains text."""
     return any(document.page_content.strip() for document in documents)
 
 
 def no_documents(source: CheckInput) -> str:
-    """Say why an input cannot be checked that has no documents.
+    """Explain why an input without documents cannot be checked.
 
     Args:
         source: The input.
 
     Returns:
-        The reason, with the keys that were not read, if it had any.
+        The reason, with the input keys that were not read.
     """
     if not source.unread:
         return NO_DOCUMENTS
@@ -193,24 +189,24 @@ def _extracted(value: object, context_extractor: Callable[[Any], Any]) -> object
     try:
         return context_extractor(value)
     except Exception as exc:
-        keys = _seen(value) if isinstance(value, Mapping) else ()
+        keys = _keys_of(value) if isinstance(value, Mapping) else ()
         came = f"keys {', '.join(map(repr, keys))}" if keys else f"type {_type(value)}"
         msg = (
             f"context_extractor= failed with {type(exc).__name__} on an input with {came}; it must "
-            "return one of the accepted shapes"
+            "accept this input and return one of the accepted shapes"
         )
         raise InputFormatError(msg, keys=keys) from exc
 
 
 def _read_mapping(parts: Mapping[Any, Any]) -> CheckInput:
     parts = _unwrapped(parts)
-    keys = _seen(parts)
+    keys = _keys_of(parts)
     turn = _last_turn(parts.get("messages"), keys)
     answer, evidence = _find_answer(parts, turn, keys)
     given = (_documents(parts.get(key), keys) for key in _DOCUMENT_KEYS)
     documents = next(filter(None, given), ()) or tuple(_tool_documents(evidence))
     return CheckInput(
-        question=_find_question(parts) or _asked(turn),
+        question=_find_question(parts) or _last_question(turn),
         answer=answer,
         documents=documents,
         unread=() if documents or not _KNOWN_KEYS.isdisjoint(keys) else _unread(keys),
@@ -223,7 +219,7 @@ def _unread(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return the state inside the typed output of a LangGraph graph, or the parts as they are."""
+    """Return the state inside a typed LangGraph output, or the mapping unchanged."""
     inner = _as_mapping(parts.get("value")) if set(parts) == {"value", "interrupts"} else None
     return parts if inner is None else {**inner, "__interrupt__": parts["interrupts"]}
 
@@ -231,13 +227,13 @@ def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:
 def _find_answer(
     parts: Mapping[Any, Any], turn: Sequence[BaseMessage], keys: tuple[str, ...]
 ) -> tuple[str, Sequence[BaseMessage]]:
-    """Give the answer, and the messages whose texts may be evidence for it."""
+    """Return the answer, and the messages that may be evidence for it."""
     if (key := answer_key(parts.get)) is not None:
         return _answer_text(parts[key], keys), turn
     final = next((m for m in reversed(turn) if isinstance(m, AIMessage | ToolMessage)), None)
     structured = parts.get("structured_response")
     if structured is not None:
-        # Its tool message repeats the answer, which would then be evidence for itself.
+        # Its tool message repeats the answer, which must not be evidence for itself.
         own = final.name if isinstance(final, ToolMessage) else None
         others = [m for m in turn if m is not final and (own is None or m.name != own)]
         return _answer_text(structured, keys), others
@@ -258,8 +254,8 @@ def _no_answer(parts: Mapping[Any, Any], keys: tuple[str, ...]) -> str:
         return "the agent was interrupted before it gave an answer: resume it, then check"
     if "messages" in parts:
         return (
-            "the last turn of the messages holds no answer: no message of the model after the "
-            f"last question that calls no tool, and no tool result after it. {_ADVICE}"
+            "the messages after the last question contain no answer: no model message without "
+            f"tool calls, and no final tool result. {_ADVICE}"
         )
     listed = ", ".join(map(repr, keys)) or "none"
     return f"no answer found; the keys seen are: {listed}. {_ADVICE}"
@@ -267,7 +263,7 @@ def _no_answer(parts: Mapping[Any, Any], keys: tuple[str, ...]) -> str:
 
 def _answer_text(value: object, keys: tuple[str, ...]) -> str:
     if isinstance(value, str):
-        return str(value)  # drops subclasses, of which LangChain's is callable
+        return str(value)  # drops subclasses; LangChain's is callable
     if isinstance(value, AIMessage | ToolMessage):
         return _message_text(value)
     if isinstance(value, list) and any(isinstance(b, dict) and "type" in b for b in value):
@@ -308,17 +304,17 @@ def _last_turn(messages: object, keys: tuple[str, ...]) -> Sequence[BaseMessage]
         whole = convert_to_messages(listed)
     except (NotImplementedError, TypeError, ValueError):
         msg = f"'messages' contains a value that is not a message. {_ADVICE}"
-        raise InputFormatError(msg, keys=keys) from None  # the cause quotes the message
+        raise InputFormatError(msg, keys=keys) from None  # the cause contains the message
     asked = (place for place, message in enumerate(whole) if _is_question(message))
     return whole[max(asked, default=0) :]
 
 
 def _is_question(message: BaseMessage) -> bool:
-    # Middleware speaks as the user too (summaries of the conversation) and marks what it says.
+    # Middleware adds user messages too (conversation summaries), with this mark.
     return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
 
 
-def _asked(messages: Sequence[BaseMessage]) -> str | None:
+def _last_question(messages: Sequence[BaseMessage]) -> str | None:
     return next((_message_text(m) for m in reversed(messages) if _is_question(m)), None)
 
 
@@ -330,7 +326,7 @@ def _find_question(parts: Mapping[Any, Any]) -> str | None:
         if isinstance(value, HumanMessage):
             return _message_text(value)
         if isinstance(value, list | tuple):
-            question = _asked([m for m in value if isinstance(m, BaseMessage)])
+            question = _last_question([m for m in value if isinstance(m, BaseMessage)])
             if question is not None:
                 return question
     return None
@@ -372,7 +368,7 @@ def _document(item: object, keys: tuple[str, ...]) -> Document:
 
 
 def _record(item: object) -> Document | None:
-    """Return a document that came as such or as its JSON, or `None` for anything else."""
+    """Convert a document or its JSON form; `None` for anything else."""
     if isinstance(item, Document):
         return item
     if isinstance(item, Mapping) and isinstance(item.get("page_content"), str):
@@ -396,7 +392,7 @@ def _as_mapping(value: object) -> Mapping[Any, Any] | None:
     return None
 
 
-def _seen(parts: Mapping[Any, Any]) -> tuple[str, ...]:
+def _keys_of(parts: Mapping[Any, Any]) -> tuple[str, ...]:
     keys = list(parts)[:_MOST_KEYS]
     return tuple(key[:_LONGEST_KEY] if isinstance(key, str) else _type(key) for key in keys)
 
@@ -406,11 +402,11 @@ def _type(value: object) -> str:
 
 
 LABELS = ("query_class", "risk_tier", "retrieval_score")
-"""The keys. A key that is absent says as much as `None`."""
+"""Keys of the labels; an absent key equals `None`."""
 
 
 def read_labels(parts: Mapping[Any, Any]) -> dict[str, Any]:
-    """Read what is there."""
+    """Read the labels that are set."""
     read = {"query_class": _text, "risk_tier": _text, "retrieval_score": _number}
     found = {name: read[name](name, parts.get(name)) for name in LABELS}
     return {name: value for name, value in found.items() if value is not None}
@@ -419,38 +415,38 @@ def read_labels(parts: Mapping[Any, Any]) -> dict[str, Any]:
 def _text(name: str, value: object) -> str | None:
     if isinstance(value, Enum):
         value = value.value
-    label = getattr(value, "label", value)  # what classifiers give
+    label = getattr(value, "label", value)  # of a classifier's result
     if label is None or isinstance(label, str):
         return (str(label).strip() or None) if label else None
-    raise _unfit(name, value, "a text, an object with a text as its `label`, or None")
+    raise _wrong_type(name, value, "a text, an object with a text as its `label`, or None")
 
 
 def _number(name: str, value: object) -> float | None:
-    score = getattr(value, "score", value)  # what gates give
+    score = getattr(value, "score", value)  # of a retrieval gate's result
     if score is None:
         return None
     if isinstance(score, SupportsFloat) and not isinstance(score, bool) and isfinite(score):
         return float(score)
-    raise _unfit(name, value, "a finite number, an object with one as its `score`, or None")
+    raise _wrong_type(name, value, "a finite number, an object with one as its `score`, or None")
 
 
-def _unfit(name: str, value: object, accepted: str) -> InputFormatError:
+def _wrong_type(name: str, value: object, accepted: str) -> InputFormatError:
     return InputFormatError(
         f"{name!r} is of type {type(value).__name__}; accepted: {accepted}", keys=(name,)
     )
 
 
 class GroundednessInput(BaseModel):
-    """The plainest input; outputs of chains and agents are accepted as they are."""
+    """The basic input schema; outputs of chains and agents are accepted too."""
 
     answer: str
     documents: list[Any] = Field(default_factory=list)
-    """`Document`s or texts."""
+    """`Document` objects or texts."""
     question: str | None = None
     query_class: str | None = None
     risk_tier: str | None = None
     retrieval_score: float | None = None
-    """These three are for the policy."""
+    """Used by the policy, like the two labels above."""
 
 
 _PLAIN = (dict, str, BaseModel)
@@ -469,7 +465,7 @@ class InputReader:
         return read_input({**dict(source), **self.given}) if self.given else source
 
     async def aread(self, value: Any) -> CheckInput:
-        """Read an input off the event loop; foreign objects may block while they are read."""
+        """Read an input off the event loop; reading unknown objects may block."""
         if self.context_extractor is not None or not isinstance(value, _PLAIN):
             return await run_in_executor(None, self, value)
         return await computed(0, self, value)
@@ -478,11 +474,11 @@ class InputReader:
 def reader(
     owner: str, context_extractor: Callable[[Any], Any] | None, given: Mapping[str, Any]
 ) -> InputReader:
-    """Make what reads the inputs of a check."""
+    """Build the reader for the inputs of a check."""
     if unknown := set(given) - {"documents", "question", *LABELS}:
         msg = (
-            f"{owner} got {sorted(unknown)}; besides the input and the config it "
-            f"accepts documents=, question=, {'=, '.join(LABELS)}=, for inputs that carry none"
+            f"{owner} got unknown arguments {sorted(unknown)}; besides the input and the config it "
+            f"accepts documents=, question=, {'=, '.join(LABELS)}="
         )
         raise ConfigurationError(msg)
 

@@ -1,1 +1,1 @@
-"""Text as such: words, sentences, markdown blocks and quotes, with character offsets."""
+"""Text processing: words, sentences, markdown blocks and quotes, with character offsets."""

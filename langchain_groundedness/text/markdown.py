@@ -1,7 +1,7 @@
 """Block structure of markdown: paragraphs, list items, headings, table rows, code, with offsets.
 
-Not a markdown parser: it finds where one block ends and the next begins, line by line, so that an
-answer can be read while it is still being written.
+Not a markdown parser: it only finds block boundaries, line by line, so that an answer can be read
+while it is still being written.
 """
 
 import re
@@ -26,7 +26,7 @@ _DELIMITER = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _RULE = re.compile(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$")
 _KEY = re.compile(r"[A-Z][\w ()/.-]{0,30}:\s+\S")
 _UNDERLINE = re.compile(r"(?:={2,}|-{3,})\s*$")
-_PARTIAL_LINE = re.compile(  # what more characters of the line could still turn into anything
+_PARTIAL_LINE = re.compile(  # incomplete lines whose kind is still open
     r"[\s>]*(?:[-=*_:|+~`#\u2022\u2023\u2043\u25aa\u25cf\u25e6\u2013\s]*(?:\(?\w{0,3}[.)]?\s*)?"
     r"|`{3}.*|={2,6}[^=]*=*\s*|(?:\*\*|__)[^*_]*(?:[*_]{1,2}:?\s*)?)$"
 )
@@ -50,13 +50,13 @@ class _Line(NamedTuple):
 
 
 class BlockScanner:
-    """Finds blocks in a text that arrives in pieces; equal for every way of cutting it up."""
+    """Finds blocks in a text that arrives in pieces, however it is split."""
 
     def __init__(self) -> None:
         """Start with an empty text."""
         self.text = ""
         self.open: Block | None = None
-        """The block still being written; its end is as far as it is known to reach."""
+        """The block still being written, up to its known end."""
         self._line = 0
         self._known: _Line | None = None
         self._fence = ""
@@ -64,7 +64,7 @@ class BlockScanner:
         self._quoted = False
 
     def feed(self, text: str, *, final: bool = False) -> Iterator[Block]:
-        """Read on."""
+        """Read more text; yield the blocks that ended."""
         self.text += text
         while self._line < len(self.text):
             newline = self.text.find("\n", self._line)
@@ -87,7 +87,7 @@ class BlockScanner:
 
     @property
     def settled(self) -> int:
-        """Where the first character lies whose block is not certain yet."""
+        """Offset of the first character whose block is not final."""
         return self.open.start if self.open else self._line
 
     def _close(self) -> Iterator[Block]:
@@ -105,7 +105,7 @@ class BlockScanner:
             self.open = self.open._replace(kind=kind, end=end)
 
     def _classify(self, line: str, *, complete: bool) -> _Line | None:
-        """Say what a line is, or `None` while more of it could change that."""
+        """Classify a line; `None` while more characters could change its kind."""
         if not complete and (self._table or self._fence or _PARTIAL_LINE.match(line)):
             return None
         prefix = _PREFIX.match(line)
@@ -149,5 +149,5 @@ class BlockScanner:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Find the blocks of a text."""
+    """Yield the blocks of a text."""
     return BlockScanner().feed(text, final=True)

@@ -1,4 +1,4 @@
-"""Find where a quote is in a text, although a model may have copied it with small changes."""
+"""Locates a quote in a text, even if a model copied it with small changes."""
 
 import re
 import unicodedata
@@ -13,11 +13,11 @@ from rapidfuzz import fuzz
 
 __all__ = ["locate_quote"]
 
-_DIRECT = 2_000_000  # characters of quote times text up to which all places are compared
+_DIRECT = 2_000_000  # quote length times text length up to which the whole text is aligned
 _SEEDS = 48
 _PLACES = 8
 _OCCURRENCES = 64
-_LONGEST = 4000  # characters of a quote that is still aligned
+_LONGEST = 4000  # characters; longer quotes are not aligned
 _LONGEST_WORD = 40
 _MARKS = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc`\u00b4", "'"),
@@ -31,13 +31,13 @@ _MARKS = {
 def locate_quote(quote: str, text: str, *, min_score: float = 90) -> tuple[int, int] | None:
     """Find where a quote is in a text.
 
-    Tried in turn: the quote as it is; with case, white space, quotation marks, dashes and Unicode
+    Tries in order: the exact quote; with case, white space, quotation marks, dashes and Unicode
     compatibility forms folded; aligned by edit distance (`rapidfuzz.fuzz.partial_ratio`).
 
     Args:
         quote: The quote, as a model wrote it.
         text: The text.
-        min_score: Least similarity of an alignment, 0 to 100; above 100 nothing is aligned.
+        min_score: Least similarity of an alignment, 0 to 100; above 100 disables alignment.
 
     Returns:
         Start and end in the text, or `None` if the quote is blank or not there.
@@ -71,7 +71,7 @@ class _Folded(NamedTuple):
     sources: tuple[int, ...]
 
     def find(self, wanted: str) -> tuple[int, int] | None:
-        """Find a folded quote; give its place in the original text."""
+        """Find a folded quote; return its span in the original text."""
         ends = list(islice(self._occurrences(wanted), _OCCURRENCES))
         for whole in (self._is_whole, self._is_edge):
             for start, end in ends:
@@ -86,21 +86,21 @@ class _Folded(NamedTuple):
             at = self.text.find(wanted, at + 1)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Map a stretch of the folded text to whole characters of the original."""
+        """Map a span of the folded text to whole characters of the original."""
         return self._character(start)[0], self._character(end - 1)[1]
 
     def _is_edge(self, at: int) -> bool:
-        """Return whether a character of the original begins at a place."""
+        """Return whether a character of the original starts at a position."""
         return at >= len(self.text) or self.text[at] == " " or self._character(at)[2] == at
 
     def _is_whole(self, at: int) -> bool:
-        """Return whether it begins there and is no accent of the one before."""
+        """Return whether a character starts there that is not a combining mark."""
         return self._is_edge(at) and not (
             at < len(self.text) and unicodedata.combining(self.text[at])
         )
 
     def _character(self, at: int) -> tuple[int, int, int]:
-        """Give start and end of the character that a place came from, and where its fold begins."""
+        """Return start and end of the original character at a position, and its folded start."""
         index = max(0, bisect_right(self.starts, at) - 1)
         source, place = self.sources[index], self.starts[index]
         for character in self.chunks[index]:
@@ -112,7 +112,7 @@ class _Folded(NamedTuple):
 
 
 class _Folding(dict[int, str]):
-    """Folds single characters, each on its own, so that every piece maps back to one of them."""
+    """Folds each character separately, so that folded text maps back to characters."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -128,7 +128,7 @@ _FOLDING = _Folding()
 _CHUNK = re.compile(r"(\s*)(\S{1,64})")
 
 
-@lru_cache(maxsize=4)  # several quotes of one reply are sought in the same text
+@lru_cache(maxsize=4)  # the quotes of one reply share a text
 def _fold_text(text: str) -> _Folded:
     chunks: list[str] = []
     starts: list[int] = []
@@ -153,7 +153,7 @@ def _fold_text(text: str) -> _Folded:
 
 
 def _align(wanted: str, text: str, min_score: float) -> tuple[int, int] | None:
-    """Find the stretch of a folded text that is most like a folded quote."""
+    """Find the span of a folded text that is most similar to a folded quote."""
     if len(wanted) > _LONGEST:
         return None
     best, place = 0.0, None
@@ -165,9 +165,9 @@ def _align(wanted: str, text: str, min_score: float) -> tuple[int, int] | None:
 
 
 def _regions(wanted: str, text: str) -> list[tuple[int, int]]:
-    """Return the parts of a text worth comparing: all of a short one, else where most seeds meet.
+    """Return the regions of a text to align: all of a short text, else those with most seeds.
 
-    A seed is a few characters of the quote; at 90 % similarity most of them stand unchanged.
+    A seed is a short piece of the quote; at 90 % similarity, most seeds are unchanged.
     """
     if len(wanted) * len(text) <= _DIRECT:
         return [(0, len(text))]
@@ -190,7 +190,7 @@ def _regions(wanted: str, text: str) -> list[tuple[int, int]]:
 
 
 def _on_words(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Move both ends to where words end: out if most of the word is inside, else in."""
+    """Move both ends to word boundaries: outwards if most of the word is inside."""
     start = _snap(text, start, inside=end)
     end = _snap(text, end, inside=start)
     piece = text[start:end] if end > start else ""

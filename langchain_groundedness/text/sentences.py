@@ -1,10 +1,9 @@
-"""Sentence boundaries with exact offsets, for whole texts and for texts that are being written.
+"""Sentence boundaries with exact offsets, for complete and for growing texts.
 
-Where a full stop, question or exclamation mark ends a sentence is decided by `sentencex`. Around
-it lies what no library does: markdown blocks are kept apart, citation markers and emoji stay with
-the sentence they follow, a missing space after a full stop does no harm, and every decision looks
-only at the words next to the mark, so that a text can be split while it still arrives.
-`benchmarks/sentences.py` holds the comparison that the choice of library rests on.
+`sentencex` decides whether a punctuation mark ends a sentence. This module adds what libraries
+lack: it keeps markdown blocks apart, keeps citation markers and emoji with the preceding sentence,
+tolerates a missing space after a full stop, and decides from the words next to the mark only, so
+that a text can be split while it arrives. `benchmarks/sentences.py` compares the libraries.
 """
 
 import re
@@ -30,20 +29,20 @@ class Sentence(NamedTuple):
 def split_sentences(text: str) -> list[Sentence]:
     """Split a text into sentences.
 
-    A heading, a list item's first line, a table row and a code block are never joined with what
-    stands before or after them. A sentence without any mark of its end stays whole, however long.
+    Headings, first lines of list items, table rows and code blocks are never joined with their
+    neighbours. A sentence without an end mark is never split, however long.
     """
     return list(each_sentence(text))
 
 
 def each_sentence(text: str) -> Iterator[Sentence]:
-    """Split a long text into sentences one by one."""
+    """Yield the sentences of a long text."""
     for block in blocks(text):
         yield from split_block(text, block)
 
 
 def split_block(text: str, block: Block) -> Iterator[Sentence]:
-    """Split one block of a text into sentences."""
+    """Yield the sentences of one block."""
     scan = BlockScan(block)
     yield from scan.advance(text, block)
     yield from scan.finish(text, block)
@@ -53,14 +52,14 @@ _LOOK_BACK = 80
 
 
 class BlockScan:
-    """How far one block has been read."""
+    """The reading position in one block."""
 
     def __init__(self, block: Block) -> None:
         self.start = block.start
         self._at = block.body
 
     def advance(self, text: str, block: Block, *, closed: bool = True) -> Iterator[Sentence]:
-        """Yield the sentences that end before the end of the block, as far as that is certain."""
+        """Yield sentences that certainly end before the end of the block."""
         if block.kind not in ("prose", "item", "title"):
             return
         try:
@@ -72,11 +71,11 @@ class BlockScan:
                     self.start = end
         except Hold:
             return
-        if not closed:  # a word that is not complete may still become part of a longer match
+        if not closed:  # an incomplete word may become part of a longer match
             self._at = max(self._at, text.rfind(" ", self._at, block.end))
 
     def finish(self, text: str, block: Block) -> list[Sentence]:
-        """Return what is left of a block that has ended."""
+        """Return the remaining sentence of a closed block."""
         return _trimmed(text, self.start, block.end)
 
 
@@ -97,7 +96,7 @@ _CODE_LENGTH = 201
 
 _YEAR = 4
 
-_HARD = (  # ends a sentence whatever follows: full stops of scripts that use them for nothing else
+_HARD = (  # always ends a sentence: full stops with no other use in their script
     "\u3002\uff01\uff1f\uff61\u061f\u06d4\u0964\u0965\u0589\u1362\u1367\u1368\u104b\u17d4\u17d5"
 )
 
@@ -112,12 +111,12 @@ _CANDIDATE = re.compile(
 )
 
 _BEGINNING = re.compile(rf"[`.!?\u2026{_HARD}]|http|www")
-"""What a candidate begins with."""
+"""The beginning of a candidate."""
 
 _LONGEST_BEGINNING = 4
 
 _STRETCH = 65_536
-"""Characters that are searched in one step, during which no other thread runs."""
+"""Characters per search step, which holds the GIL."""
 
 _TAIL = re.compile(
     r"\[\d{1,4}(?:\s?[,\u2013-]\s?\d{1,4}){0,15}\](?=\s|\[|$)"
@@ -163,7 +162,7 @@ _UNDERLINE = re.compile(r"[=-]{2,}$")
 
 
 def next_candidate(text: str, start: int, end: int) -> re.Match[str] | None:
-    """Find the next place where a sentence may end, or that has to be read as a whole."""
+    """Find the next possible sentence end, or a token that must not be split."""
     while end - start > _STRETCH:
         beginning = _BEGINNING.search(text, start, start + _STRETCH)
         if beginning is None:
@@ -175,12 +174,12 @@ def next_candidate(text: str, start: int, end: int) -> re.Match[str] | None:
     return _CANDIDATE.search(text, start, end)
 
 
-class Hold(Exception):  # noqa: N818  (not an error: more text is needed to decide)
-    """The text read so far does not settle the question."""
+class Hold(Exception):  # noqa: N818  (not an error, but a request for more text)
+    """The text read so far is not enough to decide."""
 
 
 class Look(NamedTuple):
-    """What may be seen when deciding: the open sentence and what is known to follow it."""
+    """The context of a decision: the open sentence and the known text after it."""
 
     text: str
     start: int
@@ -272,12 +271,12 @@ class Look(NamedTuple):
 
 
 def is_loaded() -> bool:
-    """Return whether the library has loaded its data, which takes it some ten milliseconds."""
+    """Return whether `sentencex` has loaded its data, which takes about ten milliseconds."""
     return _ends_sentence.cache_info().currsize > 0
 
 
 def load() -> None:
-    """Make the library load its data."""
+    """Load the data of `sentencex`."""
     _ends_sentence("It ends here", ".", "Here")
 
 
@@ -297,11 +296,11 @@ def _ordinal(after: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _ends_sentence(before: str, mark: str, after: str) -> bool:
-    """Ask the library, which sees the words next to the mark without quotes and brackets."""
+    """Return whether `sentencex` sees a boundary, given words without quotes and brackets."""
     probe = _FILLER.sub(" ", before).strip() + mark
     text = f"{probe} {_FILLER.sub('', after) or 'X'}"
     try:
         found = sentencex.get_sentence_boundaries("en", text)
-    except UnicodeEncodeError:  # half of a surrogate pair, which no word contains
+    except UnicodeEncodeError:  # a lone surrogate
         return True
     return any(len(probe) <= each["end_index"] <= len(probe) + 1 for each in found)

@@ -1,4 +1,4 @@
-"""Words of a text, folded so that different forms of a word compare equal."""
+"""Words of a text, normalized so that different forms of a word compare equal."""
 
 import re
 import unicodedata
@@ -20,8 +20,7 @@ __all__ = [
 # Han, kana and Thai write no spaces: each character counts as a word of its own.
 _UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]{{1,100000}}")
-"""Longer ones are no words but data, and read in pieces: each step has to be short, since it holds
-up all threads."""
+"""Longer runs are data, not words, and are split: one match holds the GIL, so it must be short."""
 _STOP_WORDS = frozenset(
     """
     a an and are as at be been but by did do does for from had has have he her his i in
@@ -45,12 +44,12 @@ class Word(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """Fold case and Unicode form, so that what reads the same compares equal."""
+    """Fold case and Unicode form (NFKC)."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of a text that carry meaning."""
+    """Return the folded words of a text without stop words."""
     return frozenset(_WORD.findall(fold(text))) - _STOP_WORDS
 
 
@@ -60,7 +59,7 @@ def find_words(text: str) -> list[Word]:
 
 
 def each_word(text: str) -> Iterator[Word]:
-    """Find the words of a long text one by one."""
+    """Yield the words of a long text."""
     for match in _WORD.finditer(text):
         word, end = match.group(), match.end()
         if text[end : end + 1] in _APOSTROPHES and _CONTRACTED.match(text, end - 1):
@@ -70,10 +69,10 @@ def each_word(text: str) -> Iterator[Word]:
 
 _APOSTROPHES = frozenset("'\u2019")
 _CONTRACTED = re.compile(r"n['\u2019]t(?![^\W_])", re.IGNORECASE)
-"""Behind "wasn" in "wasn't", of which the word is "was"; what negates is found apart from it."""
+"""Matches "n't", so that "wasn't" yields "was"; negations are detected elsewhere."""
 _IN_FULL = {"can": "can", "won": "will", "shan": "shall", "ain": "is"}
 _SENTENCE = 600
-"""Characters: a claim and its best sentences are read many times in a row, whole documents once."""
+"""Characters up to which words are cached: claims and sentences are read repeatedly."""
 
 
 @lru_cache(maxsize=256)
@@ -84,7 +83,7 @@ def _recent_words(text: str) -> tuple[Word, ...]:
 def word_stem(word: str) -> str:
     """Return the stem of a word as it is written."""
     if word.isdecimal() and word.isascii():
-        return word  # as it is; there are too many to remember
+        return word  # unchanged; there are too many numbers to cache
     return _known_stem(word) if len(word) <= _LONGEST_KEPT else _stem_as_written(word)
 
 
@@ -97,7 +96,7 @@ def _stem_as_written(word: str) -> str:
 
 
 _LONGEST_KEPT = 64
-"""Characters: what the cache holds stays small whatever the documents are."""
+"""Longest word to cache, in characters, which bounds the memory of the cache."""
 _known_stem = lru_cache(maxsize=100_000)(_stem_as_written)
 
 _IRREGULAR = {
@@ -161,10 +160,10 @@ _ENDINGS = (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ying", "y"), ("ily", "
 
 
 def stem(word: str) -> str:
-    """Take the commonest English endings off a folded word.
+    """Strip common English endings from a folded word.
 
-    Plurals, past and -ing forms and adverbs fall together with their base; words that merely look
-    alike mostly do not. Words of other scripts come back unchanged.
+    Plurals, past and -ing forms and adverbs map to their base; words of other scripts are returned
+    unchanged.
     """
     if word in _IRREGULAR:
         return _IRREGULAR[word]
@@ -188,5 +187,5 @@ def _undouble(base: str) -> str:
 
 
 STOP_WORDS = frozenset(map(stem, (*_STOP_WORDS, *_EMPTY_WORDS)))
-"""English words, stemmed, that say nothing of what a text is about. `content_words` keeps more of
-them, because for it a shared word counts as evidence and a missing one counts as nothing."""
+"""Stemmed English stop words. `content_words` uses a shorter list, because a shared word counts as
+evidence there and a missing one does not matter."""

@@ -225,7 +225,7 @@ def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
     verifier = LLMVerifier(model=hanging(silence), timeout=SHORT)
     verdicts = [verifier.invoke(one_claim())[0] for _ in range(3)]
     assert silence.held == 2
-    assert "2 earlier calls" in str(verdicts[-1].reason)
+    assert "2 earlier model calls" in str(verdicts[-1].reason)
     healthy = LLMVerifier(model=ScriptedChatModel(replies=["{tag} C1: [1] supported"] * 2))
     assert healthy.invoke(one_claim())[0].verdict == "unchecked"
     silence.break_()
