@@ -101,9 +101,7 @@ def test_what_a_verifier_replies_wrongly_leaves_the_claims_unchecked(reply: Any,
 def test_what_an_extractor_replies_wrongly_leaves_the_sentences_unchecked() -> None:
     result = GroundednessRunnable(extractor=lambda _: ["Revenue was $2.1B."]).invoke(RIGHT)
     assert [v.verdict for v in result.claims] == ["unchecked"]
-    assert "the extractor must return a list of Claim, got str" in (
-        result.claims[0].reason or ""
-    )
+    assert "the extractor must return a list of Claim, got str" in (result.claims[0].reason or "")
 
 
 def test_what_a_corrector_replies_wrongly_changes_nothing() -> None:
