@@ -243,8 +243,8 @@ def test_roots_that_never_end_make_room(kind: Any, caplog: pytest.LogCaptureFixt
     streams: Any = [endless.stream("go", {"callbacks": [handler]}) for _ in range(4)]
     for stream in streams:
         next(stream)
-    assert [r.message.split("followed: ")[1] for r in caplog.records] == [
-        "more than max_runs=2 have not ended"
+    assert [r.message.split("tracked: ")[1] for r in caplog.records] == [
+        "more than max_runs=2 root runs are unfinished"
     ] * 2
     for stream in streams:
         stream.close()
