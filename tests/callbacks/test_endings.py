@@ -410,7 +410,7 @@ def test_threads_end_with_the_handler() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"max_runs": 0}, "max_runs must be an integer of at least 1, got 0"),
+        ({"max_runs": 0}, "max_runs must be a whole number of at least 1, got 0"),
         ({"max_pending": 1.5}, "max_pending"),
         ({"max_workers": -1}, "max_workers"),
         ({"max_results": 0}, "max_results"),

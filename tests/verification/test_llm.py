@@ -100,7 +100,7 @@ def test_support_without_a_telling_sentence_does_not_count() -> None:
     verifier, _ = judge("{tag} C1: [3] supported")
     (verdict,) = verifier.invoke(task("Rome is in Italy."))
     assert verdict.verdict == "unverifiable"
-    assert "No quote" in verdict.explanation
+    assert "without a quote" in verdict.explanation
 
 
 def test_contradiction_without_a_telling_sentence_carries_no_correction() -> None:
