@@ -88,8 +88,13 @@ def test_four_times_the_text_takes_far_less_than_sixteen_times_the_time(
 ) -> None:
     check, unit = PLACES[place], sign + other
     check(unit)
-    first, double, fourfold = (seconds(check, unit * (_N * times)) for times in (1, 2, 4))
-    assert fourfold <= _MOST * max(first, double / 2, _LEAST)
+    measured = []
+    for _ in range(4):  # quadratic time is so each time; what else the process does is not
+        first, double, fourfold = (seconds(check, unit * (_N * times)) for times in (1, 2, 4))
+        measured.append(fourfold / max(first, double / 2, _LEAST))
+        if measured[-1] <= _MOST:
+            break
+    assert min(measured) <= _MOST, measured
 
 
 def staircase(lines: int) -> str:
