@@ -25,7 +25,7 @@ from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.inputs.formats import GroundednessInput, InputReader, reader
+from langchain_groundedness.inputs.formats import Evidence, GroundednessInput, InputReader
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
@@ -73,6 +73,11 @@ class CheckerOptions(TypedDict, total=False):
     examples: Sequence[Any] | None
     single_pass: bool | SinglePassJudge
     verdict_cache: VerdictCache | None
+    evidence: Evidence
+    trust_generated: bool
+    answer_key: str | None
+    documents_key: str | None
+    question_key: str | None
 
 
 class RunnableOptions(CheckerOptions, total=False):
@@ -126,6 +131,11 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     single_pass: bool | SinglePassJudge = False
     audit_log: AuditLog | None = Field(default=None, exclude=True)
     verdict_cache: VerdictCache | None = Field(default=None, exclude=True)
+    evidence: Evidence = "thread"
+    trust_generated: bool = False
+    answer_key: str | None = None
+    documents_key: str | None = None
+    question_key: str | None = None
 
     _check: Check | None = PrivateAttr(default=None)
 
@@ -156,6 +166,14 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
                 or a `SinglePassJudge`. `stream` and `transform` then wait for the whole answer; a
                 guard calls the model once per sentence.
             verdict_cache: Caches verdicts, like `CachedVerifier`. It is not saved with the checker.
+            evidence: Which tool results of a conversation are evidence: those of the whole
+                `thread`, or only those since the last question (`turn`). Documents of earlier turns
+                have the number of their turn in the metadata, as `turn`.
+            trust_generated: Whether text that a model wrote inside a tool, such as the reply of a
+                sub-agent, is evidence.
+            answer_key: Key of the answer in the input, if it is not one of the usual keys.
+            documents_key: Key of the documents in the input, if it is not one of the usual keys.
+            question_key: Key of the question in the input, if it is not one of the usual keys.
             context_extractor: Converts an input of any shape to an accepted one.
             audit_log: Receives a record of each decision. It is not saved with the checker.
             name: Name of the runnable in traces.
@@ -404,8 +422,20 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         reader = self._reader(**given)
         return LiveCheck(self.check, reader, gather=gather, removes=removes, whole=whole)
 
+    @property
+    def reader(self) -> InputReader:
+        """The reader of its inputs."""
+        return InputReader(
+            context_extractor=self.context_extractor,
+            evidence=self.evidence,
+            trust_generated=self.trust_generated,
+            answer_key=self.answer_key,
+            documents_key=self.documents_key,
+            question_key=self.question_key,
+        )
+
     def _reader(self, **given: Any) -> InputReader:
-        return reader(type(self).__name__, self.context_extractor, given)
+        return self.reader.with_parts(type(self).__name__, given)
 
     @property
     def _recorder(self) -> Recorder:

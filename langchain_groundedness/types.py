@@ -18,6 +18,7 @@ __all__ = [
     "Decision",
     "Edit",
     "EvidenceBatch",
+    "EvidenceSource",
     "ExtractionTask",
     "GroundednessResult",
     "GroundednessResultChunk",
@@ -52,6 +53,11 @@ decision is `block`, and a guard replaces the rest of the answer with its messag
 
 OnUnverifiable = Literal["keep", "strip"]
 """What to do with the text of an unverifiable claim: keep or remove it."""
+
+EvidenceSource = Literal["returned", "prompt", "retrieved"]
+"""Where the documents of a check come from. `returned`: they came with the answer, such as the
+`context` that a chain returns. `prompt`: the model that wrote the answer was shown them.
+`retrieved`: the retrievers and tools of the run or conversation returned them."""
 
 Offset = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -303,6 +309,8 @@ class GroundednessResult(_Value):
     original_answer: str
     """The unmodified answer. Spans of claims and edits refer to this text."""
     documents: tuple[Document, ...]
+    evidence_source: EvidenceSource | None = None
+    """Where the documents come from; `None` without documents."""
     claims: tuple[ClaimVerdict, ...]
     trust_score: Probability | None
     """supported / (supported + contradicted + unverifiable); `None` if nothing was checked."""

@@ -117,7 +117,7 @@ class Handler:
             audit_log=audit_log,
         )
         begin = self._checks.begin if self._checks.checks_sentences else None
-        self._tracker = RunTracker(max_runs=max_runs, begin=begin)
+        self._tracker = RunTracker(max_runs=max_runs, begin=begin, reader=self._checks.reader)
 
     @property
     def open_runs(self) -> int:
@@ -223,13 +223,13 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        self._started("model", run_id, run)
+        self._started("model", run_id, {**run, "inputs": prompts})
 
     @override
     def on_chat_model_start(
         self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        self._started("model", run_id, run)
+        self._started("model", run_id, {**run, "inputs": messages})
 
     @override
     def on_llm_new_token(
@@ -294,13 +294,13 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        await self._started("model", run_id, run)
+        await self._started("model", run_id, {**run, "inputs": prompts})
 
     @override
     async def on_chat_model_start(
         self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._started("model", run_id, run)
+        await self._started("model", run_id, {**run, "inputs": messages})
 
     @override
     async def on_llm_new_token(

@@ -28,7 +28,7 @@ from langchain_groundedness.exceptions import (
     InputFormatError,
     VerificationError,
 )
-from langchain_groundedness.inputs.formats import LABELS, CheckInput, answer_key, read_input
+from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader
 from langchain_groundedness.middleware.actions import Actions
 from langchain_groundedness.middleware.guarded_model import GuardedCall
 from langchain_groundedness.middleware.messages import in_paragraphs
@@ -113,7 +113,8 @@ class AnswerCheck:
         self._actions = Actions(strips_unverifiable=not keeps, **options)
         self.checker = _correcting(ours) if ours and self._actions.corrects else checker
         self._policy = ours.policy if ours else DecisionPolicy()
-        self._extractor = extractor
+        reader = ours.reader if ours else InputReader()
+        self._reader = replace(reader, context_extractor=extractor)
         self._whole_state = whole_state
         self._recorder = Recorder(log, "node" if whole_state else "middleware", self.checker)
 
@@ -169,7 +170,7 @@ class AnswerCheck:
     def _answer_key(self, state: Any) -> str | None:
         if not self._whole_state:
             return None
-        return answer_key(partial(state_value, state))
+        return self._reader.find_answer_key(partial(state_value, state))
 
     def _not_judged(self, turn: Turn, reason: str) -> Answer:
         result = unchecked_result(CheckInput(answer=""), reason, self._policy)
@@ -182,10 +183,10 @@ class AnswerCheck:
 
     def _unlabelled(self, state: Any) -> CheckInput:
         if self._whole_state:
-            return read_input(state, context_extractor=self._extractor)
-        source = read_answer(state, self._extractor)
+            return self._reader(state)
+        source = read_answer(state, self._reader)
         structured = state_value(state, "structured_response")
-        if structured is None or self._extractor is not None:
+        if structured is None or self._reader.context_extractor is not None:
             return source
         text = in_paragraphs(structured, source.answer)
         return source.model_copy(update={"answer": text})

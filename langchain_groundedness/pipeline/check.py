@@ -597,6 +597,7 @@ class Check:
             answer=source.answer if corrected is None else corrected.text,
             original_answer=source.answer,
             documents=source.documents,
+            evidence_source=source.evidence_source if source.documents else None,
             claims=verdicts,
             trust_score=score,
             verdict=answer_verdict(verdicts),
