@@ -250,7 +250,8 @@ class RunInputs:
         source: EvidenceSource = "prompt" if len(seen) == len(documents) > 0 else "retrieved"
         if documents or earlier:
             return _distinct((*documents, *earlier)), source
-        return _read_inputs(self._reader, self._inputs.get(self._root)).documents, "prompt"
+        given = self._inputs[self._root] if self._root in self._inputs else None
+        return _read_inputs(self._reader, given).documents, "prompt"
 
     def _before(self, writer: _Writer | None) -> list[_Found]:
         """Return what was found before a run wrote, and may be trusted."""

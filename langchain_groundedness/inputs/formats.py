@@ -27,6 +27,7 @@ from langchain_groundedness.exceptions import ConfigurationError, InputFormatErr
 from langchain_groundedness.types import EvidenceSource, GroundednessResult
 
 __all__ = [
+    "EARLIER_CHARACTERS",
     "LABELS",
     "NO_DOCUMENTS",
     "CheckInput",
@@ -38,6 +39,7 @@ __all__ = [
     "no_documents",
     "read_input",
     "tool_documents",
+    "turns_of",
     "within_budget",
 ]
 
@@ -59,7 +61,7 @@ _TEXT_KEYS = ("page_content", "text", "content", "snippet")
 
 _GENERATED = "generated"
 
-_EARLIER_CHARACTERS = 200_000
+EARLIER_CHARACTERS = 200_000
 """Most text from earlier turns of a conversation, about 50,000 tokens."""
 
 _MOST_KEYS = 30
@@ -256,7 +258,7 @@ class InputReader:
 
     def tool_documents(self, messages: Sequence[BaseMessage]) -> tuple[Document, ...]:
         """Read the tool results of a conversation, the last turn first."""
-        turns = _turns(messages)
+        turns = turns_of(messages)
         found = list(tool_documents(turns[-1], trust_generated=self.trust_generated))
         if self.evidence == "thread":
             earlier = [
@@ -305,7 +307,7 @@ class InputReader:
         given = self._given_documents(parts)
         documents = given or self.tool_documents(evidence)
         return CheckInput(
-            question=self._find_question(parts) or _last_question(_turns(messages)[-1]),
+            question=self._find_question(parts) or _last_question(turns_of(messages)[-1]),
             answer=answer,
             documents=documents,
             evidence_source="retrieved" if documents and not given else "returned",
@@ -336,7 +338,7 @@ class InputReader:
         if self.answer_key is not None and "messages" not in parts:
             msg = f"no answer under answer_key={self.answer_key!r}; the keys seen are: "
             raise InputFormatError(msg + (", ".join(map(repr, keys)) or "none"), keys=keys)
-        turn = _turns(messages)[-1]
+        turn = turns_of(messages)[-1]
         final = next((m for m in reversed(turn) if isinstance(m, AIMessage | ToolMessage)), None)
         structured = parts.get("structured_response")
         if structured is not None:
@@ -476,8 +478,8 @@ def _conversation(messages: object, keys: tuple[str, ...]) -> Sequence[BaseMessa
         raise InputFormatError(msg, keys=keys) from None  # the cause contains the message
 
 
-def _turns(messages: Sequence[BaseMessage]) -> list[Sequence[BaseMessage]]:
-    """Split a conversation before each question."""
+def turns_of(messages: Sequence[BaseMessage]) -> list[Sequence[BaseMessage]]:
+    """Split a conversation into turns: before each question but the first."""
     starts = [place for place, message in enumerate(messages) if is_question(message)]
     places = [0, *starts[1:], len(messages)]
     return [messages[start:end] for start, end in pairwise(places)]
@@ -518,7 +520,7 @@ def tool_documents(
 def within_budget(documents: Iterable[Document], *, known: Sequence[Document]) -> list[Document]:
     """Keep the first documents of earlier turns that are new, up to a limit of text."""
     texts = {document.page_content for document in known}
-    kept, left = [], _EARLIER_CHARACTERS
+    kept, left = [], EARLIER_CHARACTERS
     for document in documents:
         if document.page_content in texts:
             continue

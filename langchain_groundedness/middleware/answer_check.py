@@ -50,6 +50,11 @@ from langchain_groundedness.middleware.state import (
     state_value,
     unchecked_result,
 )
+from langchain_groundedness.middleware.thread_evidence import (
+    EVIDENCE_KEY,
+    kept_evidence,
+    with_kept_evidence,
+)
 from langchain_groundedness.pipeline.recording import (
     Pending,
     Recorder,
@@ -146,6 +151,12 @@ class AnswerCheck:
         silent = structured and hold
         return GuardedCall(self.checker, source, _config(), hold=hold, silent=silent)
 
+    def evidence_update(self, state: Any) -> dict[str, Any]:
+        """Return the update of the kept evidence, if the state has new tool results."""
+        known, kept = state_value(state, EVIDENCE_KEY), kept_evidence(state, self._reader)
+        is_new = kept != known if known else kept["turn"] or kept["results"]
+        return {EVIDENCE_KEY: kept} if is_new else {}
+
     def _read(self, state: Any) -> Answer:
         turn = read_turn(state)
         key = self._answer_key(state)
@@ -184,9 +195,13 @@ class AnswerCheck:
     def _unlabelled(self, state: Any) -> CheckInput:
         if self._whole_state:
             return self._reader(state)
-        source = read_answer(state, self._reader)
+        reader = self._reader
+        if reader.context_extractor is not None:
+            return replace(reader, context_extractor=None)(reader.context_extractor(state))
+        source = read_answer(state, replace(reader, evidence="turn"))
+        source = with_kept_evidence(source, state, reader)
         structured = state_value(state, "structured_response")
-        if structured is None or self._reader.context_extractor is not None:
+        if structured is None:
             return source
         text = in_paragraphs(structured, source.answer)
         return source.model_copy(update={"answer": text})

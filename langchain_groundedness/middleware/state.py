@@ -93,8 +93,6 @@ def read_turn(state: Any) -> Turn:
 
 def read_answer(state: Any, reader: InputReader) -> CheckInput:
     """Read the input of the check from an agent's state."""
-    if reader.context_extractor is not None:
-        return replace(reader, context_extractor=None)(reader.context_extractor(state))
     # Other keys belong to the application and are evidence only if an option says so.
     named = (reader.documents_key, reader.question_key)
     known = {

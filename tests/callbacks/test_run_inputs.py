@@ -1,5 +1,6 @@
 """Documents are taken from where they can be trusted most, in the order that the README gives."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from operator import add, itemgetter
 from typing import Annotated, Any, TypedDict, cast
@@ -12,7 +13,7 @@ from langchain_classic.chains import create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langchain_core.prompts import ChatPromptTemplate
@@ -499,3 +500,34 @@ def test_an_extractor_of_the_checker_reads_outputs_of_any_shape() -> None:
     [result] = handler.results.values()
     assert result.answer == answer("Land1")
     assert texts(result.documents) == [document("Land1").page_content]
+
+
+def analyst() -> Any:
+    @tool
+    def ask_analyst(query: str) -> str:
+        """Ask an agent that searches."""
+        search = create_retriever_tool(Atlas(), "search", "Searches.")
+        inner = create_agent(Writer(says=reply_with_search), [search])
+        return str(inner.invoke(messages(query))["messages"][-1].text)
+
+    return ask_analyst
+
+
+def asking(messages: Sequence[BaseMessage]) -> AIMessage:
+    if isinstance(messages[-1], ToolMessage):
+        return reply(messages)
+    return AIMessage(
+        "", tool_calls=[{"name": "ask_analyst", "args": {"query": messages[-1].text}, "id": "a"}]
+    )
+
+
+@pytest.mark.parametrize("mode", ["invoke", "ainvoke", "stream"])
+def test_of_a_sub_agent_what_it_retrieved_is_evidence_and_not_what_it_wrote(mode: str) -> None:
+    for trusts, verdict in ((False, "has_contradictions"), (True, "grounded")):
+        handler = GroundednessCallbackHandler(trust_generated=trusts)
+        agent = create_agent(Writer(says=asking), [analyst()])
+        run(mode, agent, [messages(question("Land1"))], {"callbacks": [handler]})
+        [result] = handler.results.values()
+        assert document("Land1").page_content in texts(result.documents)
+        assert (answer("Land1") in texts(result.documents)) is trusts
+        assert result.verdict == verdict
