@@ -75,6 +75,7 @@ class CheckerOptions(TypedDict, total=False):
     verdict_cache: VerdictCache | None
     evidence: Evidence
     trust_generated: bool
+    metadata_keys: Sequence[str]
     answer_key: str | None
     documents_key: str | None
     question_key: str | None
@@ -133,6 +134,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     verdict_cache: VerdictCache | None = Field(default=None, exclude=True)
     evidence: Evidence = "thread"
     trust_generated: bool = False
+    metadata_keys: tuple[str, ...] = ("title",)
     answer_key: str | None = None
     documents_key: str | None = None
     question_key: str | None = None
@@ -171,6 +173,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
                 have the number of their turn in the metadata, as `turn`.
             trust_generated: Whether text that a model wrote inside a tool, such as the reply of a
                 sub-agent, is evidence.
+            metadata_keys: Metadata of the documents that is evidence too: it is read before the
+                text, and citations of it name its key as `field`.
             answer_key: Key of the answer in the input, if it is not one of the usual keys.
             documents_key: Key of the documents in the input, if it is not one of the usual keys.
             question_key: Key of the question in the input, if it is not one of the usual keys.
@@ -366,6 +370,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
                 trust_threshold=self.trust_threshold,
                 policy=self._policy(),
                 raise_on_failure=self.raise_on_failure,
+                metadata_keys=self.metadata_keys,
                 single_pass=judge,
             )
         return self._check

@@ -126,12 +126,18 @@ class EvidenceBatch(_Value):
 
 
 class Citation(_Span):
-    """Verbatim evidence: `documents[document].page_content[start:end] == quote`."""
+    """Verbatim evidence: `documents[document].page_content[start:end] == quote`.
+
+    If `field` is set, the quote stands in that field of the document's metadata instead:
+    `str(documents[document].metadata[field])[start:end] == quote`.
+    """
 
     document: Offset
     """Index of the document in the task."""
     document_id: str | None = None
     quote: str
+    field: str | None = None
+    """Key of the metadata in which the quote stands; `None` for the document's text."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """The document's metadata, unchanged."""
 
@@ -171,7 +177,10 @@ class Citation(_Span):
         """
         if self.document >= len(documents) or not self.quote.strip():
             return False
-        return documents[self.document].page_content[self.start : self.end] == self.quote
+        document = documents[self.document]
+        field = self.field
+        text = document.page_content if field is None else str(document.metadata.get(field, ""))
+        return text[self.start : self.end] == self.quote
 
 
 class ClaimVerdict(_Value):

@@ -250,7 +250,7 @@ class RunInputs:
         source: EvidenceSource = "prompt" if len(seen) == len(documents) > 0 else "retrieved"
         if documents or earlier:
             return _distinct((*documents, *earlier)), source
-        given = self._inputs[self._root] if self._root in self._inputs else None
+        given = self._inputs.get(self._root) if self._root else None
         return _read_inputs(self._reader, given).documents, "prompt"
 
     def _before(self, writer: _Writer | None) -> list[_Found]:

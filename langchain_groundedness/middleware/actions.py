@@ -248,7 +248,8 @@ def _feedback_lines(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
         if verdict.verdict == "unverifiable":
             yield f"{number}. {claim}\n   The tool results do not say this."
         else:
-            said = verdict.citations[0].quote if verdict.citations else verdict.correction or ""
+            quotes = (c.quote for c in verdict.citations if c.field is None)
+            said = next(quotes, verdict.correction or "")
             yield f"{number}. {claim}\n   The tool results say otherwise: {fold_space(said)}"
 
 
