@@ -1,7 +1,6 @@
 """The whole check as one runnable, for use after any RAG chain."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
-from contextlib import aclosing
 from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -13,7 +12,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.flow import exceptions_at_most
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
-from langchain_groundedness._runtime.streams import atransformed, transformed
+from langchain_groundedness._runtime.streams import Closing, atransformed, transformed
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.claims.extractors import (
@@ -98,6 +97,9 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
     A claim that could not be checked is never shown as supported: it is `unchecked`, with the
     reason, and the answer is not trusted.
+
+    LangChain's `dumpd` saves it, without keys, and `load(saved, **load_arguments())` loads it;
+    `load` alone refuses every class from outside LangChain.
 
     Example:
         >>> checker = GroundednessRunnable(on_contradicted="correct")
@@ -281,7 +283,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         async def inputs() -> AsyncIterator[Any]:
             yield input
 
-        async with aclosing(self.atransform(inputs(), config, **kwargs)) as chunks:
+        async with Closing(self.atransform(inputs(), config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -323,7 +325,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
             As `transform`.
         """
         await admitted()
-        async with aclosing(atransformed(self, self._astream, input, config, **kwargs)) as chunks:
+        async with Closing(atransformed(self, self._astream, input, config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -486,7 +488,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         **given: Any,
     ) -> AsyncGenerator[GroundednessResultChunk]:
         pending, live = self._recorder.begin(run_manager, config), self.live(whole=True, **given)
-        async with aclosing(arun_pieces(live, pieces, config, pending)) as chunks:
+        async with Closing(arun_pieces(live, pieces, config, pending)) as chunks:
             async for chunk in chunks:
                 yield chunk
 

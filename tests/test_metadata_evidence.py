@@ -97,6 +97,6 @@ def test_streams_cite_metadata_too() -> None:
 
 def test_every_entry_point_takes_the_keys() -> None:
     for taker in (GroundednessGuard, GroundednessCallbackHandler):
-        taker(metadata_keys=("date",))  # type: ignore[operator]  # of two classes
+        taker(metadata_keys=("date",))
         with pytest.raises(ConfigurationError, match="metadata_keys"):
-            taker(metadata_keys="date")  # type: ignore[operator]  # of two classes
+            taker(metadata_keys="date")

@@ -24,6 +24,7 @@ from langgraph.stream._types import ProtocolEvent
 from langgraph.stream.stream_channel import StreamChannel
 from langgraph.types import Command
 
+from langchain_groundedness._runtime.options import require_bool
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import generated
@@ -168,6 +169,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
                 with options of one.
         """
         super().__init__()
+        require_bool(hold_stream=hold_stream, live=live)
         self._check = AnswerCheck(
             checker_from(checker, options),
             context_extractor,

@@ -191,6 +191,7 @@ WITHDRAWN = Document(
 )
 CURRENT = Document(document("Land1").page_content, id="current")
 ASKED = question("Land1")
+PASS = RunnablePassthrough[Any]()
 
 
 def joined(documents: list[Document]) -> str:
@@ -205,12 +206,15 @@ def call_directly(documents: list[Document]) -> str:
     return Writer().invoke(f"{joined(documents)}\n\n{ASKED}").text
 
 
+def with_fallback(first: Any, second: Any) -> Any:
+    return PASS | first.with_fallbacks([second])
+
+
 def down(_: Any) -> AIMessage:
     raise RuntimeError
 
 
 BOTH = retriever_of(WITHDRAWN, CURRENT)
-PASS = RunnablePassthrough[Any]()
 FILTERED = BOTH | RunnableLambda(current)
 FILTERED_CHAINS: dict[str, tuple[Runnable[Any, Any], str]] = {
     "documents in the prompt": (
@@ -250,16 +254,16 @@ FILTERED_CHAINS: dict[str, tuple[Runnable[Any, Any], str]] = {
         "prompt",
     ),
     "a fallback": (
-        PASS
-        | (BOTH | RunnableLambda(joined) | Writer(says=down)).with_fallbacks(
-            [retriever_of(CURRENT) | RunnableLambda(call_directly)]
+        with_fallback(
+            BOTH | RunnableLambda(joined) | Writer(says=down),
+            retriever_of(CURRENT) | RunnableLambda(call_directly),
         ),
         "prompt",
     ),
     "a fallback without a model": (
-        PASS
-        | (BOTH | RunnableLambda(down)).with_fallbacks(
-            [RunnableLambda(lambda asked: retriever_of(CURRENT).invoke(asked) and answer("Land1"))]
+        with_fallback(
+            BOTH | RunnableLambda(down),
+            RunnableLambda(lambda asked: retriever_of(CURRENT).invoke(asked) and answer("Land1")),
         ),
         "retrieved",
     ),
@@ -507,7 +511,7 @@ def analyst() -> Any:
     def ask_analyst(query: str) -> str:
         """Ask an agent that searches."""
         search = create_retriever_tool(Atlas(), "search", "Searches.")
-        inner = create_agent(Writer(says=reply_with_search), [search])
+        inner: Any = create_agent(Writer(says=reply_with_search), [search])
         return str(inner.invoke(messages(query))["messages"][-1].text)
 
     return ask_analyst

@@ -128,7 +128,7 @@ def judged(claim: Claim) -> Scripted:
 
 
 def checker(**options: Any) -> tuple[GroundednessRunnable, ScriptedVerifier]:
-    """Make a checker with a scripted judge, which reads documents as they are, and give the judge."""
+    """Make a checker with a scripted judge that reads no metadata, and give the judge."""
     judge = ScriptedVerifier(judged)
     return GroundednessRunnable(verifier=judge, **{"metadata_keys": (), **options}), judge
 
