@@ -113,6 +113,9 @@ class Passage(_Span):
     document: Offset
     """Index of the document in the task."""
     text: str
+    heading: str = ""
+    """The headings above it, and the header of the table in which it begins, if it begins inside
+    the document."""
     score: float | None = None
     """The document's retriever score, if any; higher is better."""
 
