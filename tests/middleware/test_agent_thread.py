@@ -35,6 +35,7 @@ from middleware.agent_scripts import (
     run,
     search_tool,
     text_tool,
+    tokens,
 )
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -68,6 +69,15 @@ def test_only_the_turn_counts_where_that_is_asked_for(how: How) -> None:
     agent = agent_of(call(), TRUE, TRUE, middleware=middleware, checkpointer=InMemorySaver())
     run(agent, QUESTION, how, THREAD)
     assert run(agent, ASK_AGAIN, how, THREAD)["messages"][-1].text == "-"
+
+
+def test_a_held_stream_of_a_second_turn_is_checked_against_the_first(how: How) -> None:
+    middleware = GroundednessMiddleware(hold_stream=True)
+    agent = agent_of(
+        call(), TRUE, f"{TRUE} {FALSE}", middleware=middleware, checkpointer=InMemorySaver()
+    )
+    run(agent, QUESTION, how, THREAD)
+    assert "".join(tokens(agent, ASK_AGAIN, how, THREAD)).strip() == TRUE
 
 
 class Trimming(AgentMiddleware[Any, Any]):
