@@ -15,7 +15,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from langchain_groundedness._runtime.files import (
@@ -36,7 +35,9 @@ __all__ = [
     "RunEnd",
     "as_json",
     "as_line",
+    "cut_torn_line",
     "load_run",
+    "open_to_append",
     "read_line",
     "read_run",
     "save_run",
@@ -229,13 +230,11 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
-    if isinstance(value, Serializable):
+    if isinstance(value, BaseModel):
         return value.model_dump()
-    item = getattr(value, "item", None)  # numbers of numpy
-    return item() if callable(item) else str(value)
+    to_list = getattr(value, "tolist", None)  # arrays and numbers of numpy
+    return to_list() if callable(to_list) else str(value)
 
-
-_READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
 
 _RUN_BEGIN = b'{"type": "run"'
 """The beginning of an incomplete header."""
@@ -257,12 +256,7 @@ class Journal:
         self._fsync = fsync
         self.header: RunHeader | None = None
         """The header of the run; `None` if the file is new."""
-        try:
-            self._file = os.open(
-                self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, _READ_WRITE_ALL
-            )
-        except OSError as exc:
-            raise unusable(path, exc) from exc
+        self._file = open_to_append(self._path)
         try:
             self._begin(fresh=fresh)
         except BaseException:
@@ -308,12 +302,6 @@ class Journal:
             self._file = -1
 
     def _begin(self, *, fresh: bool) -> None:
-        if not stat.S_ISREG(os.fstat(self._file).st_mode):
-            msg = f"{self._path}: not a plain file"
-            raise ConfigurationError(msg)
-        if not try_lock(self._file):
-            msg = f"{self._path}: another process is writing into it; wait until it has ended"
-            raise ConfigurationError(msg)
         first = next(read_lines(self._path), None)
         if fresh or first is None:
             if first is None and not _RUN_BEGIN.startswith(
@@ -323,23 +311,9 @@ class Journal:
                 raise ConfigurationError(msg)
             os.ftruncate(self._file, 0)
             return
-        self._cut_torn_line()
+        cut_torn_line(self._file)
         if isinstance(first.value, RunHeader):
             self.header = first.value
-
-    def _cut_torn_line(self) -> None:
-        """Remove an incomplete last line, or end it if only the newline is missing."""
-        with mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as data:
-            last = data[data.rfind(b"\n") + 1 :]
-            size = len(data)
-        if not last:
-            return
-        try:
-            json.loads(last)
-        except ValueError:
-            os.ftruncate(self._file, size - len(last))
-        else:
-            write_all(self._file, b"\n")
 
     def _append(self, lines: list[bytes]) -> None:
         if not lines:
@@ -350,6 +324,43 @@ class Journal:
                 os.fsync(self._file)
         except OSError as exc:
             raise unusable(self._path, exc) from exc
+
+
+_READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
+
+
+def open_to_append(path: Path) -> int:
+    """Open a file that this process alone may append to; it is made if it is not there."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags, _READ_WRITE_ALL)
+    except OSError as exc:
+        raise unusable(path, exc) from exc
+    problem = "another process is writing into it; wait until it has ended"
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        problem = "not a plain file"
+    elif try_lock(descriptor):
+        return descriptor
+    os.close(descriptor)
+    msg = f"{path}: {problem}"
+    raise ConfigurationError(msg)
+
+
+def cut_torn_line(descriptor: int) -> None:
+    """Remove an incomplete last line, or end it if only the newline is missing."""
+    size = os.fstat(descriptor).st_size
+    if not size:
+        return
+    with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as data:
+        last = data[data.rfind(b"\n") + 1 :]
+    if not last:
+        return
+    try:
+        json.loads(last)
+    except ValueError:
+        os.ftruncate(descriptor, size - len(last))
+    else:
+        write_all(descriptor, b"\n")
 
 
 def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:

@@ -2,13 +2,10 @@
 
 import asyncio
 import json
-import mmap
 import os
-import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -16,14 +13,13 @@ from time import monotonic
 from typing import Any, NamedTuple, Self
 
 from langchain_core.runnables import RunnableConfig
-from pydantic import BaseModel, ValidationError
 
-from langchain_groundedness._runtime.files import replace_file, try_lock, unusable, write_all
+from langchain_groundedness._runtime.files import replace_file, unusable, write_all
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.values import group_of
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, open_dataset
 from langchain_groundedness.evals.fingerprint import describe
+from langchain_groundedness.evals.run_files import as_json, cut_torn_line, open_to_append
 from langchain_groundedness.evals.schedule import run_in_threads
 from langchain_groundedness.evals.validation.summary import (
     Thresholds,
@@ -46,9 +42,6 @@ _NO_QUALITY = (
 )
 _FRESH = "give other paths, or --fresh (fresh=True) to start over, which empties them"
 _MOST_IDS = 5
-_READ_WRITE_ALL = 0o666  # as the umask leaves it: rows are there to be shared
-_HAS_LOCKS = find_spec("fcntl") is not None
-"""On POSIX systems; elsewhere, nothing keeps two runs from writing to the same files."""
 
 
 def validate(  # noqa: PLR0913  (options by keyword)
@@ -290,8 +283,7 @@ class _OutcomeFiles:
     def __enter__(self) -> Self:
         try:
             for path in (self._paths.passed, self._paths.rejected):
-                with _named(path):
-                    self._open[path] = _opened(path)
+                self._open[path] = open_to_append(path)
         except BaseException:
             self._close()
             raise
@@ -304,7 +296,7 @@ class _OutcomeFiles:
         """Resume an earlier run, or begin."""
         for path, descriptor in self._open.items():
             with _named(path):
-                os.ftruncate(descriptor, 0) if fresh else _cut_torn_line(descriptor)
+                os.ftruncate(descriptor, 0) if fresh else cut_torn_line(descriptor)
         if not any(os.fstat(descriptor).st_size for descriptor in self._open.values()):
             self.write_summary({"options": dict(options), "summary": None})
             return
@@ -320,7 +312,8 @@ class _OutcomeFiles:
         paths = self._paths
         path = paths.passed if found.outcome == "passed" else paths.rejected
         with _named(path):
-            write_all(self._open[path], _line(row.cells or row.row.model_dump(), found))
+            data = {**(row.cells or row.row.model_dump()), _COLUMN: found.model_dump(mode="json")}
+            write_all(self._open[path], f"{as_json(data)}\n".encode("ascii"))
         self.done[row.row.id] = found.digest
 
     def read(self) -> Iterator[ValidatedRow]:
@@ -365,8 +358,8 @@ class _OutcomeFiles:
             with path.open("rb") as source:
                 kept = (line for line in source if _read(line, str(path)).outcome != "unchecked")
                 replace_file(path, kept)
-            os.close(self._open.pop(path))
-            self._open[path] = _opened(path)
+        os.close(self._open.pop(path))
+        self._open[path] = open_to_append(path)
 
     def _close(self) -> None:
         for descriptor in self._open.values():
@@ -377,52 +370,9 @@ class _OutcomeFiles:
 def _read(line: bytes, where: str) -> ValidatedRow:
     try:
         return ValidatedRow.model_validate(json.loads(line)[_COLUMN])
-    except (ValueError, KeyError, TypeError, ValidationError):
+    except (ValueError, KeyError, TypeError):
         msg = f"{where}: not a validated row: {_FRESH}"
         raise ConfigurationError(msg) from None  # the cause quotes the text
-
-
-def _line(cells: Mapping[str, Any], found: ValidatedRow) -> bytes:
-    data = {**cells, _COLUMN: found.model_dump(mode="json")}
-    try:
-        text = json.dumps(data, allow_nan=False, default=_plain)
-    except (TypeError, ValueError, RecursionError):
-        text = json.dumps(plain_mapping(data))
-    return f"{text}\n".encode("ascii")
-
-
-def _plain(value: Any) -> Any:
-    """Put into JSON what rows in memory may hold: documents, arrays and numbers of numpy."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    convert = getattr(value, "tolist", None)
-    return convert() if callable(convert) else str(value)
-
-
-def _opened(path: Path) -> int:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # refuse links and pipes without a reader
-        flags |= getattr(os, name, 0)
-    descriptor = os.open(path, flags, _READ_WRITE_ALL)
-    problem = ""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        problem = "not a plain file"
-    elif _HAS_LOCKS and not try_lock(descriptor):
-        problem = "another run is writing to it"
-    if problem:
-        os.close(descriptor)
-        msg = f"{path}: {problem}"
-        raise ConfigurationError(msg)
-    return descriptor
-
-
-def _cut_torn_line(descriptor: int) -> None:
-    """Remove an incomplete last line, as a killed process leaves it."""
-    if size := os.fstat(descriptor).st_size:
-        with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as data:
-            end = data.rfind(b"\n") + 1
-        if end < size:
-            os.ftruncate(descriptor, end)
 
 
 @contextmanager
