@@ -111,15 +111,15 @@ class OptionsAlone(CheckedOptions):
         return copied
 
 
-def expand_options(function: _FunctionT, *models: type[BaseModel]) -> _FunctionT:
-    """Expand `**options: Unpack[...]` in a signature, with defaults from the models."""
+def expand_options(function: _FunctionT, *sources: Callable[..., Any]) -> _FunctionT:
+    """Expand `**options: Unpack[...]` in a signature, with defaults from classes or functions."""
     shown = signature(function)
     *given, rest = shown.parameters.values()
     options = get_type_hints(get_args(rest.annotation)[0])
-    defaults = {
-        name: _default(model, name) for model in models[::-1] for name in model.model_fields
-    }
-    given += [_parameter(name, hint, defaults[name]) for name, hint in options.items()]
+    known: dict[str, Parameter] = {}
+    for source in sources[::-1]:
+        known |= signature(source).parameters
+    given += [_parameter(name, hint, known[name].default) for name, hint in options.items()]
     function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]
     return function
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
 
 from langchain_core.runnables import RunnableConfig
 
@@ -28,7 +28,7 @@ from langchain_groundedness.evals.values import (
 from langchain_groundedness.exceptions import ConfigurationError, EvaluationError
 from langchain_groundedness.types import Usage
 
-__all__ = ["Done", "Evaluation", "Job"]
+__all__ = ["Done", "Evaluation", "EvaluationOptions", "Job"]
 
 
 class Job(NamedTuple):
@@ -47,6 +47,21 @@ class Done(NamedTuple):
 
     job: Job
     row: EvaluatedRow
+
+
+class EvaluationOptions(TypedDict, total=False):
+    """Options of `evaluate` and `aevaluate`."""
+
+    columns: Mapping[str, str] | None
+    journal: str | Path | None
+    fresh: bool
+    retry_failed: bool
+    fsync: bool
+    cache: ResultCache | str | Path | None
+    progress: bool
+    price: tuple[float, float] | None
+    name: str | None
+    config: RunnableConfig | None
 
 
 @dataclass

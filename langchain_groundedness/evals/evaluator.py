@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor
@@ -21,14 +21,14 @@ from langchain_groundedness._runtime.flow import (
     exceptions_at_most,
 )
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness._runtime.options import OptionsAlone
+from langchain_groundedness._runtime.options import OptionsAlone, expand_options
 from langchain_groundedness._runtime.timeouts import (
     DEFAULT_TIMEOUT,
     Seconds,
     acall_with_timeout,
     call_with_timeout,
 )
-from langchain_groundedness.evals.columns import Example, read_columns, read_row
+from langchain_groundedness.evals.columns import Example, RowColumns, read_columns, read_row
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.progress import ProgressBar
 from langchain_groundedness.evals.summary import add_usage
@@ -189,22 +189,14 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return exceptions_at_most(outputs)
 
     def run(
-        self,
-        *,
-        questions: Sequence[str] | None = None,
-        contexts: Sequence[Any] | None = None,
-        predicted_answers: Sequence[str] | None = None,
-        reference_answers: Sequence[str] | None = None,
-        config: RunnableConfig | None = None,
+        self, *, config: RunnableConfig | None = None, **columns: Unpack[RowColumns]
     ) -> EvaluationResult:
         """Score rows that are given as columns of one length.
 
         Args:
-            questions: Questions.
-            contexts: For each row a list of texts or `Document`s.
-            predicted_answers: Answers.
-            reference_answers: The right answers.
-            config: Config for the calls; `max_concurrency` bounds how many calls run at once.
+            config: Config for the calls; `max_concurrency` limits how many run at the same time.
+            **columns: `questions`, `contexts` (a list of texts or `Document`s per row),
+                `predicted_answers` and `reference_answers`.
 
         Returns:
             The mean over the rows that have a score, and what there is about each row.
@@ -213,12 +205,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             InputFormatError: The columns do not fit together.
             EvaluationError: Rows failed, and `raise_on_failure` is set.
         """
-        rows = read_columns(
-            questions=questions,
-            contexts=contexts,
-            predicted_answers=predicted_answers,
-            reference_answers=reference_answers,
-        )
+        rows = read_columns(**columns)
         scores: dict[int, RowScore] = {}
         limit, config = self._limit(config)
         with self._progress(len(rows)) as bar, limit.executor:
@@ -230,22 +217,13 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return self._summarize_rows(rows, [scores[place] for place in range(len(rows))])
 
     async def arun(
-        self,
-        *,
-        questions: Sequence[str] | None = None,
-        contexts: Sequence[Any] | None = None,
-        predicted_answers: Sequence[str] | None = None,
-        reference_answers: Sequence[str] | None = None,
-        config: RunnableConfig | None = None,
+        self, *, config: RunnableConfig | None = None, **columns: Unpack[RowColumns]
     ) -> EvaluationResult:
         """Score rows that are given as columns, without blocking the event loop.
 
         Args:
-            questions: As for `run`.
-            contexts: As for `run`.
-            predicted_answers: As for `run`.
-            reference_answers: As for `run`.
             config: As for `run`.
+            **columns: As for `run`.
 
         Returns:
             As `run`.
@@ -254,12 +232,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             InputFormatError: As `run`.
             EvaluationError: As `run`.
         """
-        rows = read_columns(
-            questions=questions,
-            contexts=contexts,
-            predicted_answers=predicted_answers,
-            reference_answers=reference_answers,
-        )
+        rows = read_columns(**columns)
         done = 0
         limit, config = self._limit(config)
         rows_begun = asyncio.Semaphore(config["max_concurrency"] or 1)
@@ -391,6 +364,10 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         if result.note:
             _LOGGER.warning("%s: %s", self.key, result.note)
         return result
+
+
+expand_options(Evaluator.run, read_columns)
+expand_options(Evaluator.arun, read_columns)
 
 
 class _CallLimit:

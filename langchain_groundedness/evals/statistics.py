@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from langchain_groundedness._runtime.options import expand_options
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.calibration.threshold_choice import group_numbers, wilson
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
@@ -142,16 +143,22 @@ class Slice(_Value):
     """Of the others; `None` if there are none."""
 
 
-def slice_scores(  # noqa: PLR0913  (options by keyword)
+class Sampling(TypedDict, total=False):
+    """How intervals are drawn: options of `estimate_mean`."""
+
+    confidence: float
+    resamples: int
+    seed: int
+
+
+def slice_scores(
     rows: EvaluationRun | Iterable[EvaluatedRow],
     key: str,
     column: str,
     *,
     most: int = 10,
     group_by: str | None = None,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    **sampling: Unpack[Sampling],
 ) -> tuple[Slice, ...]:
     """Split the rows of a run by the values of a column.
 
@@ -163,9 +170,7 @@ def slice_scores(  # noqa: PLR0913  (options by keyword)
         column: Name of the column in the metadata of the rows.
         most: How many slices to show, at least 1; the others are put together.
         group_by: Column whose equal values mark rows that are not independent evidence.
-        confidence: As for `estimate_mean`.
-        resamples: As for `estimate_mean`.
-        seed: As for `estimate_mean`.
+        **sampling: `confidence`, `resamples` and `seed`, as for `estimate_mean`.
 
     Returns:
         The slices, the largest first, those of equal size by their value, the rest last. Every row
@@ -202,13 +207,7 @@ def slice_scores(  # noqa: PLR0913  (options by keyword)
     def made(value: str | None, rows: list[EvaluatedRow], **fields: Any) -> Slice:
         scored = [(row, score) for row in rows if (score := _score(row, key)) is not None]
         names = None if group_by is None else [_cell_text(row, group_by) or "" for row, _ in scored]
-        estimate = estimate_mean(
-            [score for _, score in scored],
-            groups=names,
-            confidence=confidence,
-            resamples=resamples,
-            seed=seed,
-        )
+        estimate = estimate_mean([score for _, score in scored], groups=names, **sampling)
         missing = len(rows) - len(scored)
         return Slice(value=value, rows=len(rows), not_scored=missing, score=estimate, **fields)
 
@@ -274,15 +273,13 @@ class PairedComparison(_Value):
         return self.p_value is not None and self.p_value < level
 
 
-def compare_runs(  # noqa: PLR0913  (options by keyword)
+def compare_runs(
     before: EvaluationRun,
     after: EvaluationRun,
     key: str,
     *,
     group_by: str | None = None,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    **sampling: Unpack[Sampling],
 ) -> PairedComparison:
     """Compare a metric of two runs, row by row.
 
@@ -292,9 +289,7 @@ def compare_runs(  # noqa: PLR0913  (options by keyword)
             changes; rows in which another question is asked are named and left out.
         key: Name of the metric.
         group_by: Column whose equal values mark rows that are not independent evidence.
-        confidence: As for `estimate_mean`.
-        resamples: As for `estimate_mean`.
-        seed: As for `estimate_mean`.
+        **sampling: `confidence`, `resamples` and `seed`, as for `estimate_mean`.
 
     Returns:
         The comparison.
@@ -318,9 +313,7 @@ def compare_runs(  # noqa: PLR0913  (options by keyword)
         {i: _score(row, key) for i, row in first.items() if i not in other},
         {i: _score(row, key) for i, row in second.items() if i not in other},
         groups=groups,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
+        **sampling,
     )
     return found.model_copy(update={"key": key, "other_question": tuple(other)})
 
@@ -431,14 +424,12 @@ class LabelAgreement(_Value):
     """Rows with a label that is none of the accepted words."""
 
 
-def run_agreement(  # noqa: PLR0913  (options by keyword)
+def run_agreement(
     rows: EvaluationRun | Iterable[EvaluatedRow],
     key: str,
     *,
     threshold: float = 0.5,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    **sampling: Unpack[Sampling],
 ) -> LabelAgreement | None:
     """Compare a metric with the labels of the rows.
 
@@ -446,9 +437,7 @@ def run_agreement(  # noqa: PLR0913  (options by keyword)
         rows: An `EvaluationRun`, or its rows.
         key: Name of the metric.
         threshold: The lowest score that says an answer is right.
-        confidence: As for `label_agreement`.
-        resamples: As for `label_agreement`.
-        seed: As for `label_agreement`.
+        **sampling: `confidence`, `resamples` and `seed`, as for `label_agreement`.
 
     Returns:
         The agreement; `None` if no row has a label.
@@ -465,9 +454,7 @@ def run_agreement(  # noqa: PLR0913  (options by keyword)
         [row.row.label for row in given],
         ids=[row.row.id for row in given],
         threshold=threshold,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
+        **sampling,
     )
 
 
@@ -555,6 +542,10 @@ def label_agreement(  # noqa: PLR0913  (options by keyword)
             for name in ("balanced_accuracy", "f1", "kappa")
         },
     )
+
+
+for _function in (slice_scores, compare_runs, run_agreement):
+    expand_options(_function, estimate_mean)
 
 
 def find_score(row: EvaluatedRow, key: str) -> RowScore | None:

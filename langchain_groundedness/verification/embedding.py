@@ -26,9 +26,18 @@ from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifi
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.quantities import find_quantities, same_quantity
 
-__all__ = ["EmbeddingVerifier", "differences"]
+__all__ = ["EmbeddingVerifier", "SimilarityVerdict", "differences"]
 
 Vector = NDArray[np.float64]
+
+
+class SimilarityVerdict(ClaimVerdict):
+    """A verdict of `EmbeddingVerifier`, with the similarity behind it."""
+
+    similarity: float | None = None
+    """Cosine similarity of the claim to the closest passage; `None` if there is none."""
+    differing: tuple[str, ...] = ()
+    """What differs although the passage is close, as `differences` names it."""
 
 
 class EmbeddingVerifier(PooledVerifier):
@@ -157,6 +166,11 @@ class EmbeddingVerifier(PooledVerifier):
         failure: str | None,
     ) -> ClaimVerdict:
         closest = float(similarities.max())
+        common: dict[str, Any] = {
+            "claim": claim,
+            "verifier": self.get_name(),
+            "similarity": closest,
+        }
         differing: tuple[str, ...] = ()
         for place in np.argsort(-similarities, kind="stable").tolist():
             if similarities[place] < self.accept:
@@ -167,25 +181,23 @@ class EmbeddingVerifier(PooledVerifier):
                 quote = Citation.from_document(
                     task.documents, window.document, window.start, window.end
                 )
-                return ClaimVerdict(
-                    claim=claim,
+                return SimilarityVerdict(
                     verdict="supported",
                     explanation=f"A passage has a cosine similarity of {similarities[place]:.2f}.",
                     citations=(quote,),
-                    verifier=self.get_name(),
+                    **common,
                 )
             differing = differing or found
         if closest < self.reject and failure is None:
-            return ClaimVerdict(
-                claim=claim,
+            return SimilarityVerdict(
                 verdict="unverifiable",
                 explanation=f"The closest passage has a cosine similarity of only {closest:.2f}.",
-                verifier=self.get_name(),
+                **common,
             )
         reason = failure or f"a cosine similarity of {closest:.2f} is inconclusive"
         if differing and failure is None:
             reason += f"; what differs: {', '.join(differing)}"
-        return ClaimVerdict.unchecked(claim, reason, verifier=self.get_name())
+        return SimilarityVerdict(verdict="unchecked", reason=reason, differing=differing, **common)
 
 
 def _cause(error: Exception) -> str:

@@ -354,10 +354,9 @@ class _OutcomeFiles:
     def _drop_unchecked(self) -> None:
         """Leave out the rows that are to be validated again; all others stay as they are."""
         path = self._paths.rejected
-        with _named(path):
-            with path.open("rb") as source:
-                kept = (line for line in source if _read(line, str(path)).outcome != "unchecked")
-                replace_file(path, kept)
+        with _named(path), path.open("rb") as source:
+            kept = (line for line in source if _read(line, str(path)).outcome != "unchecked")
+            replace_file(path, kept)
         os.close(self._open.pop(path))
         self._open[path] = open_to_append(path)
 

@@ -1,6 +1,5 @@
 """Validates an example for a data set: support by its documents, then quality."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
@@ -46,6 +45,7 @@ from langchain_groundedness.verification import (
     LLMVerifier,
     Stage,
 )
+from langchain_groundedness.verification.embedding import SimilarityVerdict
 
 __all__ = [
     "SOURCE",
@@ -68,9 +68,6 @@ _FIRST_STAGE = "stage:1"
 _EMBEDDED = "embedded"
 _SLACK = 1e-9
 """0.3 + 0.15 + 0.25 is less than 0.7 to a computer."""
-_COSINE = re.compile(r"cosine similarity of (-?\d+\.\d+)")
-"""How `EmbeddingVerifier` says it: a cosine is no probability, and a verdict has no other place
-for it. A test holds the two together."""
 
 Outcome: TypeAlias = Literal["passed", "rejected", "unchecked"]
 """`unchecked`: the row could not be checked. Such a row never passes."""
@@ -537,7 +534,8 @@ class _FirstStage(BaseCallbackHandler):
             verdict=verdict,
             similarity=_similarity(said),
             band=bands.band(said),
-            differs=said.verdict == "contradicted" or "what differs" in (said.reason or ""),
+            differs=said.verdict == "contradicted"
+            or (isinstance(said, SimilarityVerdict) and bool(said.differing)),
         )
 
 
@@ -547,10 +545,9 @@ def _below(config: RunnableConfig, callbacks: Any, listener: BaseCallbackHandler
 
 
 def _similarity(said: ClaimVerdict) -> float | None:
-    if said.support_probability is not None:
-        return said.support_probability
-    found = _COSINE.search(said.explanation) or _COSINE.search(said.reason or "")
-    return float(found[1]) if found else None
+    if isinstance(said, SimilarityVerdict) and said.similarity is not None:
+        return round(said.similarity, 2)
+    return said.support_probability
 
 
 def _supported_share(labels: Sequence[VerdictLabel]) -> float | None:
