@@ -208,7 +208,8 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         rows = read_columns(**columns)
         scores: dict[int, RowScore] = {}
         limit, config = self._limit(config)
-        with self._progress(len(rows)) as bar, limit.executor:
+        with ProgressBar(wanted=self.progress_bar) as bar, limit.executor:
+            bar.start(self.key, len(rows))
             for place, score in self.batch_as_completed(
                 rows, config, raise_on_failure=False, limit=limit
             ):
@@ -245,7 +246,8 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             bar.show(done, Usage())
             return found
 
-        with self._progress(len(rows)) as bar:
+        with ProgressBar(wanted=self.progress_bar) as bar:
+            bar.start(self.key, len(rows))
             # `abatch_as_completed` leaves rows running when the run is cancelled; a group does not.
             try:
                 async with asyncio.TaskGroup() as group:
@@ -341,15 +343,6 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         """Return the call limit of a run, and a config that starts enough rows for it."""
         limit = _CallLimit(self._bounded(config)["max_concurrency"])
         return limit, {**(config or {}), "max_concurrency": _ROWS_PER_CALL * limit.calls}
-
-    @contextmanager
-    def _progress(self, rows: int) -> Iterator[ProgressBar]:
-        bar = ProgressBar(wanted=self.progress_bar)
-        bar.start(self.key, rows)
-        try:
-            yield bar
-        finally:
-            bar.stop()
 
     def _summarize_rows(
         self, rows: Sequence[EvaluationRow], scores: Sequence[RowScore]
