@@ -48,10 +48,10 @@ from langchain_groundedness.cli.options import (
     run_interruptibly,
 )
 from langchain_groundedness.display.terminal import printable
+from langchain_groundedness.evals import METRICS, make_metric
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.evals.evaluation import Evaluation
 from langchain_groundedness.evals.evaluator import Evaluator
-from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
 from langchain_groundedness.evals.parquet import save_parquet
 from langchain_groundedness.evals.progress import Price, spending
 from langchain_groundedness.evals.ray_engine import RayEngine, make_engine

@@ -20,7 +20,7 @@ from langchain_groundedness.evals.citation_marks import (
     reference_list,
 )
 from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, ClaimGroup
-from langchain_groundedness.evals.correctness import f_beta
+from langchain_groundedness.evals.claim_metrics import f_beta
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences

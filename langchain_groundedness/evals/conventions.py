@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from langchain_groundedness.evals.correctness import f_beta
+from langchain_groundedness.evals.claim_metrics import f_beta
 from langchain_groundedness.evals.evaluator import EvaluationResult
 from langchain_groundedness.evals.values import RowScore
 from langchain_groundedness.exceptions import ConfigurationError
