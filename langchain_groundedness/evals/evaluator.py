@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor
@@ -43,7 +43,7 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import Usage
 
-__all__ = ["EvaluationResult", "Evaluator", "listed_ids"]
+__all__ = ["EvaluationResult", "Evaluator", "listed_ids", "metered"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -51,6 +51,8 @@ _ROWS_PER_CALL = 2
 """Rows in progress per concurrent call: one waits for its call, one is next."""
 
 _MAX_LISTED = 10
+
+ResultT = TypeVar("ResultT")
 
 
 class EvaluationResult(BaseModel):
@@ -320,7 +322,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             if missing := [name for name in self.needs if _is_missing(row, name)]:
                 score = self._skipped(f"the row has no {' and no '.join(missing)}")
             else:
-                score = yield from _metered(self._score(row), counters, options.get("limit"))
+                score = yield from metered(self._score(row), counters, options.get("limit"))
         except (ConfigurationError, MissingDependencyError):
             raise  # a broken installation fails every row, so the caller must see it
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
@@ -378,9 +380,9 @@ class _CallLimit:
         self.semaphore = asyncio.Semaphore(calls)
 
 
-def _metered(
-    flow: Flow[RowScore], counters: list[UsageCounter], limit: _CallLimit | None
-) -> Flow[RowScore]:
+def metered(
+    flow: Flow[ResultT], counters: list[UsageCounter], limit: _CallLimit | None = None
+) -> Flow[ResultT]:
     """Record the usage of a flow's calls, and make them within a limit."""
     try:
         call = next(flow)

@@ -4,19 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForChainRun,
-    BaseCallbackHandler,
-    CallbackManagerForChainRun,
-)
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
-from langchain_core.runnables.config import merge_configs
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
@@ -24,7 +18,9 @@ from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
+from langchain_groundedness.evals.evaluator import metered
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS, AnswerQualityEvaluator
+from langchain_groundedness.evals.summary import add_usage
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -34,7 +30,7 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.llm.usage import UsageCounter
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult, Usage, VerdictLabel
@@ -236,7 +232,7 @@ class Criteria(NamedTuple):
             yield ValidationReason(code="composite", text=text)
 
 
-class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
+class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     """Validates an example of question, answer and documents in two stages.
 
     Stage 1 looks for each claim of the answer in the documents. At a similarity from `accept` on
@@ -344,67 +340,30 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         return self._stages().quality is not None
 
     @override
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> RowValidation:
-        """Validate a row.
-
-        Args:
-            input: An `EvaluationRow`, or a mapping with question, answer and contexts under any
-                of the names in `evals.columns.COLUMNS`.
-            config: Config for the calls.
-            **kwargs: None.
-
-        Returns:
-            What was found.
-
-        Raises:
-            ConfigurationError: The installation is broken.
-        """
-        return self._call_with_config(self._run, input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> RowValidation:
-        return await self._acall_with_config(self._arun, input, config, **kwargs)
-
-    def _run(
-        self, value: Any, run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> RowValidation:
-        row, first_stage = read_row(value), _FirstStage()
-        child, counter = counted(_below(config, run_manager.get_child(), first_stage))
-        found = drive(self._flow(row, first_stage), child)
-        return found.model_copy(update={"usage": counter.usage})
-
-    async def _arun(
-        self, value: Any, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> RowValidation:
-        row, first_stage = read_row(value), _FirstStage()
-        child, counter = counted(_below(config, run_manager.get_child(), first_stage))
-        found = await adrive(self._flow(row, first_stage), child)
-        return found.model_copy(update={"usage": counter.usage})
-
-    def _flow(self, row: EvaluationRow, first_stage: "_FirstStage") -> Flow[RowValidation]:
+    def _flow(self, value: Any, /, **_: Any) -> Flow[RowValidation]:
+        row, counters = read_row(value), list[UsageCounter]()
         try:
-            return (yield from self._validated(row, first_stage))
+            found = yield from metered(self._validated(row), counters)
         except (ConfigurationError, MissingDependencyError):
             raise  # a broken installation fails every row, so the caller must hear of it
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
             why = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
-            return _unchecked_because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+            found = _unchecked_because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+        usage = add_usage(*(counter.usage for counter in counters))
+        return found.model_copy(update={"usage": usage})
 
-    def _validated(self, row: EvaluationRow, first_stage: "_FirstStage") -> Flow[RowValidation]:
+    def _validated(self, row: EvaluationRow) -> Flow[RowValidation]:
         if not (row.answer or "").strip():
             return _unchecked_because(_NOT_CHECKED, "no_answer", "the row has no answer")
         evidence = _evidence(row, only_cited=self.evidence == "cited")
         if isinstance(evidence, ValidationReason):
             return _NOT_CHECKED.model_copy(update={"reasons": (evidence,)})
-        stages = self._stages()
+        stages, first_stage = self._stages(), _FirstStage()
         source = CheckInput(
             question=row.question, answer=evidence.answer, documents=evidence.documents
         )
-        result: GroundednessResult = yield ModelCall(stages.checker, source)
+        checker = stages.checker.with_config(callbacks=[first_stage])
+        result: GroundednessResult = yield ModelCall(checker, source)
         claims = tuple(first_stage.claim(verdict, stages.bands) for verdict in result.claims)
         labels = [verdict.verdict for verdict in result.claims]
         share = _supported_share([label for label in labels if label != "unchecked"])
@@ -537,11 +496,6 @@ class _FirstStage(BaseCallbackHandler):
             differs=said.verdict == "contradicted"
             or (isinstance(said, SimilarityVerdict) and bool(said.differing)),
         )
-
-
-def _below(config: RunnableConfig, callbacks: Any, listener: BaseCallbackHandler) -> RunnableConfig:
-    child = patch_config(config, callbacks=callbacks)
-    return quiet(merge_configs(child, {"callbacks": [listener]}))
 
 
 def _similarity(said: ClaimVerdict) -> float | None:
