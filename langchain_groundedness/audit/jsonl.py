@@ -95,8 +95,8 @@ class JsonlAuditLog(AuditLog):
         self._rotate_bytes = rotate_bytes
         self._keep = keep
         self._fsync = fsync
-        spool_path = options.pop("spool_path", None) or beside(self._path, ".spool")
-        super().__init__(**options, spool_path=spool_path)
+        options["spool_path"] = options.get("spool_path") or beside(self._path, ".spool")
+        super().__init__(**options)
 
     def __repr__(self) -> str:
         """Show the path."""

@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple, Self
 from uuid import UUID
 
 from langchain_core.documents import Document
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.types import (
     AnswerVerdict,
@@ -59,11 +60,7 @@ def new_id(millis: int | None = None) -> str:
     return str(UUID(int=(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class AuditedDocument(_Part):
+class AuditedDocument(FrozenModel):
     """A document that an answer was checked against."""
 
     index: int = Field(ge=0)
@@ -80,7 +77,7 @@ class AuditedDocument(_Part):
     """Its metadata as JSON; other values as text."""
 
 
-class Versions(_Part):
+class Versions(FrozenModel):
     """What produced the verdicts."""
 
     package: str | None = None
@@ -93,7 +90,7 @@ class Versions(_Part):
     """Name of the chat model that judged; `None` without one, or if it has no name."""
 
 
-class Review(_Part):
+class Review(FrozenModel):
     """A reviewer's decision about an answer."""
 
     status: ReviewStatus = "none"
@@ -105,7 +102,7 @@ class Review(_Part):
     time: AwareDatetime | None = None
 
 
-class AuditRecord(_Part):
+class AuditRecord(FrozenModel):
     """One decision about one answer, with its evidence.
 
     Entry points make records when they have `audit_log=`; `AuditRecord.from_result` makes one by

@@ -112,8 +112,9 @@ class SQLAuditLog(AuditLog):
         require("sqlalchemy", extra="sql")
         self._sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
         self._store = self._sql.Store(self._sql.database_of(url), connect_args=connect_args)
-        spool_path = options.pop("spool_path", None) or _default_spool(self._store.database)
-        super().__init__(**options, spool_path=spool_path)
+        spool_path = options.get("spool_path") or _default_spool(self._store.database)
+        options["spool_path"] = spool_path
+        super().__init__(**options)
 
     def __repr__(self) -> str:
         """Show the address without secrets."""

@@ -114,7 +114,7 @@ def _answers(
 
 def _row(line: str, where: str) -> LabelledRow:
     try:
-        read = _Line.model_validate_json(line)
+        read = _LabelledLine.model_validate_json(line)
     except ValidationError as exc:
         # Neither input nor context is repeated: they quote the text.
         faults = exc.errors(include_url=False, include_input=False, include_context=False)
@@ -190,7 +190,7 @@ class _GivenOfAnswer(_Given):
         return self
 
 
-class _Line(_Given):
+class _LabelledLine(_Given):
     """One line of the file."""
 
     claim: _Text | None = None

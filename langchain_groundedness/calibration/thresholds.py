@@ -38,7 +38,7 @@ from langchain_groundedness.calibration.values import (
 from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
 from langchain_groundedness.decision.policy_files import made_from_text, read_text, write_text
 from langchain_groundedness.display.svg import Plot, document
-from langchain_groundedness.exceptions import ConfigurationError, Fault
+from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.verification import EmbeddedVerifier
@@ -195,7 +195,7 @@ class Calibration(CheckedOptions):
         version = fields.get("version")
         if isinstance(version, int) and version > _VERSION:
             msg = f"{version} is of a newer version of langchain-groundedness; upgrade it"
-            raise ConfigurationError(msg, faults=[Fault(("version",), msg)])
+            raise ConfigurationError(msg, faults=[OptionFault(("version",), msg)])
         return cls(**fields)
 
     def _verifier(self, options: dict[str, Any]) -> EmbeddedVerifier:
@@ -289,7 +289,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     )
 
 
-class _Row(NamedTuple):
+class _ScoredSample(NamedTuple):
     """One sample as one threshold sees it."""
 
     place: int
@@ -504,21 +504,21 @@ class _Choosing:
 
     def _rows(
         self, spec: ThresholdSpec, unit: Unit, cuts: _Cuts, within: Flags | None = None
-    ) -> list[_Row]:
+    ) -> list[_ScoredSample]:
         rows = []
         for place, sample in enumerate(self.samples):
             if sample.unit == unit and (within is None or within[place]):
                 seen = spec.view(sample, self.verifier, cuts)
                 if seen is not None:
                     score, is_good, passed = seen
-                    rows.append(_Row(place, score, is_good, sample.group, passed))
+                    rows.append(_ScoredSample(place, score, is_good, sample.group, passed))
         return rows
 
     def _choice(
         self,
         spec: ThresholdSpec,
         unit: Unit,
-        rows: Sequence[_Row],
+        rows: Sequence[_ScoredSample],
         cut: float,
         passing: tuple[Flags, Flags, Flags],
     ) -> ThresholdChoice:
@@ -592,7 +592,9 @@ def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
     )
 
 
-def _shortage(spec: ThresholdSpec, unit: Unit, rows: Sequence[_Row], target: Target) -> str | None:
+def _shortage(
+    spec: ThresholdSpec, unit: Unit, rows: Sequence[_ScoredSample], target: Target
+) -> str | None:
     """Say how many more samples are needed, if any are."""
     if not rows:
         return f"no samples for it: it needs {spec.needs}"
@@ -632,7 +634,7 @@ def _fewest_passing(target: Target) -> int:
     return 1 if target.kind == "recall" else max(_FEWEST_PASSING, _one_in(target.value))
 
 
-def _scored(rows: Sequence[_Row]) -> Scored:
+def _scored(rows: Sequence[_ScoredSample]) -> Scored:
     return Scored(
         np.array([row.score for row in rows], dtype=np.float64),
         np.array([row.is_good for row in rows], dtype=np.bool_),

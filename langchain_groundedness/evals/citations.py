@@ -117,7 +117,7 @@ class CitationEvaluator(ClaimEvaluator):
         claims = _citing_claims(
             blank, placed, (yield from self._claims_of(blank, row.question)), index
         )
-        found = _Found(
+        found = _CitationVerdicts(
             claims, list(dict.fromkeys(t for each in placed for t in each.targets(index)))
         )
         together = ((each.claim, each.documents) for each in claims if each.documents)
@@ -172,7 +172,7 @@ class CitationEvaluator(ClaimEvaluator):
         }
 
 
-class _Found:
+class _CitationVerdicts:
     """The verdicts on the claims and citations of one answer."""
 
     def __init__(self, claims: Sequence[CitingClaim], targets: Sequence[CitedTarget]) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.evals.claim_metrics import f_beta
 from langchain_groundedness.evals.evaluator import EvaluationResult
 from langchain_groundedness.evals.values import RowScore
@@ -105,9 +106,7 @@ def as_score(
             else f"convention must be one of {known}, got {convention!r}"
         )
         raise ConfigurationError(msg)
-    if unchecked not in ("refuse", "leave_out"):
-        msg = f"unchecked must be 'refuse' or 'leave_out', got {unchecked!r}"
-        raise ConfigurationError(msg)
+    require_one_of("unchecked", unchecked, ("refuse", "leave_out"))
     if isinstance(given, GroundednessResult | RowScore):
         given = [given]
     scores = []

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import (
@@ -21,7 +21,7 @@ from langchain_groundedness._runtime.flow import (
     exceptions_at_most,
 )
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness._runtime.options import OptionsAlone, expand_options
+from langchain_groundedness._runtime.options import FrozenModel, OptionsAlone, expand_options
 from langchain_groundedness._runtime.timeouts import (
     DEFAULT_TIMEOUT,
     Seconds,
@@ -55,10 +55,8 @@ _MAX_LISTED = 10
 ResultT = TypeVar("ResultT")
 
 
-class EvaluationResult(BaseModel):
+class EvaluationResult(FrozenModel):
     """The scores of one evaluator over rows; `result["score"]` works as `result.score` does."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str
     """Name of the metric."""

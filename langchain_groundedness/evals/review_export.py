@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.audit import AuditRecord
-from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import ClaimVerdict
 
 __all__ = ["ReviewExport"]
@@ -41,9 +41,7 @@ class ReviewExport:
 
     def __init__(self, *, unit: Unit = "answer") -> None:
         """Say what a row is."""
-        if unit not in ("answer", "claim"):
-            msg = f"unit must be 'answer' or 'claim', got {unit!r}"
-            raise ConfigurationError(msg)
+        require_one_of("unit", unit, get_args(Unit))
         self._unit = unit
         self.skipped: dict[str, int] = {}
         """Why records gave no row, and how many; complete when the rows are."""

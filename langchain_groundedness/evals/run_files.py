@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from langchain_groundedness._runtime.files import (
     lines_up_to,
@@ -25,6 +25,7 @@ from langchain_groundedness._runtime.files import (
     unusable,
     write_all,
 )
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
 from langchain_groundedness.exceptions import ConfigurationError
@@ -47,10 +48,8 @@ LONGEST_LINE = 256 << 20
 """Bytes of a line: a row with its documents and all that was found about it."""
 
 
-class RunEnd(BaseModel):
+class RunEnd(FrozenModel):
     """The last line of a run file; without it, the run was killed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     complete: bool
     seconds: float | None = None

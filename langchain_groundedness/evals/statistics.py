@@ -9,13 +9,18 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from langchain_groundedness._runtime.options import expand_options
+from langchain_groundedness._runtime.options import (
+    FrozenModel,
+    expand_options,
+    require_one_of,
+    require_positive,
+)
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.calibration.threshold_choice import group_numbers, wilson
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
@@ -52,11 +57,7 @@ _SAME = 1e-9
 """Differences up to this count as zero."""
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Estimate(_Value):
+class Estimate(FrozenModel):
     """A mean with its interval."""
 
     n: int = Field(ge=1)
@@ -110,9 +111,7 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
         (0.625, True)
     """
     _require_sampling(confidence, resamples)
-    if method not in {"bca", "percentile"}:
-        msg = f"method must be 'bca' or 'percentile', got {method!r}"
-        raise ConfigurationError(msg)
+    require_one_of("method", method, get_args(Method))
     found = _Grouped.of(values, groups)
     if found is None:
         return None
@@ -127,7 +126,7 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
     )
 
 
-class Slice(_Value):
+class Slice(FrozenModel):
     """The rows with one value of a column."""
 
     value: str | None
@@ -190,9 +189,7 @@ def slice_scores(
         >>> [(each.value, each.rows, each.score.mean) for each in slice_scores(rows, "m", "topic")]
         [('law', 2, 0.75), ('art', 1, 0.0)]
     """
-    if isinstance(most, bool) or most < 1:
-        msg = f"most must be at least 1, got {most!r}"
-        raise ConfigurationError(msg)
+    require_positive(most=most)
     given = _rows_of(rows)
     _require_metric(given, key)
     for name in filter(None, (column, group_by)):
@@ -218,7 +215,7 @@ def slice_scores(
     return tuple(slices)
 
 
-class ScoreChange(_Value):
+class ScoreChange(FrozenModel):
     """A row whose score differs in the second run."""
 
     id: str
@@ -231,7 +228,7 @@ class ScoreChange(_Value):
         return self.after - self.before
 
 
-class PairedComparison(_Value):
+class PairedComparison(FrozenModel):
     """How the scores of the same rows differ between two runs."""
 
     key: str = ""
@@ -386,7 +383,7 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
     )
 
 
-class LabelAgreement(_Value):
+class LabelAgreement(FrozenModel):
     """A score at or above the threshold says that an answer is right; so may a person.
 
     A share is `None` where there is nothing to take a share of.

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.display.svg import STYLE, Plot
 from langchain_groundedness.display.templates import render
@@ -31,11 +32,7 @@ _GROWTH = 1.02
 _SHORTEST = 1e-3
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class GroupFigures(_Value):
+class GroupFigures(FrozenModel):
     """Figures of one day, model or query class."""
 
     name: str
@@ -58,7 +55,7 @@ class GroupFigures(_Value):
     1 % off; empty if no time is known."""
 
 
-class AuditSummary(_Value):
+class AuditSummary(FrozenModel):
     """Figures of all records, and by day (in UTC), model and query class.
 
     `summarize` makes one, `langchain-groundedness stats` shows one.

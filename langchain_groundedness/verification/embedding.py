@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 from typing_extensions import override
 
+from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.windows import (
     check_window_options,
@@ -88,9 +89,7 @@ class EmbeddingVerifier(PooledVerifier):
     @override
     def _check_options(self) -> None:
         check_window_options(sentences=self.window_sentences, max_tokens=self.max_tokens)
-        if self.batch_size < 1:
-            msg = f"batch_size must be at least 1, got {self.batch_size}"
-            raise ConfigurationError(msg)
+        require_positive(batch_size=self.batch_size)
         if not -1 <= self.reject <= self.accept <= 1:
             msg = (
                 "must satisfy -1 <= reject <= accept <= 1, got "

@@ -45,7 +45,7 @@ __all__ = [
     "Label",
     "ReplyReader",
     "ReplyVerdicts",
-    "Statement",
+    "StatementLine",
     "VerdictLine",
     "may_retract",
 ]
@@ -65,7 +65,7 @@ class VerdictLine(NamedTuple):
     reason: str = ""
 
 
-class Statement(NamedTuple):
+class StatementLine(NamedTuple):
     """What a line says about a part of a sentence."""
 
     sentence: int
@@ -81,7 +81,7 @@ class ReplyVerdicts(NamedTuple):
     """By number of the claim or sentence."""
     undecided: Mapping[int, str]
     """Why a claim that has a line has no verdict, in words that follow "its reply"."""
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[StatementLine, ...] = ()
     skipped: frozenset[int] = frozenset()
     strangers: frozenset[int] = frozenset()
     """Numbers with a line that are those of no claim."""
@@ -205,7 +205,7 @@ class ReplyReader(NamedTuple):
         found: dict[int, set[Label | str]] = {}
         decided: dict[int, VerdictLine] = {}
         undecided: dict[int, str] = {}
-        statements: list[Statement] = []
+        statements: list[StatementLine] = []
         strangers: set[int] = set()
         others: list[str] = []
         for number, rest in map(self._numbered, lines):
@@ -248,13 +248,13 @@ class ReplyReader(NamedTuple):
             return 1, bare
         return None, line
 
-    def _statement(self, number: int, text: str) -> Statement | None:
+    def _statement(self, number: int, text: str) -> StatementLine | None:
         """Read `(STATEMENT): [4] LABEL | NOTES`."""
         end = _end_of_statement(text)
         if end is None:
             return None
         verdict = self._verdict(number, text[end + 1 :].lstrip(_BETWEEN))
-        return Statement(number, text[1:end], None if isinstance(verdict, str) else verdict)
+        return StatementLine(number, text[1:end], None if isinstance(verdict, str) else verdict)
 
     def _verdict(self, number: int, text: str) -> VerdictLine | str:
         """Read `[4] [5] LABEL | NOTES`, or say what is wrong with it."""

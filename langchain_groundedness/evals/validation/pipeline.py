@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._runtime.files import replace_file, unusable, write_all
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
+from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.calibration.values import group_of
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, open_dataset
 from langchain_groundedness.evals.fingerprint import describe
@@ -97,9 +98,7 @@ def validate(  # noqa: PLR0913  (options by keyword)
         KeyboardInterrupt: The run was interrupted; rows under way had two seconds to end, and the
             summary is written.
     """
-    if isinstance(max_concurrency, bool) or max_concurrency < 1:
-        msg = f"max_concurrency must be 1 or more, got {max_concurrency!r}"
-        raise ConfigurationError(msg)
+    require_positive(max_concurrency=max_concurrency)
     if validator is not None and model is not None:
         msg = "model belongs to AnswerValidator(model=...) where validator= is given"
         raise ConfigurationError(msg)

@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness._runtime.options import AnyRunnable, FrozenModel, OptionsAlone
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
@@ -87,11 +87,7 @@ ReasonCode: TypeAlias = Literal[
 ]
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ValidationReason(_Value):
+class ValidationReason(FrozenModel):
     """Why a row has not passed."""
 
     code: ReasonCode
@@ -102,7 +98,7 @@ class ValidationReason(_Value):
     """The same, for a reader."""
 
 
-class SourceClaim(_Value):
+class SourceClaim(FrozenModel):
     """A claim of the answer, and what decided it."""
 
     verdict: ClaimVerdict
@@ -117,7 +113,7 @@ class SourceClaim(_Value):
     settles: the judge was asked."""
 
 
-class RowValidation(_Value):
+class RowValidation(FrozenModel):
     """What validation found in one row."""
 
     outcome: Outcome
@@ -307,7 +303,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     """Weights of the scores, and least values of single ones:
     `CompositeScore(minimums={"correctness": 0.5})`."""
 
-    _made: "_Stages | None" = PrivateAttr(default=None)
+    _made: "_ValidationStages | None" = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -425,7 +421,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
         return found.model_copy(update=update)
 
-    def _stages(self) -> "_Stages":
+    def _stages(self) -> "_ValidationStages":
         if self._made is None:
             bands = _calibrated(
                 self.calibration,
@@ -439,7 +435,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             quality = self.quality
             if quality is None and self.model is not None:
                 quality = AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
-            self._made = _Stages(bands, checker, quality)
+            self._made = _ValidationStages(bands, checker, quality)
         return self._made
 
     def _source_verifier(self, bands: Bands) -> CascadeVerifier:
@@ -457,7 +453,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         return CascadeVerifier([gated, judge])
 
 
-class _Stages(NamedTuple):
+class _ValidationStages(NamedTuple):
     """What was made of the options."""
 
     bands: Bands
