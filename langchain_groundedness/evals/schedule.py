@@ -82,4 +82,3 @@ def _first_done(
         done, others = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
         if done:
             return done, others
-

@@ -129,7 +129,7 @@ def test_rows_of_another_evaluator_are_refused() -> None:
         ({"convention": "trulens"}, "convention must be one of haystack, ragas, deepeval"),
         ({"convention": "ragas", "metric": "context_relevance"}, "there are faithfulness"),
         ({"convention": "haystack", "metric": "context_recall"}, "there are faithfulness"),
-        ({"convention": "ragas", "unchecked": "ignore"}, "'refuse' or 'leave_out'"),
+        ({"convention": "ragas", "unchecked": "ignore"}, "'refuse', 'leave_out'"),
     ],
 )
 def test_what_does_not_follow_from_verdicts_is_refused(options: Any, told: str) -> None:

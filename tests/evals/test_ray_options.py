@@ -67,7 +67,7 @@ def test_a_worker_that_cannot_make_an_evaluator_says_so_with_its_first_row() -> 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"engine": "spark"}, "'local' or 'ray'"),
+        ({"engine": "spark"}, "'local', 'ray'"),
         ({"workers": 2}, "engine='ray'"),
         ({"address": "auto"}, "engine='ray'"),
         ({"engine": "ray", "workers": 0}, "workers"),
