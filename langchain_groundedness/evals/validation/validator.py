@@ -69,8 +69,8 @@ Outcome: TypeAlias = Literal["passed", "rejected", "unchecked"]
 """`unchecked`: the row could not be checked. Such a row never passes."""
 
 Band: TypeAlias = Literal["accept", "judge", "reject"]
-"""What the similarity of a claim to the documents says: that it is supported, that the judge is to
-be asked, that it is not supported."""
+"""What follows from the similarity: the claim is supported, the judge decides, or the claim is not
+supported."""
 
 ReasonCode: TypeAlias = Literal[
     "contradicted",
@@ -104,13 +104,12 @@ class SourceClaim(FrozenModel):
     verdict: ClaimVerdict
     """The final verdict."""
     similarity: float | None = None
-    """How close it lies to the documents: with embeddings a cosine, rounded to two digits, without
-    them the probability of support that the embedded verifier gives; `None` if not known."""
+    """With embeddings, the cosine similarity to the closest passage, rounded to two digits;
+    without, the support probability of the embedded verifier. `None` if it is not known."""
     band: Band | None = None
-    """Where that lies."""
+    """What follows from the similarity."""
     differs: bool = False
-    """Whether the documents have other numbers, names or negations, which similarity alone never
-    settles: the judge was asked."""
+    """Whether the documents have other numbers, names or negations. The judge then decides."""
 
 
 class RowValidation(FrozenModel):
@@ -118,9 +117,9 @@ class RowValidation(FrozenModel):
 
     outcome: Outcome
     stage: Literal["source", "quality"]
-    """How far the row came: `source`, if it never came to the second stage."""
+    """The last stage that saw the row."""
     reasons: tuple[ValidationReason, ...] = ()
-    """Why it has not passed; empty exactly if it has."""
+    """Why the row has not passed; empty if it has."""
     composite: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
     """Weighted mean of the scores; `None` if the row was rejected before all of them were known."""
     scores: dict[str, float] = Field(default_factory=dict)
@@ -128,51 +127,51 @@ class RowValidation(FrozenModel):
     `correctness` and `completeness`."""
     claims: tuple[SourceClaim, ...] = ()
     quality: dict[str, Any] = Field(default_factory=dict)
-    """What the second stage found besides its scores, such as its reasoning."""
+    """What stage 2 found besides its scores, such as its reasoning."""
     citations: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    """What the answer cites by path, number or name, and which of the documents that is, counted
-    from 0; empty where it is none of them."""
+    """Each citation of the answer (a path, number or name) with the indexes of the documents that
+    it names, counted from 0; empty if it names none."""
     usage: Usage = Usage()
 
 
 class ValidatedRow(RowValidation):
-    """What stands beside a row in `passed.jsonl` and `rejected.jsonl`, under `validation`."""
+    """What is written with each row to `passed.jsonl` and `rejected.jsonl`, under `validation`."""
 
     id: str
-    """Of the row: its own, or its line."""
+    """The id of the row, or its line."""
     label: str | bool | float | None = None
     """The label that a person gave the row."""
     digest: str = ""
-    """Of question, answer and documents: whether it is the same row when a run is resumed."""
+    """Digest of question, answer and documents; shows whether the row changed between runs."""
     group: str = ""
-    """Of the documents: rows with the same ones are not independent evidence."""
+    """Digest of the documents; rows with the same documents are not independent evidence."""
 
 
 class Bands(NamedTuple):
-    """Where similarity settles a claim."""
+    """The thresholds of stage 1."""
 
     accept: float
-    """From there on it is supported."""
+    """Least similarity of a supported claim."""
     reject: float
-    """Below that, it is not."""
+    """Similarity below which a claim is not supported."""
     support: float | None = None
-    """Without a judge, the probability from which a claim between the two is supported; `None` for
-    all of them."""
+    """Without a judge, the least probability of a supported claim between the two; with `None`, all
+    of those claims are supported."""
 
     @property
     def middle(self) -> float:
-        """The probability from which a claim is supported where there is no judge."""
+        """Without a judge, the least probability of a supported claim."""
         if self.support is None:
             return self.reject
         return min(max(self.support, self.reject), self.accept)
 
     def band(self, said: ClaimVerdict) -> Band:
-        """Tell where a verdict of the first stage lies.
+        """Return what follows from a verdict of the first verifier.
 
-        A contradiction rejects the whole row, so that the judge sees it first.
+        The judge confirms contradictions, because they reject the whole row.
         """
         near = _similarity(said)
-        # A cosine is rounded where it stands, so that the verdict decides.
+        # A cosine is rounded, so the verdict decides.
         is_exact = said.support_probability is not None
         if said.verdict == "supported" and (near is None or not is_exact or near >= self.accept):
             return "accept"
@@ -229,31 +228,35 @@ class Criteria(NamedTuple):
 
 
 class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
-    """Validates an example of question, answer and documents in two stages.
+    """Validates a question, its answer and its documents in two stages.
 
-    Stage 1 looks for each claim of the answer in the documents. At a similarity from `accept` on
-    it is supported, below `reject` it is not, and between the two the judge decides; numbers, names
-    and negations that differ are never settled by the similarity of embeddings. Without
-    `embeddings`, the probability that the embedded verifier gives takes the place of the
-    similarity: it is calibrated, and compares numbers, names and negations itself. A contradiction
-    that it sees goes to the judge all the same, since it costs the row. The judge is the model, or
-    `verifier`; without either the embedded verifier decides, and what lies between is supported.
+    Stage 1 compares each claim of the answer with the documents. A claim is supported if its
+    similarity is at least `accept`, and unsupported if it is below `reject`. In between, the judge
+    decides; the judge also decides where numbers, names or negations differ. Without `embeddings`,
+    the support probability of the embedded verifier takes the place of the similarity. It is
+    calibrated and already compares numbers, names and negations. A contradiction that the embedded
+    verifier finds also goes to the judge, because it rejects the row. The judge is the model or
+    `verifier`. Without either, the embedded verifier decides, and a claim between the two
+    thresholds is supported.
 
-    An answer that the documents contradict is rejected. Else its source score is the share of
-    claims that is supported, and half of them are enough to go on: a part that is not covered makes
-    the score lower, not the row a failure.
+    An answer that the documents contradict is rejected. Otherwise its source score is the share of
+    supported claims. By default half of the claims must be supported to reach stage 2: missing
+    support lowers the score but does not reject the row.
 
-    Stage 2, for rows that passed the first and only with a model, scores relevance, correctness and
-    completeness in a call of its own; brevity costs nothing. The composite is the weighted mean of
-    the four scores, and the row passes from `pass_score` on. Without a model it is the source score
-    alone. An answer without claims, such as "I don't know", has no source score; a model judges it
-    by the other three, and without a model it is `unchecked`.
+    Stage 2 needs a model and sees only rows that passed stage 1. It scores relevance, correctness
+    and completeness in one separate call; short answers lose no points. The composite score is the
+    weighted mean of the four scores, and a row passes if it is at least `pass_score`. Without a
+    model the composite is the source score. An answer without claims, such as "I don't know", has
+    no source score: a model judges it by the other three scores; without a model it is `unchecked`.
 
-    What could not be checked, for whatever reason, is `unchecked`, and has not passed.
+    A row that could not be checked is `unchecked` and never passes.
 
-    Bands, weights and the 0.7 are those of the two-stage pipelines in use for question-answer data;
-    0.75 and 0.5 fit sentence embeddings. Measure on yours: `calibration` takes its thresholds
-    `settle_supported`, `settle_unsupported` and `support` from a file.
+    The weights and the thresholds 0.75, 0.5 and 0.7 are common in two-stage pipelines for
+    question-answer data; 0.75 and 0.5 fit sentence embeddings. Measure them on your data:
+    `calibration` reads `settle_supported`, `settle_unsupported` and `support` from a file.
+
+    The input is an `EvaluationRow`, or a mapping with question, answer and contexts under any of
+    the names in `evals.columns.COLUMNS`.
 
     Example:
         >>> validator = AnswerValidator()
@@ -271,36 +274,36 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     model: ChatModel | None = None
-    """Chat model: judges what similarity leaves open, and the quality."""
+    """Chat model that judges claims between the thresholds, and the quality."""
     model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
     embeddings: Embeddings | None = None
-    """Give the similarity; `None` for the embedded verifier's probability."""
+    """Measure the similarity; `None` for the probability of the embedded verifier."""
     verifier: AnyRunnable | None = None
-    """Judges what similarity leaves open instead of the model."""
+    """Judges claims between the thresholds in place of the model."""
     extractor: AnyRunnable | None = None
-    """Finds the claims; by default sentences, which costs no call."""
+    """Finds the claims; by default each sentence is one, which needs no model call."""
     quality: AnyRunnable | None = None
     """Scores the quality: from an `EvaluationRow` to a `RowScore` with `relevance`, `correctness`
     and `completeness` in its details; by default an `AnswerQualityEvaluator`, if there is a model.
     """
     calibration: Any = None
-    """A `Calibration`, or the path of its file: its thresholds take the place of those below."""
+    """A `Calibration` or the path of its file; its thresholds replace `accept` and `reject`."""
     accept: float = Field(default=0.75, ge=-1, le=1)
-    """Similarity from which a claim is supported."""
+    """Least similarity of a supported claim."""
     reject: float = Field(default=0.5, ge=-1, le=1)
-    """Similarity below which it is not."""
+    """Similarity below which a claim is not supported."""
     min_source: float = Field(default=0.5, ge=0, le=1)
     """Least share of supported claims to pass stage 1."""
     on_contradicted: Literal["reject", "count"] = "reject"
-    """What a contradicted claim does: reject the row, or count as one that is not supported."""
+    """Whether a contradicted claim rejects the row or counts as not supported."""
     evidence: Literal["documents", "cited"] = "documents"
-    """What claims are looked for in: all documents, or only those that the answer cites. Paths are
-    compared without leading folders, case and encoding."""
+    """Which documents claims are compared with: all, or those that the answer cites. Paths match
+    regardless of leading folders, case and encoding."""
     pass_score: float = Field(default=0.7, ge=0, le=1)
-    """Composite score from which a row passes."""
+    """Least composite score of a row that passes."""
     composite: CompositeScore = CompositeScore()
-    """Weights of the scores, and least values of single ones:
+    """Weights and minimums of the scores:
     `CompositeScore(minimums={"correctness": 0.5})`."""
 
     _made: "_ValidationStages | None" = PrivateAttr(default=None)
