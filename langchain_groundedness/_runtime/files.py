@@ -23,6 +23,7 @@ __all__ = [
     "private_folder",
     "read_up_to",
     "refuse_symlink",
+    "refusing",
     "replace_file",
     "try_lock",
     "unusable",
@@ -68,6 +69,15 @@ def failure(error: OSError, path: Path | str | None = None) -> str:
 def unusable(path: object, error: OSError) -> ConfigurationError:
     """Say that a path that was given cannot be read or written, with the system's reason."""
     return ConfigurationError(f"{path}: {error.strerror or type(error).__name__}")
+
+
+@contextmanager
+def refusing(path: object) -> Iterator[None]:
+    """Raise `ConfigurationError` for an error of the system, with the path that was given."""
+    try:
+        yield
+    except OSError as exc:
+        raise unusable(path, exc) from exc
 
 
 def refuse_symlink(path: Path, what: str) -> None:

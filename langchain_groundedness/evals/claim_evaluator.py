@@ -77,14 +77,12 @@ class ClaimEvaluator(Evaluator, ABC):
 
     def _checker(self) -> GroundednessRunnable:
         if self._made is None:
-            self._made = GroundednessRunnable(
-                model=self.model,
-                model_timeout=self.model_timeout,
-                verifier=self.verifier,
-                extractor=self.extractor,
-                max_claims=self.max_claims,
-            )
+            self._made = GroundednessRunnable(**self._checker_options())
         return self._made
+
+    def _checker_options(self) -> dict[str, Any]:
+        names = ("model", "model_timeout", "verifier", "extractor", "max_claims")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def _check(self) -> Check:

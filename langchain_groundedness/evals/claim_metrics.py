@@ -24,7 +24,6 @@ from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, F
 from langchain_groundedness.evals.text_metrics import cosine_of
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
-from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
 from langchain_groundedness.verification import LLMVerifier
 from langchain_groundedness.verification.scoring import merge_verdicts
@@ -99,19 +98,13 @@ class FaithfulnessEvaluator(ClaimEvaluator):
         )
 
     @override
-    def _checker(self) -> GroundednessRunnable:
-        if self._made is None:
-            examples = self.examples or ()
-            self._made = GroundednessRunnable(
-                model=self.model,
-                model_timeout=self.model_timeout,
-                verifier=self.verifier or self._taught_verifier(),
-                extractor=self.extractor,
-                max_claims=self.max_claims,
-                examples=[example.extraction for example in examples] or None,
-                single_pass=self.single_pass,
-            )
-        return self._made
+    def _checker_options(self) -> dict[str, Any]:
+        return {
+            **super()._checker_options(),
+            "verifier": self.verifier or self._taught_verifier(),
+            "examples": [example.extraction for example in self.examples or ()] or None,
+            "single_pass": self.single_pass,
+        }
 
     def _taught_verifier(self) -> LLMVerifier | None:
         messages = [m for example in self.examples or () for m in example.verification()]

@@ -20,9 +20,9 @@ from pydantic import BaseModel, ValidationError
 from langchain_groundedness._runtime.files import (
     lines_up_to,
     need_locks,
+    refusing,
     replace_file,
     try_lock,
-    unusable,
     write_all,
 )
 from langchain_groundedness._runtime.options import FrozenModel
@@ -127,10 +127,8 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     Raises:
         ConfigurationError: It cannot be written.
     """
-    try:
+    with refusing(path):
         replace_file(Path(path), _lines(run))
-    except OSError as exc:
-        raise unusable(path, exc) from exc
 
 
 def _lines(run: EvaluationRun) -> Iterator[bytes]:
@@ -173,15 +171,12 @@ def as_json(data: Mapping[str, Any]) -> str:
 def read_lines(path: str | Path) -> Iterator[RunLine]:
     """Read the lines of a run file, never all at once."""
     begin = 0
-    try:
-        with Path(path).open("rb") as file:
-            for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
-                line = read_line(data, f"{path}, line {number}", is_first=number == 1)
-                if line is not None:
-                    yield line._replace(begin=begin)
-                begin += len(data)
-    except OSError as exc:
-        raise unusable(path, exc) from exc
+    with refusing(path), Path(path).open("rb") as file:
+        for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
+            line = read_line(data, f"{path}, line {number}", is_first=number == 1)
+            if line is not None:
+                yield line._replace(begin=begin)
+            begin += len(data)
 
 
 _KINDS: Mapping[str, type[RunHeader | EvaluatedRow | BadRow | RunEnd]] = {
@@ -317,12 +312,10 @@ class Journal:
     def _append(self, lines: list[bytes]) -> None:
         if not lines:
             return
-        try:
+        with refusing(self._path):
             write_all(self._file, b"".join(lines))
             if self._fsync:
                 os.fsync(self._file)
-        except OSError as exc:
-            raise unusable(self._path, exc) from exc
 
 
 _READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
@@ -331,10 +324,8 @@ _READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
 def open_to_append(path: Path) -> int:
     """Open a file that this process alone may append to; it is made if it is not there."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
-    try:
+    with refusing(path):
         descriptor = os.open(path, flags, _READ_WRITE_ALL)
-    except OSError as exc:
-        raise unusable(path, exc) from exc
     problem = "another process is writing into it; wait until it has ended"
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         problem = "not a plain file"

@@ -5,7 +5,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from langchain_core.runnables import RunnableConfig
 
-from langchain_groundedness._runtime.files import replace_file, unusable, write_all
+from langchain_groundedness._runtime.files import refusing, replace_file, write_all
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.calibration.values import group_of
@@ -294,7 +294,7 @@ class _OutcomeFiles:
     def begin(self, options: Mapping[str, Any], *, fresh: bool, retry_unchecked: bool) -> None:
         """Resume an earlier run, or begin."""
         for path, descriptor in self._open.items():
-            with _named(path):
+            with refusing(path):
                 os.ftruncate(descriptor, 0) if fresh else cut_torn_line(descriptor)
         if not any(os.fstat(descriptor).st_size for descriptor in self._open.values()):
             self.write_summary({"options": dict(options), "summary": None})
@@ -310,7 +310,7 @@ class _OutcomeFiles:
             return
         paths = self._paths
         path = paths.passed if found.outcome == "passed" else paths.rejected
-        with _named(path):
+        with refusing(path):
             data = {**(row.cells or row.row.model_dump()), _COLUMN: found.model_dump(mode="json")}
             write_all(self._open[path], f"{as_json(data)}\n".encode("ascii"))
         self.done[row.row.id] = found.digest
@@ -319,7 +319,7 @@ class _OutcomeFiles:
         """Read what was found, never all at once."""
         seen: set[str] = set()
         for path in (self._paths.passed, self._paths.rejected):
-            with _named(path), path.open("rb") as file:
+            with refusing(path), path.open("rb") as file:
                 for number, line in enumerate(file, 1):
                     found = _read(line, f"{path}, line {number}")
                     if found.id not in seen:
@@ -328,7 +328,7 @@ class _OutcomeFiles:
 
     def write_summary(self, told: Mapping[str, Any]) -> None:
         path = self._paths.summary
-        with _named(path):
+        with refusing(path):
             replace_file(path, [f"{json.dumps(told, indent=2)}\n".encode()])
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
@@ -353,7 +353,7 @@ class _OutcomeFiles:
     def _drop_unchecked(self) -> None:
         """Leave out the rows that are to be validated again; all others stay as they are."""
         path = self._paths.rejected
-        with _named(path), path.open("rb") as source:
+        with refusing(path), path.open("rb") as source:
             kept = (line for line in source if _read(line, str(path)).outcome != "unchecked")
             replace_file(path, kept)
         os.close(self._open.pop(path))
@@ -371,11 +371,3 @@ def _read(line: bytes, where: str) -> ValidatedRow:
     except (ValueError, KeyError, TypeError):
         msg = f"{where}: not a validated row: {_FRESH}"
         raise ConfigurationError(msg) from None  # the cause quotes the text
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as exc:
-        raise unusable(path, exc) from exc
