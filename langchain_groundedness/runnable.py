@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import admitted
-from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.flow import JointBatch
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
@@ -83,7 +83,11 @@ class RunnableOptions(CheckerOptions, total=False):
     name: str | None
 
 
-class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
+class GroundednessRunnable(
+    OptionsAlone,
+    JointBatch[Any, GroundednessResult],
+    RunnableSerializable[Any, GroundednessResult],
+):
     """Checks an answer claim by claim against the documents it was made from.
 
     Add it to a chain with `chain.pipe(GroundednessRunnable())`. It accepts the output of retrieval
@@ -194,36 +198,6 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     ) -> GroundednessResult:
         await admitted()
         return (await self.abatch([input], config, **kwargs))[0]
-
-    @override
-    def batch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[GroundednessResult]:
-        return exceptions_at_most(
-            self._batch_with_config(
-                self._run, inputs, config, return_exceptions=return_exceptions, **kwargs
-            )
-        )
-
-    @override
-    async def abatch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[GroundednessResult]:
-        return exceptions_at_most(
-            await self._abatch_with_config(
-                self._arun, inputs, config, return_exceptions=return_exceptions, **kwargs
-            )
-        )
 
     @override
     def stream(
