@@ -130,27 +130,18 @@ class JointBatch(Runnable[InputT, ResultT], ABC):
         self,
         inputs: list[InputT],
         config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[ResultT]:
-        outputs: list[ResultT] = self._batch_with_config(
-            self._run, inputs, config, return_exceptions=return_exceptions, **kwargs
-        )
-        return exceptions_at_most(outputs)
+        return exceptions_at_most(self._batch_with_config(self._run, inputs, config, **kwargs))
 
     @override
     async def abatch(
         self,
         inputs: list[InputT],
         config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[ResultT]:
-        outputs: list[ResultT] = await self._abatch_with_config(
-            self._arun, inputs, config, return_exceptions=return_exceptions, **kwargs
-        )
+        outputs = await self._abatch_with_config(self._arun, inputs, config, **kwargs)
         return exceptions_at_most(outputs)
 
 

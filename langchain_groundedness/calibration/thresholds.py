@@ -50,6 +50,7 @@ __all__ = [
     "calibration_plot",
     "reliability",
     "reliability_plot",
+    "require_installed_encoder",
 ]
 
 FEWEST = 20
@@ -208,12 +209,7 @@ class Calibration(CheckedOptions):
                 "with GroundednessRunnable(...), and give it the thresholds that fit"
             )
             raise ConfigurationError(msg)
-        if self.encoder is not None and self.encoder != encoder_checksum():
-            msg = (
-                "the calibration was made with another encoder than the one installed, whose "
-                "probabilities differ: calibrate again"
-            )
-            raise ConfigurationError(msg)
+        require_installed_encoder(self)
         return EmbeddedVerifier(threshold=self.chosen["support"].threshold)
 
     def _policy(self, policy: DecisionPolicy) -> DecisionPolicy:
@@ -225,6 +221,16 @@ class Calibration(CheckedOptions):
             reason=_REVIEW_REASON,
         )
         return policy.model_copy(update={"rules": (*policy.rules, rule)})
+
+
+def require_installed_encoder(calibration: Calibration) -> None:
+    """Refuse a calibration of another encoder than the one installed."""
+    if calibration.encoder not in (None, encoder_checksum()):
+        msg = (
+            "the calibration was made with another encoder than the one installed, whose "
+            "probabilities differ: calibrate again"
+        )
+        raise ConfigurationError(msg)
 
 
 def calibrate(  # noqa: PLR0913  (options by keyword)

@@ -161,32 +161,12 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return True
 
     @override
-    def batch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[RowScore]:
-        outputs = super().batch(
-            inputs, self._bounded(config), return_exceptions=return_exceptions, **kwargs
-        )
-        return exceptions_at_most(outputs)
+    def batch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[RowScore]:
+        return exceptions_at_most(super().batch(inputs, self._bounded(config), **kwargs))
 
     @override
-    async def abatch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[RowScore]:
-        outputs = await super().abatch(
-            inputs, self._bounded(config), return_exceptions=return_exceptions, **kwargs
-        )
-        return exceptions_at_most(outputs)
+    async def abatch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[RowScore]:
+        return exceptions_at_most(await super().abatch(inputs, self._bounded(config), **kwargs))
 
     def run(
         self, *, config: RunnableConfig | None = None, **columns: Unpack[RowColumns]

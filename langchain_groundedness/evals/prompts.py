@@ -165,9 +165,12 @@ FEW_SHOT_VERIFICATION_PROMPT = ChatPromptTemplate.from_messages(
 Text = Annotated[str, Field(min_length=1)]
 
 
-class _FaithfulnessInputs(FrozenModel):
+class _RelevanceInputs(FrozenModel):
     questions: Text
     contexts: tuple[Text, ...] = Field(min_length=1)
+
+
+class _FaithfulnessInputs(_RelevanceInputs):
     predicted_answers: Text
 
 
@@ -226,11 +229,6 @@ class FaithfulnessExample(FrozenModel):
             HumanMessage(f"{evidence.shown}\n{question}{with_tag(fenced, tag)}"),
             AIMessage("\n".join(verdicts)),
         ]
-
-
-class _RelevanceInputs(FrozenModel):
-    questions: Text
-    contexts: tuple[Text, ...] = Field(min_length=1)
 
 
 class _RelevanceOutputs(FrozenModel):

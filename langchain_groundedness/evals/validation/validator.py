@@ -14,6 +14,7 @@ from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import AnyRunnable, FrozenModel, OptionsAlone
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.calibration.thresholds import require_installed_encoder
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
@@ -31,7 +32,6 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.usage import UsageCounter
-from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult, Usage, VerdictLabel
 from langchain_groundedness.verification import (
@@ -588,10 +588,6 @@ def _calibration(given: Any, *, with_embeddings: bool) -> Calibration:
         made = f"the calibration was made for {theirs}"
         msg = f"{made}, and here {ours} the similarity: calibrate again"
         raise ConfigurationError(msg)
-    if not with_embeddings and found.encoder not in (None, encoder_checksum()):
-        msg = (
-            "the calibration was made with another encoder than the one installed, whose "
-            "probabilities differ: calibrate again"
-        )
-        raise ConfigurationError(msg)
+    if not with_embeddings:
+        require_installed_encoder(found)
     return found
