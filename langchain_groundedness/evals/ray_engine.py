@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -48,6 +49,7 @@ _RETRIES = 1
 """How often a row is retried when its worker dies; then it is evaluated alone."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class RayEngine:
     """Evaluates rows on the workers of a Ray cluster.
 
@@ -55,23 +57,18 @@ class RayEngine:
     fault of the row. A row that still kills its worker counts as failed.
     """
 
-    def __init__(
-        self,
-        *,
-        workers: int = 1,
-        address: str | None = None,
-        max_concurrency: int = 16,
-    ) -> None:
+    workers: int = 1
+    address: str | None = None
+    max_concurrency: int = 16
+
+    def __post_init__(self) -> None:
         """Check the options; nothing is started yet."""
-        require_positive(workers=workers, max_concurrency=max_concurrency)
-        self._workers = workers
-        self._address = address
-        self._max_concurrency = max_concurrency
+        require_positive(workers=self.workers, max_concurrency=self.max_concurrency)
 
     @property
     def max_rows_in_flight(self) -> int:
         """Most rows that are read but not finished."""
-        return self._workers * self._max_concurrency * _TASKS_PER_THREAD * _ROWS_PER_TASK
+        return self.workers * self.max_concurrency * _TASKS_PER_THREAD * _ROWS_PER_TASK
 
     def run(self, evaluation: Evaluation) -> None:
         """Run an evaluation; starts nothing if all its rows are done."""
@@ -80,20 +77,18 @@ class RayEngine:
         jobs = evaluation.advance([], self.max_rows_in_flight)
         if not jobs:
             return
-        with cluster(self._workers, self._address) as ray, ExitStack() as stack:
+        with cluster(self.workers, self.address) as ray, ExitStack() as stack:
             worker_class = ray.remote(RowWorker).options(
                 num_cpus=1,
-                max_concurrency=self._max_concurrency,
+                max_concurrency=self.max_concurrency,
                 max_restarts=-1,
                 max_task_retries=_RETRIES,
             )
             workers = []
-            for _ in range(self._workers):
+            for _ in range(self.workers):
                 workers.append(worker_class.remote(evaluators, config))
                 stack.callback(ray.kill, workers[-1])
-            _Dispatch(ray, workers * self._max_concurrency * _TASKS_PER_THREAD, evaluation).run(
-                jobs
-            )
+            _Dispatch(ray, workers * self.max_concurrency * _TASKS_PER_THREAD, evaluation).run(jobs)
 
 
 def make_engine(

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -121,7 +122,10 @@ def validate(  # noqa: PLR0913  (options by keyword)
         known, before = _known_ids(data, files.done), frozenset(files.done)
         if on_begin is not None:
             on_begin(len(known - before))
-        run = _Run(data, checker, files, config=config or {}, stop=stop, on_row=on_row)
+        rows_left = (
+            row for row in data if isinstance(row, LocatedRow) and row.row.id not in files.done
+        )
+        run = _Run(rows_left, checker, files, config or {}, stop or Event(), on_row)
         try:
             run_in_threads(run.advance, run.work, max_concurrency)
         except KeyboardInterrupt:
@@ -183,32 +187,21 @@ class _Paths(NamedTuple):
             raise ConfigurationError(msg)
 
 
+@dataclass
 class _Run:
     """The rows to validate, and the outcomes to write."""
 
-    def __init__(  # noqa: PLR0913  (options by keyword)
-        self,
-        data: DataSet,
-        validator: AnswerValidator,
-        files: "_OutcomeFiles",
-        *,
-        config: RunnableConfig,
-        stop: Event | None,
-        on_row: Callable[[ValidatedRow], None] | None,
-    ) -> None:
-        self._validator = validator
-        self._files = files
-        self._config = config
-        self._stop = stop or Event()
-        self._on_row = on_row
-        self._rows = (
-            row for row in data if isinstance(row, LocatedRow) and row.row.id not in files.done
-        )
-        self._unwritten: deque[tuple[LocatedRow, RowValidation]] = deque()
+    rows: Iterator[LocatedRow]
+    validator: AnswerValidator
+    files: "_OutcomeFiles"
+    config: RunnableConfig
+    stop: Event
+    on_row: Callable[[ValidatedRow], None] | None
+    _unwritten: deque[tuple[LocatedRow, RowValidation]] = field(default_factory=deque)
 
     def work(self, row: LocatedRow) -> tuple[LocatedRow, RowValidation] | Exception:
         try:
-            return row, self._validator.invoke(row.row, self._config)
+            return row, self.validator.invoke(row.row, self.config)
         except Exception as exc:  # noqa: BLE001  (`advance` raises it)
             return exc
 
@@ -223,7 +216,7 @@ class _Run:
         for each in outcomes:
             if isinstance(each, Exception):
                 raise each
-        return [] if self._stop.is_set() else list(islice(self._rows, limit))
+        return [] if self.stop.is_set() else list(islice(self.rows, limit))
 
     def _write(self, located: LocatedRow, found: RowValidation) -> None:
         row = located.row
@@ -234,9 +227,9 @@ class _Run:
             digest=_digest(row),
             group=group_of([document.page_content for document in row.documents or ()]),
         )
-        self._files.add(located, told)
-        if self._on_row is not None:
-            self._on_row(told)
+        self.files.add(located, told)
+        if self.on_row is not None:
+            self.on_row(told)
 
 
 def _options(validator: AnswerValidator) -> dict[str, Any]:
