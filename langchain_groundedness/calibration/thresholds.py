@@ -96,19 +96,18 @@ class Calibration(CheckedOptions):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
-    """Of the form of the file."""
+    """Version of the file format."""
     made: AwareDatetime
     target: CalibrationTarget
     verifier: str | None = None
-    """Whose probabilities the samples have; the embedded verifier is called `embedded`."""
+    """The verifier whose probabilities the samples have; `embedded` for the embedded one."""
     encoder: str | None = None
-    """SHA-256 of the encoder that the embedded verifier has read with."""
+    """SHA-256 of the encoder of the embedded verifier."""
     chosen: dict[ThresholdName, ThresholdChoice]
-    """`support`: the probability from which the verifier calls a claim supported. `trust`: the
-    share of supported claims from which an answer is trusted. `review`: the probability of a
-    supported claim below which an answer goes to a person. `gate`: the least similarity of a
-    retrieval. `settle_supported`, `settle_unsupported`: the band of a stage of a cascade. Each is
-    chosen with those before it in force."""
+    """`support`: least probability of a supported claim. `trust`: least share of supported claims
+    of a trusted answer. `review`: an answer with a supported claim below this probability goes to a
+    reviewer. `gate`: least similarity of a retrieval. `settle_supported`, `settle_unsupported`: the
+    band of a stage of a cascade. Each threshold is chosen with the earlier ones applied."""
     not_chosen: dict[ThresholdName, str] = Field(default_factory=dict)
     """Why the other thresholds were not chosen."""
     reliability: Reliability | None = None
@@ -246,17 +245,16 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     """Choose thresholds on samples that are known to be right or wrong.
 
     Args:
-        samples: Claims and answers that were checked, 20 of each kind (right, wrong) at least, and
-            as many as it takes to tell the wanted share: for a precision of 0.95, 20 that are
-            right, for 0.99, 100.
-        precision: Of what passes a threshold, at least this share shall be right, above 0, at most
-            1: the lowest such threshold is chosen.
-        recall: Of what is right, at least this share shall pass: the highest such threshold is
+        samples: Checked claims and answers: at least 20 right and 20 wrong ones, and enough right
+            ones to measure the target, such as 20 for a precision of 0.95 and 100 for 0.99.
+        precision: Least share of right samples among those that pass a threshold, above 0 and at
+            most 1; the lowest such threshold is chosen.
+        recall: Least share of passing samples among the right ones; the highest such threshold is
             chosen. Give either this or `precision`.
-        encoder: SHA-256 of the encoder that the embedded verifier has read with, if it has.
-        resamples: How often groups of samples are drawn for the intervals.
-        folds: In how many parts the samples are put to see what thresholds do on others.
-        seed: Of draws and parts: the same samples give the same calibration.
+        encoder: SHA-256 of the encoder of the embedded verifier, if that gave the probabilities.
+        resamples: Number of bootstrap samples for the intervals.
+        folds: Number of folds for cross-validation.
+        seed: Random seed; the same samples give the same calibration.
 
     Returns:
         The calibration.

@@ -15,14 +15,14 @@ _RIGHT, _WRONG = "supported", "unsupported"
 
 
 class ReviewExport:
-    """Turns reviewed records into rows that evaluators and `calibrate` read; counts what it skips.
+    """Turns reviewed records into rows for evaluators and `calibrate`, and counts skipped records.
 
-    An answer that was approved is labelled `supported`; one that was edited or rejected,
-    `unsupported`. A reviewer judges an answer, not its claims, so a claim is labelled only where
-    that follows: all claims of an approved answer are `supported`; of an edited one, those whose
-    words the edited text still holds, while the others are `unsupported`; so is the only claim of
-    a rejected one. Documents are those whose texts the log has kept: of a record that has waited
-    all, up to a bound; of another one those that a claim cites.
+    Approved answers are labelled `supported`; edited and rejected answers, `unsupported`. Reviewers
+    judge answers, not claims, so a claim gets a label only where it follows from the review: the
+    claims of an approved answer are `supported`; a claim of an edited answer is `supported` if the
+    edited text still contains its words, and else `unsupported`; the only claim of a rejected
+    answer is `unsupported`. Rows have the documents whose texts the log kept: all of them, up to a
+    limit, for records under review, and the cited ones for others.
 
     Example:
         >>> from langchain_groundedness.testing import ScriptedVerifier

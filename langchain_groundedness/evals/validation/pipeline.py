@@ -65,38 +65,37 @@ def validate(  # noqa: PLR0913  (options by keyword)
 ) -> ValidationSummary:
     """Validate a data set into two files.
 
-    Each row is written as soon as its outcome is known, as a whole, as it came, with what was found
-    under `validation`: into `passed` if it passed, else into `rejected`, rows that could not be
-    checked too. So rows stand there in the order in which they were done, which is not always that
-    of the data set; `max_concurrency=1` keeps it. Called again with the same options, it goes on
-    where it was stopped, by whatever: rows that stand in the files are not validated again.
+    Each row is written with all its columns as soon as its outcome is known, with the outcome under
+    `validation`: to `passed` if it passed, otherwise, also if it could not be checked, to
+    `rejected`. Rows are written in the order in which they finish; `max_concurrency=1` keeps the
+    order of the data set. Called again with the same options, it resumes: rows that are in the
+    files are not validated again.
 
     Args:
-        rows: A data set: a path, or anything else that `open_dataset` reads; or a `DataSet`, whose
-            columns may have other names.
+        rows: A data set: a path, anything else that `open_dataset` reads, or a `DataSet`.
         passed: File for rows that passed.
         rejected: File for the others.
         validator: Validates a row; by default an `AnswerValidator()`, which works offline.
-        model: Chat model for the default validator, instead of one of your own.
-        columns: As for `open_dataset`, where `rows` is not a `DataSet` already.
-        summary: File for the summary and the options; by default beside `passed`, with the ending
+        model: Chat model for the default validator; not with `validator`.
+        columns: As for `open_dataset`; not with a `DataSet`.
+        summary: File for the summary and the options; by default next to `passed`, with the suffix
             `.summary.json`.
-        fresh: Empty the files, and begin anew.
+        fresh: Empty the files and start over.
         retry_unchecked: Validate rows again that could not be checked before.
         max_concurrency: Most rows at a time.
         on_begin: Called with the number of rows that are left to validate.
-        on_row: Called with what was found in each row, once it is written.
+        on_row: Called with the outcome of each row after it is written.
         config: Config for the calls of the validator.
-        stop: Once it is set, by another thread, no further row is begun.
+        stop: An event that another thread sets to stop; no further row is started then.
 
     Returns:
         The summary, of all rows in the files.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work; the files hold rows that were
-            validated with other options, or are written to by another run.
+        ConfigurationError: An option is invalid, the files contain rows that were validated with
+            other options, or another run is writing to them.
         InputFormatError: The data set cannot be read.
-        KeyboardInterrupt: The run was interrupted; rows under way had two seconds to end, and the
+        KeyboardInterrupt: The run was interrupted. Running rows had two seconds to finish, and the
             summary is written.
     """
     require_positive(max_concurrency=max_concurrency)
@@ -147,9 +146,9 @@ def validate(  # noqa: PLR0913  (options by keyword)
 
 
 async def avalidate(rows: Any, **options: Any) -> ValidationSummary:
-    """Validate a data set into two files, off the event loop: in threads of its own.
+    """Validate a data set into two files, in threads, without blocking the event loop.
 
-    If it is cancelled, the rows under way are finished and written first.
+    If it is cancelled, running rows are finished and written first.
 
     Args:
         rows: As for `validate`.
