@@ -8,7 +8,6 @@ earlier one. An incomplete last line, as a killed process leaves it, is ignored.
 import json
 import mmap
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from operator import itemgetter
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from langchain_groundedness._runtime.files import (
     lines_up_to,
     need_locks,
+    open_private,
     replace_file,
     try_lock,
     unusable,
@@ -235,8 +235,6 @@ def _plain(value: Any) -> Any:
     return item() if callable(item) else str(value)
 
 
-_READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
-
 _RUN_BEGIN = b'{"type": "run"'
 """The beginning of an incomplete header."""
 
@@ -258,9 +256,8 @@ class Journal:
         self.header: RunHeader | None = None
         """The header of the run; `None` if the file is new."""
         try:
-            self._file = os.open(
-                self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, _READ_WRITE_ALL
-            )
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+            self._file = open_private(self._path, flags, follow_symlinks=True)
         except OSError as exc:
             raise unusable(path, exc) from exc
         try:
@@ -308,9 +305,6 @@ class Journal:
             self._file = -1
 
     def _begin(self, *, fresh: bool) -> None:
-        if not stat.S_ISREG(os.fstat(self._file).st_mode):
-            msg = f"{self._path}: not a plain file"
-            raise ConfigurationError(msg)
         if not try_lock(self._file):
             msg = f"{self._path}: another process is writing into it; wait until it has ended"
             raise ConfigurationError(msg)

@@ -4,7 +4,6 @@ import asyncio
 import json
 import mmap
 import os
-import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,7 +17,13 @@ from typing import Any, NamedTuple, Self
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ValidationError
 
-from langchain_groundedness._runtime.files import replace_file, try_lock, unusable, write_all
+from langchain_groundedness._runtime.files import (
+    open_private,
+    replace_file,
+    try_lock,
+    unusable,
+    write_all,
+)
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.values import group_of
@@ -46,7 +51,6 @@ _NO_QUALITY = (
 )
 _FRESH = "give other paths, or --fresh (fresh=True) to start over, which empties them"
 _MOST_IDS = 5
-_READ_WRITE_ALL = 0o666  # as the umask leaves it: rows are there to be shared
 _HAS_LOCKS = find_spec("fcntl") is not None
 """On POSIX systems; elsewhere, nothing keeps two runs from writing to the same files."""
 
@@ -401,17 +405,11 @@ def _plain(value: Any) -> Any:
 
 def _opened(path: Path) -> int:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # refuse links and pipes without a reader
-        flags |= getattr(os, name, 0)
-    descriptor = os.open(path, flags, _READ_WRITE_ALL)
-    problem = ""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        problem = "not a plain file"
-    elif _HAS_LOCKS and not try_lock(descriptor):
-        problem = "another run is writing to it"
-    if problem:
+    flags |= getattr(os, "O_NONBLOCK", 0)  # refuse pipes without a reader
+    descriptor = open_private(path, flags)
+    if _HAS_LOCKS and not try_lock(descriptor):
         os.close(descriptor)
-        msg = f"{path}: {problem}"
+        msg = f"{path}: another run is writing to it"
         raise ConfigurationError(msg)
     return descriptor
 
