@@ -42,8 +42,9 @@ def caches(folder: Path) -> None:
 
 
 def validates(folder: Path) -> None:
-    paths = {name: folder / f"{name}.jsonl" for name in ("passed", "rejected")}
-    validate(ROWS, **paths, validator=Judge().validator, fresh=True)
+    passed, rejected = folder / "passed.jsonl", folder / "rejected.jsonl"
+    judge = Judge().validator
+    validate(ROWS, passed=passed, rejected=rejected, validator=judge, fresh=True)
 
 
 def run_of(folder: Path) -> Any:

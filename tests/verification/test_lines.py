@@ -301,7 +301,7 @@ def test_lines_that_run_into_each_other_are_no_lines() -> None:
     merged = f"{TAG} C1 [1] supported\n{TAG} C2 [1] supported{TAG} C1 [1] contradicted\n"
     reply = said(f"{merged}{TAG} C3 [1] supported")
     assert set(reply.decided) == {3}
-    blocks = [{"type": "text", "text": text} for text in (LINE, f"{TAG} C1 [2] contradicted")]
+    blocks: Any = [{"type": "text", "text": text} for text in (LINE, f"{TAG} C1 [2] contradicted")]
     assert "not whole" in wrong(AIMessage(blocks))
 
 
