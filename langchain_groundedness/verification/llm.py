@@ -335,6 +335,9 @@ _TOP_LOGPROBS = 10
 
 _ANSWER_TOKENS = 16
 
+_LONGEST_SENTENCE = 300
+"""Characters of a reply that is a sentence about one claim."""
+
 _ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
 
 _SHORTEST_PIECE = 2
@@ -459,6 +462,8 @@ def _implied_answer(raw: Any, threshold: float) -> _Answer:
     Its text overrides the probabilities: a sentence that may take a verdict back is none.
     """
     text = reply_text(raw)
+    if len(text) > _LONGEST_SENTENCE:
+        return _Answer(None, None)
     begun = re.match(r"[\W_]*([^\W_]+)", text)
     if begun and begun[1].lower() in _LABELS:  # and went on: it may deny its first word
         return _Answer(None, None)

@@ -430,52 +430,66 @@ def _around(*texts: str) -> list[str]:
 
 _ANNOUNCED = frozenset(
     """
-    a absolutely according all an analysis analyzed and answer answers are as assess assessed
-    assessing assessment assessments at be below by can carefully certainly check checked checking
-    claim claims course definitely document documents done each evaluate evaluated evaluation
-    evaluations every evidence final following follows for from given great have hello here hi i in
-    information is it its json judge judged judgement judgements judgment judgments let line lines
-    list m me my object of ok okay on one order our output per please provided question ready reply
-    requested response result results review reviewed s see sentence sentences statement statements
-    sure text that the their them these this to using ve verdict verdicts verification we will with
-    you your based
+    a absolutely according after all an analysis analyze analyzed analyzing and answer answers are
+    as assess assessed assessing assessment assessments at based be below by can carefully certainly
+    check checked checking claim claims course definitely document documents done each evaluate
+    evaluated evaluating evaluation evaluations every evidence fact final findings following follows
+    for from given go got great have hello here hi i in information is it its json judge judged
+    judgement judgements judging judgment judgments let line lines list ll m me my object of ok okay
+    on one order our output per please provided question ready reply requested response result
+    results review reviewed reviewing s see sentence sentences statement statements sure text that
+    the their them these thing this through to understood using ve verdict verdicts verification we
+    will with you your
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 """The only words that may stand before verdicts: no arrangement of them takes one back."""
 
 _OFFERED = frozenset(
     """
-    a about all am any anything are ask assist assistance can clarification d details done else feel
-    for free further glad happy have help helpful helps hope i if information is know let m me more
-    need of or out please questions reach s thank thanks that there these this to was with would
-    like you your
+    a about all am any anything are ask assessment assist assistance can clarification d details
+    done else end feel for free further glad happy have help helpful helps hope i if information is
+    know let like m me more need of or out please questions reach reply s thank thanks that there
+    these this to verdicts with would you your
     """.split()  # noqa: SIM905
 )
 """The only words that may stand behind verdicts, in a sentence that begins like an offer."""
 
 _OFFER = re.compile(
-    r"(?:please )?(?:let me know|feel free|if you|i hope|hope|thanks?|that(?: i|')s all|done"
-    r"|(?:i(?: a|')m )?(?:happy|glad) to)\b"
+    r"(?:please )?(?:let me know|feel free|if you|i hope|hope|thanks?|that(?: i|')s all|done|end of"
+    r"|is there anything else|(?:i(?: a|')m )?(?:happy|glad) to)\b"
+)
+
+_BASED = re.compile(
+    r"(?:all|these|the|my)(?: verdicts)? are based (?:only |solely )?on the (?:provided |given )?"
+    r"evidence(?: provided)?"
 )
 
 _TRIMMED = " \t*_`\"'\u2013\u2014\U0001f60a\U0001f642-"
 
 _WORDS = re.compile(r"[\s,;()*_`\"'\u2013\u2014-]+")
 
-_COUNTED = re.compile(
+_IN_THE_FORM = re.compile(
     r"\b(?:[2-9]|[1-9][0-9]|two|three|four|five|six|seven|eight|nine|ten)\s+"
     r"(?=(?:claims|sentences|statements|verdicts|lines)\b)"
+    r"|\bin the (?:requested|required|specified) form(?:at)?\b"
+    r"|\b(?:check|assess|evaluat|judg|review|compar)[a-z]*+(?: (?:each|every|the|all|your|these|of"
+    r"|claims?|statements?|sentences?|answer))*+ (?:against|with) the (?:given |provided )?"
+    r"(?:evidence|documents?)\b"
 )
+"""Phrases with words that are only polite there: "I check the 4 claims against the evidence"."""
 
 
 def _announces(sentence: str) -> bool:
     """Tell whether a sentence says no more than that verdicts follow."""
-    said = _COUNTED.sub("", sentence).replace(":", " ").strip()
+    said = _IN_THE_FORM.sub("", sentence).replace(":", " ").strip()
     return _offers(sentence) or _ANNOUNCED.issuperset(filter(None, _WORDS.split(said)))
 
 
 def _offers(sentence: str) -> bool:
     """Tell whether a sentence offers help, or ends the reply."""
+    sentence = sentence.removesuffix("?")
+    if _BASED.fullmatch(sentence):
+        return True
     return bool(_OFFER.match(sentence)) and _OFFERED.issuperset(
         filter(None, _WORDS.split(sentence))
     )
