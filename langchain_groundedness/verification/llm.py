@@ -441,9 +441,14 @@ def _call(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> 
 def _read(raw: Any, threshold: float) -> _Answer:
     if refused(raw):
         return _Answer(None, None, refused=True)
-    label = _label(reply_text(raw))
+    label = None if _calls_a_tool(raw) else _label(reply_text(raw))
     probabilities = label_probabilities(raw) if label else {}
     return _from_probabilities(probabilities, threshold) if probabilities else _Answer(label, None)
+
+
+def _calls_a_tool(raw: Any) -> bool:
+    """Tell whether a reply calls a tool, none of which was given."""
+    return bool(getattr(raw, "tool_calls", None) or getattr(raw, "invalid_tool_calls", None))
 
 
 def _from_probabilities(probabilities: dict[Label, float], threshold: float) -> _Answer:
@@ -462,7 +467,7 @@ def _implied_answer(raw: Any, threshold: float) -> _Answer:
     Its text overrides the probabilities: a sentence that may take a verdict back is none.
     """
     text = reply_text(raw)
-    if len(text) > _LONGEST_SENTENCE:
+    if _calls_a_tool(raw) or len(text) > _LONGEST_SENTENCE:
         return _Answer(None, None)
     begun = re.match(r"[\W_]*([^\W_]+)", text)
     if begun and begun[1].lower() in _LABELS:  # and went on: it may deny its first word

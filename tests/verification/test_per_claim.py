@@ -207,6 +207,13 @@ def test_a_model_that_writes_sentences_is_read_by_the_labels_it_might_have_begun
     assert "Only one word" in str(model.requests[1])
 
 
+def test_a_tool_call_is_no_word() -> None:
+    call: Any = {"name": "set_verdict", "args": "yes", "id": "1", "error": "no JSON"}
+    raw = AIMessage("", invalid_tool_calls=[call])
+    (verdict,) = verify(ScriptedChatModel(replies=[raw, raw]))
+    assert verdict.verdict == "unchecked"
+
+
 @pytest.mark.parametrize(
     ("text", "options"),
     [
