@@ -2,6 +2,7 @@
 
 import glob
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -235,6 +236,7 @@ def _replace(path: Path, data: bytes) -> None:
     """Replace a file atomically."""
     new = beside(path, ".new")
     with opened_private(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as descriptor:
+        os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
         write_all(descriptor, data)
         os.fsync(descriptor)
     new.replace(path)

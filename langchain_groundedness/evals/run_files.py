@@ -8,7 +8,6 @@ earlier one. An incomplete last line, as a killed process leaves it, is ignored.
 import json
 import mmap
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from operator import itemgetter
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from langchain_groundedness._runtime.files import (
     lines_up_to,
     need_locks,
+    open_private,
     refusing,
     replace_file,
     try_lock,
@@ -318,21 +318,15 @@ class Journal:
                 os.fsync(self._file)
 
 
-_READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
-
-
 def open_to_append(path: Path) -> int:
     """Open a file that this process alone may append to; it is made if it is not there."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     with refusing(path):
-        descriptor = os.open(path, flags, _READ_WRITE_ALL)
-    problem = "another process is writing into it; wait until it has ended"
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        problem = "not a plain file"
-    elif try_lock(descriptor):
+        descriptor = open_private(path, flags, follow_symlinks=True)
+    if try_lock(descriptor):
         return descriptor
     os.close(descriptor)
-    msg = f"{path}: {problem}"
+    msg = f"{path}: another process is writing into it; wait until it has ended"
     raise ConfigurationError(msg)
 
 

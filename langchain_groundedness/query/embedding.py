@@ -277,7 +277,7 @@ class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier)
             regularization=self.regularization,
             fitted=self._learned(),
         )
-        replace_file(Path(path), [saved.model_dump_json().encode()])
+        replace_file(Path(path), [saved.model_dump_json().encode()], private=False)
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Self:
