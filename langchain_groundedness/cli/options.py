@@ -20,6 +20,7 @@ from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_
 from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.cli.errors import CommandError, one_line
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
+from langchain_groundedness.verification.by_name import VERIFIER_NAMES
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -39,6 +40,7 @@ __all__ = [
     "ModelTimeout",
     "Resume",
     "Separator",
+    "VerifierName",
     "audit_records",
     "load_model",
     "number",
@@ -63,6 +65,15 @@ Model: TypeAlias = Annotated[
     typer.Option(
         metavar="PROVIDER:NAME",
         help="Chat model that judges; by default the embedded verifier judges, offline.",
+    ),
+]
+VerifierName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--verifier",
+        metavar="NAME",
+        help=f"Verifier that judges in place of the model: {', '.join(VERIFIER_NAMES)}. All but "
+        "embedded are downloaded on first use (extra transformers).",
     ),
 ]
 BaseUrl: TypeAlias = Annotated[

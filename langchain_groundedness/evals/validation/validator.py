@@ -46,6 +46,7 @@ from langchain_groundedness.verification import (
     LLMVerifier,
     Stage,
 )
+from langchain_groundedness.verification.by_name import AnyVerifier
 
 __all__ = [
     "SOURCE",
@@ -287,7 +288,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
     embeddings: Embeddings | None = None
     """Give the similarity; `None` for the embedded verifier's probability."""
-    verifier: AnyRunnable | None = None
+    verifier: AnyVerifier | None = None
     """Judges what similarity leaves open instead of the model."""
     extractor: AnyRunnable | None = None
     """Finds the claims; by default sentences, which costs no call."""
