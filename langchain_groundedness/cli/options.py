@@ -20,7 +20,6 @@ from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_
 from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.cli.errors import CommandError, one_line
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
-from langchain_groundedness.verification.by_name import VERIFIER_NAMES
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -72,8 +71,8 @@ VerifierName: TypeAlias = Annotated[
     typer.Option(
         "--verifier",
         metavar="NAME",
-        help=f"Verifier that judges in place of the model: {', '.join(VERIFIER_NAMES)}. All but "
-        "embedded are downloaded on first use (extra transformers).",
+        help="Verifier that judges in place of the model: embedded, or a public model such as hhem "
+        "(extra transformers). An unknown name lists them all.",
     ),
 ]
 BaseUrl: TypeAlias = Annotated[
@@ -87,7 +86,9 @@ ModelTimeout: TypeAlias = Annotated[
 ]
 CalibrationFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Thresholds written by `calibrate`; not with --model."),
+    typer.Option(
+        metavar="FILE", help="Thresholds written by `calibrate`; not with --model or --verifier."
+    ),
 ]
 Data: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="IN...", help="Files or folders with the rows.")

@@ -9,21 +9,19 @@ from pydantic import BeforeValidator
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.verification.public_models import PUBLIC_MODELS
 
-__all__ = ["VERIFIER_NAMES", "AnyVerifier", "named_verifier"]
-
-VERIFIER_NAMES = ("embedded", *PUBLIC_MODELS)
+__all__ = ["AnyVerifier", "named_verifier"]
 
 
 def named_verifier(name: str) -> Runnable[Any, Any]:
-    """Make the verifier of this name, with its default options."""
+    """Make the verifier `embedded`, or that of a public model, with its default options."""
     if name == "embedded":
         from langchain_groundedness.verification.embedded.verifier import (  # noqa: PLC0415  (slow import)
             EmbeddedVerifier,
         )
 
         return EmbeddedVerifier()
-    if name not in VERIFIER_NAMES:
-        msg = f"there is no verifier {name!r:.60}; accepted: {', '.join(VERIFIER_NAMES)}"
+    if name not in PUBLIC_MODELS:
+        msg = f"there is no verifier {name!r:.60}; accepted: embedded, {', '.join(PUBLIC_MODELS)}"
         raise ConfigurationError(msg)
     from langchain_groundedness.verification.cross_encoder import (  # noqa: PLC0415  (slow import)
         CrossEncoderVerifier,
@@ -39,4 +37,5 @@ def _verifier(value: object) -> object:
 
 
 AnyVerifier = Annotated[Runnable[Any, Any], BeforeValidator(_verifier)]
-"""An option that takes a verifier, a function that becomes one, or one of `VERIFIER_NAMES`."""
+"""An option that takes a verifier, a function that becomes one, or a name that
+`named_verifier` takes."""

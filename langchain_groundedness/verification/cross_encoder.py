@@ -223,23 +223,29 @@ class CrossEncoderVerifier(PooledVerifier):
 
     def _evidence(self, task: VerificationTask, public: LoadedModel | None) -> "_Evidence":
         """Split the documents into windows that fit beside each claim that is not too long."""
-        limit, too_long = self.max_tokens, {}
-        for claim in task.claims if public is not None else ():
-            room = public.room(claim.text, task.question)
-            if room < _LEAST_EVIDENCE:
-                too_long[claim.text] = (
-                    f"the claim leaves no room for evidence: {self.cross_encoder} reads "
-                    f"{public.model.limit} tokens"
-                )
-            else:
-                limit = min(limit, room)
+        documents = task.documents if task.claims else ()
+        if public is None:
+            windows = evidence_windows(
+                documents,
+                sentences=self.window_sentences,
+                max_tokens=self.max_tokens,
+                count_tokens=self.count_tokens or encoder_tokens,
+            )
+            return _Evidence(windows, {})
+        rooms = {claim.text: public.room(claim.text, task.question) for claim in task.claims}
+        enough = [room for room in rooms.values() if room >= _LEAST_EVIDENCE]
         windows = evidence_windows(
-            task.documents if task.claims else (),
+            documents if enough else (),
             sentences=self.window_sentences,
-            max_tokens=limit,
-            overlap=None if public is None else 1,
-            count_tokens=public.count_tokens if public else self.count_tokens or encoder_tokens,
+            max_tokens=min([self.max_tokens, *enough]),
+            overlap=1,
+            count_tokens=public.count_tokens,
         )
+        reason = (
+            f"the claim leaves no room for evidence: {self.cross_encoder} reads "
+            f"{public.model.limit} tokens"
+        )
+        too_long = {text: reason for text, room in rooms.items() if room < _LEAST_EVIDENCE}
         return _Evidence(windows, too_long)
 
     def _pairs(

@@ -171,10 +171,10 @@ _LOADING = Lock()
 def load_public_model(name: str, path: str | None, revision: str | None) -> "LoadedModel":
     """Load a model, once per process: from a folder, or from the hub and its cache."""
     key = (name, path, revision)
-    with _LOADING:
-        if key not in _LOADED:
-            _LOADED[key] = LoadedModel(public_model(name), path, revision)
-        return _LOADED[key]
+    if key not in _LOADED:
+        with _LOADING:
+            _LOADED[key] = _LOADED.get(key) or LoadedModel(public_model(name), path, revision)
+    return _LOADED[key]
 
 
 class LoadedModel:

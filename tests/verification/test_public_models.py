@@ -398,6 +398,14 @@ async def test_loading_and_reading_run_off_the_event_loop(
     assert threading.get_ident() not in threads
 
 
+async def test_an_event_loop_is_not_blocked_by_a_name(folders: Any) -> None:
+    public_model = {"cross_encoder": "deberta-nli", "path": folders("deberta-nli")}
+    found = await GroundednessRunnable(verifier=CrossEncoderVerifier(**public_model)).ainvoke(
+        {"answer": CLAIM, "documents": [EVIDENCE]}
+    )
+    assert found.claims[0].verifier == "deberta-nli"
+
+
 def test_a_model_that_cannot_be_loaded_leaves_claims_unchecked(tmp_path: Path) -> None:
     verifier = CrossEncoderVerifier(cross_encoder="hhem", path=str(tmp_path))
     found = judge(verifier)
