@@ -87,7 +87,8 @@ class CrossEncoderVerifier(PooledVerifier):
     `deberta-nli`. With a name, the model decides on `scores`, `classes`, `evidence_first` and
     `count_tokens`, and has its own defaults for the sizes below."""
     path: str | None = None
-    """Folder with the files of the public model, instead of its repository on the hub."""
+    """Folder with the files of the public model, instead of its repository on the hub. A
+    `CachedVerifier` needs another `key` when the files change."""
     revision: str | None = None
     """Commit, tag or branch of the public model's repository. By default the commit that this
     version of the package was written for; for LettuceDetect the newest."""

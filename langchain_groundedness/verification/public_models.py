@@ -24,7 +24,7 @@ _EXTRA = "transformers"
 _FLAN_T5_BASE = ("google/flan-t5-base", "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2")
 _ANSWER_IDS = [3, 209]  # tokens that MiniCheck-Flan-T5 answers with: unsupported, supported
 _TOKENS_PER_RUN = 4096
-"""Most tokens, padding included, that a network reads at once: about 0.5 GB of memory."""
+"""Most tokens, padding included, that a network reads at once; this bounds its memory."""
 _SLACK = 8
 """Tokens by which an input may be longer than the sum of its parts."""
 

@@ -241,25 +241,25 @@ def test_lettucedetect_reads_the_question(verifiers: Any, watch: Any) -> None:
 def as_the_authors_compute(name: str, watched: Watched) -> float:
     """Compute the probability of support as the published code does, from the text alone."""
     network, tokenizer = watched.loaded.network, watched.loaded.tokenizer
-    if name.startswith("lettucedetect"):
-        prompt, claim = INPUTS[name].removeprefix("[CLS]").split("[SEP]")[:2]
-        read = tokenizer(prompt, claim, return_tensors="pt")
-        start = read["input_ids"].shape[1] - len(CLAIM) - 1
-        unsupported = network(**read).logits.softmax(-1)[0, start : start + len(CLAIM), 1]
-        return 1 - float(unsupported.max())
-    if name == "deberta-nli":
-        read = tokenizer(EVIDENCE, CLAIM, return_tensors="pt")
-        return float(network(read["input_ids"]).logits.softmax(-1)[0, 0])
     end = tokenizer.eos_token
-    text = INPUTS[name].removesuffix(end).removeprefix("<s>").removeprefix("[CLS]")
-    read = tokenizer([text], padding=True, return_tensors="pt")
-    if name == "hhem":
-        return float(network(**read).logits[:, 0, :].softmax(-1)[0, 1])
+    pair: tuple[str, ...] = (EVIDENCE, CLAIM)
+    if name.startswith("lettucedetect"):
+        pair = (INPUTS[name].removeprefix("[CLS]").split(end)[0], CLAIM)
+    elif name != "deberta-nli":
+        pair = (INPUTS[name].removesuffix(end).removeprefix("<s>").removeprefix("[CLS]"),)
+    encoded = tokenizer(*pair, return_tensors="pt")
+    read = {key: encoded[key].to(network.device) for key in ("input_ids", "attention_mask")}
     if name == "minicheck-flan-t5":
-        first = torch.zeros((1, 1), dtype=torch.long)
-        logits = network(**read, decoder_input_ids=first).logits.squeeze(1)
-        return float(logits[:, torch.tensor([3, 209])].softmax(-1)[0, 1])
-    return float(network(**read).logits.softmax(1)[0, 1])
+        read["decoder_input_ids"] = torch.zeros_like(read["input_ids"][:, :1])
+    logits = network(**read).logits
+    if name == "hhem":
+        return float(logits[:, 0, :].softmax(-1)[0, 1])
+    if name == "minicheck-flan-t5":
+        return float(logits.squeeze(1)[:, torch.tensor([3, 209])].softmax(-1)[0, 1])
+    if name.startswith("lettucedetect"):
+        start = logits.shape[1] - len(CLAIM) - 1
+        return 1 - float(logits.softmax(-1)[0, start : start + len(CLAIM), 1].max())
+    return float(logits.softmax(-1)[0, 0 if name == "deberta-nli" else 1])
 
 
 @pytest.mark.parametrize("name", INPUTS)
