@@ -40,6 +40,7 @@ from langchain_groundedness.types import (
     OnUnverifiable,
 )
 from langchain_groundedness.verification import CachedVerifier, LLMVerifier, Verifier
+from langchain_groundedness.verification.by_name import AnyVerifier, named_verifier
 from langchain_groundedness.verification.cached import VerdictCache, require_store
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
@@ -62,7 +63,7 @@ class CheckerOptions(TypedDict, total=False):
     model: _Runnable | str | None
     model_timeout: float | None
     extractor: _Runnable | None
-    verifier: _Runnable | None
+    verifier: _Runnable | str | None
     corrector: _Runnable | None
     max_claims: int | None
     on_contradicted: OnContradicted
@@ -117,7 +118,7 @@ class GroundednessRunnable(
     model: ChatModel | None = None
     model_timeout: Seconds = DEFAULT_TIMEOUT
     extractor: AnyRunnable | None = None
-    verifier: AnyRunnable | None = None
+    verifier: AnyVerifier | None = None
     corrector: AnyRunnable | None = None
     max_claims: int | None = Field(default=None, ge=1)
     on_contradicted: OnContradicted = "annotate"
@@ -144,7 +145,9 @@ class GroundednessRunnable(
                 `unchecked`. `None` leaves it to the model's client. Custom stages have their own
                 timeouts.
             extractor: Finds the claims; by default the model, or sentences without a model.
-            verifier: Judges the claims; by default the model, or the embedded verifier.
+            verifier: Judges the claims; by default the model, or the embedded verifier. It can be a
+                name: `embedded`, or one of the public models of `CrossEncoderVerifier`, such as
+                `hhem` (extra `transformers`).
             corrector: Edits the answer; by default a `Corrector`, with the model if given.
             max_claims: Most claims to verify; further claims are `unchecked`.
             on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
@@ -166,7 +169,8 @@ class GroundednessRunnable(
 
         Raises:
             ConfigurationError: An option has an invalid value, or two options exclude each other.
-            MissingDependencyError: `model` is a name, and the extra `agents` is not installed.
+            MissingDependencyError: `model` is a name, and the extra `agents` is not installed; or
+                `verifier` names a public model without the extra `transformers`.
         """
         super().__init__(**options)
 
@@ -348,7 +352,7 @@ class GroundednessRunnable(
         elif judge is not None:
             verifier = judge.verifier
         elif self.model is None:
-            verifier = _embedded_verifier()
+            verifier = named_verifier("embedded")
         else:
             verifier = LLMVerifier(model=self.model, timeout=self.model_timeout)
         store = self.verdict_cache
@@ -361,7 +365,7 @@ class GroundednessRunnable(
     def _import_verifier(self) -> None:
         """Import the embedded verifier now, so that no event loop waits for it later."""
         if self.verifier is None and self.model is None and not self.single_pass:
-            _embedded_verifier()
+            named_verifier("embedded")
 
     def live(self, *, removes: bool = False, whole: bool = False, **given: Any) -> LiveCheck:
         """Start a check of an answer that is still being written.
@@ -466,12 +470,6 @@ def _refuse_conflicts(options: GroundednessRunnable) -> None:
     if options.on_contradicted == "block" and at_most != "block":
         msg = f"on_contradicted='block' excludes a policy with at_most={at_most!r}: change one"
         raise ValueError(msg)
-
-
-def _embedded_verifier() -> Verifier:
-    from langchain_groundedness.verification import EmbeddedVerifier  # noqa: PLC0415  (slow import)
-
-    return EmbeddedVerifier()
 
 
 def show_checker_options(function: _FunctionT) -> _FunctionT:

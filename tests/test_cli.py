@@ -283,6 +283,13 @@ def test_base_url_without_a_model_is_said(check: Run) -> None:
     assert "--model" in failure(outcome)
 
 
+def test_a_verifier_is_chosen_by_name(check: Run) -> None:
+    arguments = ("--answer", TRUE, "--documents", "report.md", "--verifier")
+    assert check(*arguments, "embedded").code == 0
+    said = failure(check(*arguments, "gpt"))
+    assert "there is no verifier 'gpt'; accepted: embedded, hhem, minicheck-roberta" in said
+
+
 @pytest.mark.enable_socket
 def test_unreachable_server_exits_with_two_and_says_so_in_one_line(check: Run) -> None:
     with socket.socket() as closed:

@@ -24,6 +24,7 @@ from langchain_groundedness.cli.options import (
     CalibrationFile,
     Model,
     ModelTimeout,
+    VerifierName,
     load_model,
     run_interruptibly,
 )
@@ -56,6 +57,7 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     model: Model = None,
     base_url: BaseUrl = None,
     model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
+    verifier: VerifierName = None,
     on_contradicted: Annotated[
         Literal["annotate", "correct", "strip"],
         typer.Option(help="What to do with a claim that the documents contradict."),
@@ -115,6 +117,7 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         options: dict[str, Any] = {
             "model": load_model(model, base_url),
             "model_timeout": model_timeout,
+            "verifier": verifier,
             "on_contradicted": on_contradicted,
             "on_unverifiable": on_unverifiable,
             "max_claims": max_claims,

@@ -38,6 +38,7 @@ from langchain_groundedness.cli.options import (
     ModelTimeout,
     Resume,
     Separator,
+    VerifierName,
     load_model,
     numbers,
     pairs,
@@ -102,6 +103,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
     ] = None,
     base_url: BaseUrl = None,
     model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
+    verifier: VerifierName = None,
     embeddings: Annotated[
         str | None,
         typer.Option(
@@ -178,6 +180,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         validator = AnswerValidator(
             model=load_model(model, base_url),
             model_timeout=model_timeout,
+            verifier=verifier,
             embeddings=_load_embeddings(embeddings),
             calibration=calibration,
             accept=accept,

@@ -31,6 +31,7 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification import EmbeddedVerifier
+from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.scoring import reconcile
 
 __all__ = [
@@ -61,7 +62,7 @@ class ClaimEvaluator(Evaluator, ABC):
 
     model: ChatModel | None = None
     """Chat model that extracts and judges claims; `None` for the embedded verifier."""
-    verifier: AnyRunnable | None = None
+    verifier: AnyVerifier | None = None
     """Judges the claims; by default the model, or the embedded verifier."""
     extractor: AnyRunnable | None = None
     """Finds the claims; by default the model, or sentences where there is no model."""

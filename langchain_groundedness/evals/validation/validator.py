@@ -41,6 +41,7 @@ from langchain_groundedness.verification import (
     LLMVerifier,
     Stage,
 )
+from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.embedding import SimilarityVerdict
 
 __all__ = [
@@ -279,7 +280,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
     embeddings: Embeddings | None = None
     """Measure the similarity; `None` for the probability of the embedded verifier."""
-    verifier: AnyRunnable | None = None
+    verifier: AnyVerifier | None = None
     """Judges claims between the thresholds in place of the model."""
     extractor: AnyRunnable | None = None
     """Finds the claims; by default each sentence is one, which needs no model call."""
