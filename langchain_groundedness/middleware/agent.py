@@ -103,7 +103,8 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
       `review` as here, `pass` and `flag` as `annotate`;
     - `review`: the run is interrupted, and resumed with `Command(resume={"type": ...})`:
       `approve`, `edit` (with `answer`), `reject` (with `message`, or the blocked message) or
-      `respond` (`message` goes to the model, which answers again). Needs a checkpointer.
+      `respond` (`message` goes to the model, which answers again). Needs a checkpointer; without
+      one, the answer is blocked, and the log has a warning.
 
     In every case, an answer that the checker's policy blocks is released only by a reviewer, and
     one that the policy sends to review counts as not grounded. Policies read `query_class`,

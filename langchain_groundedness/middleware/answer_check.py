@@ -35,8 +35,8 @@ from langchain_groundedness.middleware.messages import in_paragraphs
 from langchain_groundedness.middleware.review_decisions import (
     Decided,
     ask,
+    can_pause,
     first_decision,
-    require_checkpointer,
     review_of,
 )
 from langchain_groundedness.middleware.state import (
@@ -231,8 +231,9 @@ class AnswerCheck:
         if not answer.judged:
             return {STATE_KEY: state_record(result, answer.turn, "not_judged")}
         action = self._actions.chosen(answer.turn, result)
+        if action == "review" and not can_pause():
+            action = "block"
         if action == "review":
-            require_checkpointer()
             recording.wait(result)
             decided = recording.first(ask(answer.turn, result, recording.record_id))
             update = self._actions.reviewed(answer.turn, result, decided)

@@ -120,6 +120,18 @@ def test_answers_without_claims_pass_unchanged(how: How) -> None:
     assert state["groundedness"]["verdict"] == "no_claims"
 
 
+@pytest.mark.parametrize("mode", ["annotate", "correct", "retry", "block", "review", "policy"])
+@pytest.mark.parametrize(
+    "answer", ["Hi Anna! I'm your finance assistant.", "Please tell me the quarter."]
+)
+def test_small_talk_passes_every_mode(how: How, mode: Any, answer: str) -> None:
+    middleware = GroundednessMiddleware(on_ungrounded=mode)
+    state = run(agent_of(answer, middleware=middleware), QUESTION, how)
+    assert state["messages"][-1].content == answer
+    assert state["groundedness"]["outcome"] == "passed"
+    assert state["groundedness"]["verdict"] == "no_claims"
+
+
 def test_blocks_beside_the_text_stay(how: How) -> None:
     blocks: Any = [
         {"type": "reasoning", "reasoning": "hm"},

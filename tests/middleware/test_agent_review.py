@@ -16,7 +16,6 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from langchain_groundedness import (
-    ConfigurationError,
     DecisionPolicy,
     GroundednessMiddleware,
     GroundednessRunnable,
@@ -71,14 +70,16 @@ def test_the_reviewer_sees_answer_verdicts_and_choices(how: How) -> None:
 
 
 @pytest.mark.parametrize("options", [{"on_ungrounded": "review"}, {"on_ungrounded": "policy"}])
-def test_an_agent_that_could_not_go_on_says_so_instead_of_pausing(
-    how: How, options: dict[str, Any]
+def test_an_agent_that_could_not_go_on_blocks_and_warns_instead_of_pausing(
+    how: How, options: dict[str, Any], caplog: Any
 ) -> None:
     check, _ = checker(policy=DecisionPolicy(contradicted="review"))
     agent = agent_of(call(), FALSE, middleware=GroundednessMiddleware(check, **options))
-    with pytest.raises(ConfigurationError, match=r"no checkpointer.*create_agent\(") as caught:
-        run(agent, QUESTION, how)
-    assert FALSE not in str(caught.value)
+    state = run(agent, QUESTION, how)
+    assert state["messages"][-1].text == "I cannot give an answer that the sources support."
+    assert state["groundedness"]["outcome"] == "blocked"
+    assert "no checkpointer" in caplog.text
+    assert FALSE not in caplog.text
 
 
 def test_an_agent_without_a_checkpointer_that_asks_nobody_is_left_alone(how: How) -> None:
