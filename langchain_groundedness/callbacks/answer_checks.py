@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import Context, ContextVar, copy_context
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 from uuid import UUID
@@ -27,6 +28,7 @@ from langchain_groundedness.callbacks.run_tracker import (
     Root,
     abandoned,
 )
+from langchain_groundedness.claims.statements import StatementReader
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.exceptions import AuditError, GroundednessError
@@ -125,7 +127,7 @@ class AnswerChecks:
             # In a sync chain, LangChain runs each event of an async handler on a new loop.
             await run_in_executor(None, self.follow_up, FollowUp(ended=due.ended))
             return
-        ended = EndedRun(due.ended.root, due.ended.output, loop)
+        ended = replace(due.ended, loop=loop)
         if self._answers is None:
             try:
                 await _detached(self._acheck(ended))
@@ -180,7 +182,12 @@ class AnswerChecks:
         return answer
 
     def _read(self, ended: EndedRun) -> CheckInput:
-        return ended.root.inputs.read(ended.output, context_extractor=self._extractor)
+        source = ended.root.inputs.read(ended.output, context_extractor=self._extractor)
+        if not ended.is_cut:
+            return source
+        reader = StatementReader()
+        reader.feed(source.answer)
+        return source.model_copy(update={"answer": source.answer[: reader.certain].rstrip()})
 
     def _queue_full(self, ended: EndedRun) -> GroundednessResult:
         reason = "too many answers are waiting for their check (see max_pending=)"
