@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 
 from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.correction.edits import apply_edits, removal
+from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.prompts import fence, fold_space
 from langchain_groundedness.middleware.messages import (
@@ -100,6 +101,11 @@ class Actions:
     def may_review(self) -> bool:
         """Whether a person may be asked."""
         return not {"review", "policy"}.isdisjoint(self._possible)
+
+    def may_withhold(self, policy: DecisionPolicy) -> bool:
+        """Return whether an answer may be blocked, or held for a person."""
+        decides = "policy" in self._possible and policy.at_most != "flag"
+        return policy.may_block or decides or not {"block", "review"}.isdisjoint(self._possible)
 
     @property
     def _possible(self) -> tuple[str, ...]:

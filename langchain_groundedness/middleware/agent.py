@@ -135,7 +135,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         after_retries: AfterRetries = "annotate",
         blocked_message: str = BLOCKED,
         context_extractor: Callable[[Any], Any] | None = None,
-        hold_stream: bool = False,
+        hold_stream: bool | None = None,
         live: bool = False,
         audit_log: AuditLog | None = None,
         **options: Unpack[CheckerOptions],
@@ -150,7 +150,9 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             after_retries: With `retry`, what happens when the last retry was not grounded either.
             blocked_message: What the user reads instead of a blocked answer.
             context_extractor: Reads answer, documents and question from the agent's state.
-            hold_stream: Whether streamed text leaves only after its verdict.
+            hold_stream: Whether streamed text leaves only after its verdict. By default it does
+                where an answer may be withheld: with `block` and `review`, with `policy` and
+                wherever the policy may block; there it cannot be turned off.
             live: Whether sentences are checked while the model writes.
             audit_log: Gets a record of each decision; by default the checker's.
             **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
@@ -169,9 +171,20 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             blocked_message=blocked_message,
             audit_log=audit_log,
         )
-        self._hold = hold_stream
-        self._live = live or hold_stream
-        if self._live and not isinstance(self._check.checker, GroundednessRunnable):
+        withholds = self._check.may_withhold
+        if hold_stream not in (None, True, False):
+            msg = f"hold_stream must be True, False or None, got {hold_stream!r}"
+            raise ConfigurationError(msg)
+        if hold_stream is False and withholds:
+            msg = (
+                "hold_stream=False excludes answers that may be withheld (on_ungrounded, "
+                "after_retries or the policy says `block` or `review`): their text would be "
+                "streamed before the check; omit hold_stream"
+            )
+            raise ConfigurationError(msg)
+        self._hold = withholds if hold_stream is None else hold_stream
+        self._live = live or self._hold
+        if (live or hold_stream) and not isinstance(self._check.checker, GroundednessRunnable):
             msg = (
                 "hold_stream and live need a GroundednessRunnable as the checker, got "
                 f"{type(self._check.checker).__name__}: only it can check unfinished answers"

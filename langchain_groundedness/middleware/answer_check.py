@@ -112,7 +112,9 @@ class AnswerCheck:
         keeps = ours is not None and _is_set(ours, "on_unverifiable", "keep")
         self._actions = Actions(strips_unverifiable=not keeps, **options)
         self.checker = _correcting(ours) if ours and self._actions.corrects else checker
-        self._policy = ours.policy if ours else DecisionPolicy()
+        self._policy = ours.check.policy if ours else DecisionPolicy()
+        self.may_withhold = self._actions.may_withhold(self._policy)
+        """Whether an answer may be blocked, or held for a person."""
         self._extractor = extractor
         self._whole_state = whole_state
         self._recorder = Recorder(log, "node" if whole_state else "middleware", self.checker)
@@ -141,9 +143,11 @@ class AnswerCheck:
         except Exception as exc:  # noqa: BLE001  (without evidence, nothing counts as verified)
             source = _unread("")
             _warn("reading the state", exc)
-        assert isinstance(self.checker, GroundednessRunnable)  # noqa: S101  (checked at construction)
-        silent = structured and hold
-        return GuardedCall(self.checker, source, _config(), hold=hold, silent=silent)
+        # Any other checker needs the whole answer: until then, no text is released.
+        whole = not isinstance(self.checker, GroundednessRunnable)
+        checker = GroundednessRunnable() if whole else self.checker
+        silent = hold and (structured or whole)
+        return GuardedCall(checker, source, _config(), hold=hold, silent=silent)
 
     def _read(self, state: Any) -> Answer:
         turn = read_turn(state)
