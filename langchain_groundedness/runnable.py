@@ -145,7 +145,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
             max_claims: Most claims to verify; further claims are `unchecked`.
             on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
                 `correct` replaces the wrong part, `strip` removes it, `block` withholds the answer.
-                Edits are verified, and undone if the documents do not support them.
+                Corrections are verified; if one fails, the evidence sentence stands in its place.
             on_unverifiable: What to do with the text of unverifiable claims: `keep` or `strip`.
             trust_threshold: Least share of supported claims for a trusted answer, 0 to 1.
             policy: Turns verdicts and labels of the question into a decision.

@@ -44,7 +44,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     `GroundednessRunnable`, and returns text. The checker's `on_contradicted` and `on_unverifiable`
     decide what happens to a sentence with a failed claim; all other text is released unchanged,
     including headings, questions and code. With `on_contradicted="correct"`, a sentence whose claim
-    has no verified correction is removed. Custom events report claims, verdicts, corrections and
+    cannot be corrected is removed. Custom events report claims, verdicts, corrections and
     the decision.
 
     If the checker's policy decides `block`, the answer ends before the deciding sentence, with

@@ -51,6 +51,7 @@ EVERY_CHARACTER = list(range(1, len(ANSWER)))
 RELEASES: list[Any] = ["mark", "hold_back", "release"]
 MESSAGE = "[withheld]"
 FALSE = "Revenue was $2.4B in Q3."
+EVIDENCE = f"[CORRECTED: {REPORT.page_content}]"
 
 
 def guard(checker_options: dict[str, Any] | None = None, **options: Any) -> GroundednessGuard:
@@ -155,14 +156,14 @@ def undoing(task: VerificationTask) -> list[ClaimVerdict]:
 
 
 @pytest.mark.parametrize("on_unchecked", RELEASES)
-def test_a_contradicted_sentence_leaves_only_if_its_correction_stands(on_unchecked: Any) -> None:
+def test_the_evidence_leaves_for_a_sentence_whose_correction_fails(on_unchecked: Any) -> None:
     verifier = RunnableLambda(undoing)
     withheld = guard({**CORRECTING, "verifier": verifier}, on_unchecked=on_unchecked)
     answer = "Costs fell. Revenue was $2.4B in Q3. All else is unknown."
     given = {"answer": answer, "documents": [REPORT]}
-    assert withheld.invoke(given) == "Costs fell. All else is unknown."
-    pieces = pieces_of(answer, EVERY_CHARACTER)
-    assert joined(withheld, pieces) == "Costs fell. All else is unknown."
+    expected = f"Costs fell. {EVIDENCE} All else is unknown."
+    assert withheld.invoke(given) == expected
+    assert joined(withheld, pieces_of(answer, EVERY_CHARACTER)) == expected
 
 
 def test_what_has_left_is_retracted_if_its_correction_does_not_stand() -> None:
@@ -172,7 +173,7 @@ def test_what_has_left_is_retracted_if_its_correction_does_not_stand() -> None:
     pieces = [{"documents": [REPORT]}, {"answer": FALSE}]
     assert "".join(immediate.transform(iter(pieces), {"callbacks": [heard]})) == FALSE
     (change,) = heard.of("retract")
-    assert (change["original"], change["replacement"]) == (FALSE, "")
+    assert (change["original"], change["replacement"]) == (FALSE, EVIDENCE)
 
 
 def test_without_a_place_a_contradicted_claim_that_is_not_corrected_withholds_all() -> None:

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Sequence
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import ConfigDict, field_validator, model_validator
@@ -70,7 +70,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     For a contradicted claim it replaces as little text as possible: the differing value, else the
     words that differ from the corrected statement, else the claim's whole span. If edits overlap,
     the smaller one is made. A model, if given, is called once for all statements without a
-    differing part.
+    differing part. In a check, an edit stands only if the verifier clearly supports the whole
+    edited statement and it says no more than before; otherwise `fallback` applies.
 
     Example:
         >>> from langchain_groundedness import Claim, ClaimVerdict
@@ -95,6 +96,9 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     reply format."""
     timeout: Seconds = DEFAULT_TIMEOUT
     """Timeout of one model call in seconds; `None` leaves it to the model's client."""
+    fallback: Literal["quote", "strip"] = "quote"
+    """What becomes of a contradicted statement if no correction of it passes its check: `quote`
+    puts the evidence sentence in its place, `strip` removes it."""
 
     @field_validator("marker")
     @classmethod
@@ -125,6 +129,33 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
                 else:
                     edits.append(self._edit(task.answer, verdict, span, change))
         return edits, unlocated
+
+    def fall_back(self, task: CorrectionTask, verdicts: Sequence[ClaimVerdict]) -> list[Edit]:
+        """Edit claims that could not be corrected.
+
+        Args:
+            task: The answer and all its verdicts.
+            verdicts: The contradicted claims without a correction.
+
+        Returns:
+            For each claim that is located in the answer, its replacement by the evidence sentence,
+            or its removal.
+        """
+        spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
+        edits = []
+        for verdict in verdicts:
+            if (span := _span(verdict, task.answer)) is None:
+                continue
+            quotes = [c.quote for c in verdict.citations if c.holds_in(task.documents)]
+            stripped = _strip(task, verdict, span, spans)
+            alone = stripped is not None and _other_half(task, span, spans) is None
+            if self.fallback == "quote" and quotes and alone:
+                whole = Replacement(0, span[1] - span[0], fold_space(quotes[0]))
+                edits.append(self._edit(task.answer, verdict, span, whole))
+            else:
+                removed = _removed(task.answer, verdict, removal(task.answer, *span))
+                edits.append(stripped or removed)
+        return edits
 
     _is_slow = True
 
@@ -243,6 +274,12 @@ def _strip(
         replacement=replacement,
         correction=replacement,
     )
+
+
+def _removed(answer: str, verdict: ClaimVerdict, span: Span) -> Edit:
+    start, end = span
+    original = answer[start:end]
+    return Edit(claim_id=verdict.claim.id, start=start, end=end, original=original, replacement="")
 
 
 def _other_half(task: CorrectionTask, span: Span, spans: Sequence[_Placed]) -> ClaimVerdict | None:

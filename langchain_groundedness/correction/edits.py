@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from langchain_groundedness.text.words import fold
+from langchain_groundedness.text.words import content_words, fold
 from langchain_groundedness.types import Claim, ClaimVerdict, Edit
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "head_start",
     "removal",
     "rewordings",
+    "says_more",
     "tail_end",
     "without_overlaps",
 ]
@@ -176,6 +177,12 @@ def rewordings(
         for name, of_claim in found.items()
         if not all(inserted.rstrip(".") in known for _, inserted in of_claim)
     }
+
+
+def says_more(edit: Edit, inserted: str) -> bool:
+    """Return whether an edit inserts more than one word beyond those that it replaces."""
+    old, new = map(content_words, (edit.original, inserted))
+    return len(new - old) > len(old - new) + 1
 
 
 def edited_claim(answer: str, claim: Claim, edits: Sequence[tuple[Edit, str]]) -> str:

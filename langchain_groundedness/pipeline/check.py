@@ -18,11 +18,14 @@ from typing_extensions import override
 from langchain_groundedness._runtime.flow import exceptions_at_most
 from langchain_groundedness._runtime.telemetry import caught, step, streamed_step
 from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
+from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.correction.edits import (
     apply_edits,
     check_edits,
     edited_claim,
     rewordings,
+    says_more,
+    without_overlaps,
 )
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
@@ -513,7 +516,7 @@ class Check:
     def without_correction(self, state: CheckState, error: Exception) -> CheckState:
         """Leave the answer unedited; the verdicts show what is wrong."""
         self._raise_if_asked(f"correction failed ({_cause(error)})", error)
-        return state
+        return self._with_fallbacks(state, ())
 
     def with_correction(
         self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
@@ -526,7 +529,8 @@ class Check:
             raise UnexpectedReplyError(msg)
         edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
         check_edits(edits, state.source.answer, {v.claim.id for v in state.verdicts})
-        return state.with_edits(edits)
+        state = state.with_edits(edits)
+        return state if self._reworded(state) else self._with_fallbacks(state, edits)
 
     def recheck(self, state: CheckState) -> VerificationTask | None:
         """Build the request that verifies the edited claims."""
@@ -544,21 +548,37 @@ class Check:
     def with_recheck(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
-        """Undo edits of claims that the documents do not support as edited."""
+        """Replace edits unless the documents clearly support the claim as edited, and only it."""
         task = self.recheck(state)
         if not complete or task is None or state.corrected is None:
             return state
         verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
-        failed = {v.claim.id for v in verdicts if v.verdict != "supported" or v.conflicting}
-        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+        failed = {v.claim.id for v in verdicts if not _clearly_supported(v)}
+        for name, edits in self._reworded(state).items():
+            failed |= {name for edit, inserted in edits if says_more(edit, inserted)}
+        kept = [e for e in state.corrected.edits if e.claim_id not in failed]
+        return self._with_fallbacks(state, kept)
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
-        """Undo edits that could not be verified."""
+        """Replace edits that could not be verified."""
         self._raise_if_asked(f"checking the edits failed ({_cause(error)})", error)
         if state.corrected is None:
             return state
         failed = self._reworded(state)
-        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+        kept = [e for e in state.corrected.edits if e.claim_id not in failed]
+        return self._with_fallbacks(state, kept)
+
+    def _with_fallbacks(self, state: CheckState, kept: Sequence[Edit]) -> CheckState:
+        """Keep some edits; replace or remove the contradicted claims that are not corrected."""
+        edited = {edit.claim_id for edit in kept}
+        wrong = [v for v in state.verdicts if v.verdict == "contradicted"]
+        missing = [v for v in wrong if v.claim.id not in edited]
+        task = self.correction(state)
+        if self.on_contradicted != "correct" or not missing or task is None:
+            return state.with_edits(kept)
+        ours = isinstance(self.corrector, Corrector)
+        corrector = self.corrector if ours else Corrector(fallback="strip")
+        return state.with_edits(without_overlaps([*kept, *corrector.fall_back(task, missing)]))
 
     def _raise_if_asked(self, reason: str, error: Exception, claims: tuple[str, ...] = ()) -> None:
         if self.raise_on_failure:
@@ -630,6 +650,16 @@ class Check:
             labelled=labelled,
             **source.labels,
         )
+
+
+_CLEARLY = 0.75
+"""Least probability of support for an edited claim, if its verifier gives one."""
+
+
+def _clearly_supported(verdict: ClaimVerdict) -> bool:
+    probability = verdict.support_probability
+    likely = probability is None or probability >= _CLEARLY
+    return verdict.verdict == "supported" and not verdict.conflicting and likely
 
 
 def _cause(error: Exception) -> str:

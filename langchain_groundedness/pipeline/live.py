@@ -93,7 +93,7 @@ class LiveCheck:
         self._checking = Checking(streamed=True)
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
-        self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
+        self.removes = removes or check.edits_answers
         """Whether sentences may be removed, including surrounding white space and markers."""
         self._upstream = Upstream(read, gather=gather, keep=not self._by_sentence)
         self.text = ""
