@@ -118,8 +118,19 @@ def test_an_answer_that_nothing_is_wrong_with_is_unchanged() -> None:
 
 
 def test_an_unchecked_sentence_is_marked() -> None:
-    text = joined(guard(), pieces_of(ANSWER, EVERY_CHARACTER))
+    text = joined(guard(contradicted_marker=""), pieces_of(ANSWER, EVERY_CHARACTER))
     assert text == ANSWER.replace("met on 3.", "met on 3. [UNCHECKED]")
+
+
+def test_a_contradicted_sentence_is_marked() -> None:
+    answer = f"Costs fell by 4%. {FALSE} Costs rose."
+    marked = f"Costs fell by 4%. {FALSE} [UNSUPPORTED] Costs rose."
+    assert joined(guard(), pieces_of(answer, EVERY_CHARACTER)) == marked
+    assert guard().invoke({"answer": answer, "documents": [REPORT]}) == marked
+    own = guard(contradicted_marker=" (wrong)")
+    assert own.invoke({"answer": FALSE, "documents": [REPORT]}) == f"{FALSE} (wrong)"
+    corrected = guard(CORRECTING, contradicted_marker=" (wrong)")
+    assert "(wrong)" not in corrected.invoke({"answer": answer, "documents": [REPORT]})
 
 
 def test_an_unchecked_table_row_is_marked_inside_its_last_cell() -> None:

@@ -33,6 +33,8 @@ class ReleaseRules:
 
     on_unchecked: OnUnchecked
     unchecked_marker: str
+    contradicted_marker: str
+    """Appended to contradicted sentences that are neither edited nor blocked."""
     check: Check
     """Its policy decides which answers are blocked."""
     blocked_message: str
@@ -60,14 +62,23 @@ class ReleaseRules:
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, claim, start, end, ""),)
         unchecked = [v.claim.id for v in sentence.verdicts if v.verdict == "unchecked"]
-        if not unchecked or self.on_unchecked == "release":
-            return tuple(made)
-        if self.on_unchecked == "hold_back":
+        if unchecked and self.on_unchecked == "hold_back":
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, unchecked[0], start, end, ""),)
+        if not (marker := self.marker(sentence.verdicts)):
+            return tuple(made)
         place = _mark_place(text, sentence)
         place = max([place, *(e.end for e in made if e.start <= place)])
-        return (*made, _edit(text, unchecked[0], place, place, self.unchecked_marker))
+        failed = ("contradicted", "unchecked")
+        claim = next(v.claim.id for v in sentence.verdicts if v.verdict in failed)
+        return (*made, _edit(text, claim, place, place, marker))
+
+    def marker(self, verdicts: Sequence[ClaimVerdict]) -> str:
+        """Return what is appended to text with these verdicts."""
+        found = {v.verdict for v in verdicts}
+        wrong = "contradicted" in found and self.check.on_contradicted == "annotate"
+        unknown = "unchecked" in found and self.on_unchecked == "mark"
+        return self.contradicted_marker * wrong + self.unchecked_marker * unknown
 
     @property
     def removes(self) -> bool:
@@ -112,7 +123,7 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     if holds is Holds.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
         # The sentence cannot be located.
         return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
-    suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
+    suffix = rules.marker(lost)
     edits: list[Edit] = []
     for sentence in _sentences(answer, verdicts):
         before, known = holds, [*known, *sentence.verdicts]
