@@ -19,6 +19,7 @@ __all__ = [
     "Edit",
     "EvidenceBatch",
     "ExtractionTask",
+    "FinalVerdict",
     "GroundednessResult",
     "GroundednessResultChunk",
     "OnContradicted",
@@ -280,6 +281,15 @@ class Decision(_Value):
     reasons: tuple[str, ...] = ()
 
 
+class FinalVerdict(_Value):
+    """The verdict on the text that leaves: after corrections and removals."""
+
+    verdict: AnswerVerdict
+    """A corrected claim counts as supported, a removed one not at all."""
+    trust_score: Probability | None
+    decision: Decision
+
+
 class Usage(_Value):
     """Model calls and tokens of one check."""
 
@@ -309,6 +319,10 @@ class GroundednessResult(_Value):
     verdict: AnswerVerdict
     is_trusted: bool
     decision: Decision
+    """The policy's decision on `answer`, the text that leaves: the same as `final.decision`."""
+    final: FinalVerdict | None = None
+    """Verdict, score and decision on `answer`, where the other fields are about
+    `original_answer`; `None` in a result that no check of this package has made."""
     edits: tuple[Edit, ...] = ()
     usage: Usage = Usage()
     query_class: str | None = None

@@ -136,6 +136,27 @@ def test_the_evidence_stands_in_for_a_correction_that_the_documents_do_not_suppo
     assert result.answer == "Costs fell by 4%. The CEO resigned."
 
 
+def test_final_is_the_verdict_on_what_leaves_and_the_policy_decides_on_it() -> None:
+    options: dict[str, Any] = {"policy": DecisionPolicy(contradicted="block")}
+    result = checker(**options, on_contradicted="correct", on_unverifiable="strip").invoke(INPUT)
+    assert (result.verdict, result.trust_score) == ("has_contradictions", pytest.approx(1 / 3))
+    assert result.final is not None
+    assert (result.final.verdict, result.final.trust_score) == ("grounded", 1.0)
+    assert result.final.decision == result.decision
+    assert result.decision.action == "pass"
+    kept = checker(**options).invoke(INPUT)
+    assert kept.final is not None
+    assert (kept.final.verdict, kept.decision.action) == (kept.verdict, "block")
+
+
+def test_of_an_answer_of_which_nothing_is_left_the_policy_sees_an_empty_one() -> None:
+    given = {**INPUT, "answer": "The CEO resigned."}
+    result = checker(on_unverifiable="strip").invoke(given)
+    assert result.final is not None
+    assert (result.answer, result.final.verdict) == ("", "no_claims")
+    assert result.decision.reasons == ("the answer is empty",)
+
+
 def test_a_correction_that_is_not_clearly_supported_does_not_stand() -> None:
     def doubtful(task: VerificationTask) -> list[ClaimVerdict]:
         found = judge_all(task)

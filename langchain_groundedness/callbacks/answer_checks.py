@@ -149,7 +149,7 @@ class AnswerChecks:
                 for piece in self._checker.stream(source, _config(ended.root)):
                     for event in report.add(piece):
                         self._channel.publish(event, loop=ended.loop)
-            result = report.close()
+            result = self._as_shown(report.close())
         except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
             self._partial_answer(ended, None)
             result = report.fail(exc, source, self._policy)
@@ -166,7 +166,7 @@ class AnswerChecks:
                 async for piece in self._checker.astream(source, _config(ended.root)):
                     for event in report.add(piece):
                         await self._channel.apublish(event)
-            result = report.close()
+            result = self._as_shown(report.close())
         except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
             await run_in_executor(None, self._partial_answer, ended, None)
             result = await run_in_executor(None, report.fail, exc, source, self._policy)
@@ -228,6 +228,13 @@ class AnswerChecks:
         if self._langsmith is not None:
             await run_in_executor(None, self._send_feedback, event.run_id, result)
         await self._channel.apublish(event)
+
+    def _as_shown(self, result: GroundednessResult) -> GroundednessResult:
+        """Decide on the unedited answer: corrections are only suggested."""
+        checker = self._checker
+        if not result.edits or not isinstance(checker, GroundednessRunnable):
+            return result
+        return checker.check.judged(result, ())
 
     def _keep(self, ended: EndedRun, result: GroundednessResult) -> GroundednessEvent:
         self._results.add(ended.root.run_id, result)

@@ -22,6 +22,7 @@ __all__ = [
     "rewordings",
     "says_more",
     "tail_end",
+    "verdicts_after",
     "without_overlaps",
 ]
 
@@ -177,6 +178,28 @@ def rewordings(
         for name, of_claim in found.items()
         if not all(inserted.rstrip(".") in known for _, inserted in of_claim)
     }
+
+
+def verdicts_after(
+    verdicts: Sequence[ClaimVerdict], edits: Iterable[Edit], marker: object
+) -> tuple[ClaimVerdict, ...]:
+    """Return the verdicts on an edited text: a corrected claim is supported, a removed one gone."""
+    edits = tuple(edits)
+    corrected = rewordings(edits, verdicts, marker).keys()
+    edited = {edit.claim_id for edit in edits}
+    return tuple(
+        v.model_copy(update={"verdict": "supported"}) if v.claim.id in corrected else v
+        for v in verdicts
+        if v.claim.id in corrected or not (v.claim.id in edited or _is_covered(v.claim, edits))
+    )
+
+
+def _is_covered(claim: Claim, edits: Sequence[Edit]) -> bool:
+    """Return whether an edit replaces all of a claim."""
+    start, end = claim.start, claim.end
+    if start is None or end is None:
+        return False
+    return any(edit.start <= start and end <= edit.end for edit in edits)
 
 
 def says_more(edit: Edit, inserted: str) -> bool:

@@ -3,7 +3,7 @@
 Its own module because it is pure: it calls nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 from uuid import uuid4
@@ -78,6 +78,8 @@ class Actions:
     after_retries: AfterRetries
     blocked_message: str
     strips_unverifiable: bool
+    judged: Callable[[GroundednessResult, Sequence[Edit]], GroundednessResult]
+    """Decides on a result again, for other edits of its answer."""
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -157,8 +159,9 @@ class Actions:
     def _corrected(self, turn: Turn, result: GroundednessResult) -> dict[str, Any]:
         strips = self.strips_unverifiable
         fixed = without_failed_claims(result, _FAILED if strips else ("contradicted",))
-        if fixed is None:
-            return _withheld(turn, result, self.blocked_message, "blocked")
+        fixed = fixed and self.judged(fixed, fixed.edits)
+        if fixed is None or fixed.decision.action == "block":
+            return _withheld(turn, fixed or result, self.blocked_message, "blocked")
         if not fixed.edits:
             return _update(turn, fixed, "annotated", _annotated(turn, fixed))
         if turn.structured is None:
@@ -212,7 +215,11 @@ def _unchanged(turn: Turn, result: GroundednessResult, outcome: Outcome) -> dict
 def _withheld(
     turn: Turn, result: GroundednessResult, text: str, outcome: Outcome
 ) -> dict[str, Any]:
-    """Replace an answer with a text."""
+    """Replace an answer with a text that makes no claim."""
+    if result.final is not None:
+        empty = {"verdict": "no_claims", "trust_score": None}
+        final = result.final.model_copy(update=empty)
+        result = result.model_copy(update={"final": final})
     if turn.structured is None:
         return _update(turn, result, outcome, _with_answer(turn, text))
     update = _update(turn, result, outcome, rewritten(turn.own_messages, None, text))

@@ -50,8 +50,9 @@ class GroundednessState(AgentState[Any]):
 
     groundedness: NotRequired[Annotated[dict[str, Any] | None, OmitFromInput]]
     """Verdicts on the last answer, as plain data: `verdict`, `trust_score`, `is_trusted`,
-    `decision`, `claims`, `edits`, `usage`, `query_class`, `risk_tier`, `retrieval_score` as in
-    `GroundednessResult`; `outcome` (what was done), `message_id`, `retries`."""
+    `decision`, `final`, `claims`, `edits`, `usage`, `query_class`, `risk_tier`, `retrieval_score`
+    as in `GroundednessResult`; `outcome` (what was done), `message_id`, `retries`. After a
+    reviewer's edit they are about the edited text."""
 
 
 class GroundednessTransformer(StreamTransformer):

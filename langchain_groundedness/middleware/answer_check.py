@@ -46,6 +46,7 @@ from langchain_groundedness.middleware.state import (
     read_answer,
     read_result,
     read_turn,
+    result_record,
     state_record,
     state_value,
     unchecked_result,
@@ -110,7 +111,11 @@ class AnswerCheck:
         checker = unaudited(checker)
         ours = checker if isinstance(checker, GroundednessRunnable) else None
         keeps = ours is not None and _is_set(ours, "on_unverifiable", "keep")
-        self._actions = Actions(strips_unverifiable=not keeps, **options)
+        self._actions = Actions(
+            strips_unverifiable=not keeps,
+            judged=ours.check.judged if ours else _as_it_is,
+            **options,
+        )
         self.checker = _correcting(ours) if ours and self._actions.corrects else checker
         self._policy = ours.check.policy if ours else DecisionPolicy()
         self.may_withhold = self._actions.may_withhold(self._policy)
@@ -123,7 +128,15 @@ class AnswerCheck:
         """Check the answer and act on the verdicts."""
         answer = self._read(state)
         recording = _Recording(self._recorder, answer)
-        return self._conclude(answer, self._result(answer), recording)
+        result = self._result(answer)
+        update = self._conclude(answer, result, recording)
+        if (edited := _edited(update, answer.key, result)) is None:
+            return update
+        try:
+            checked = _check(self.checker, edited)
+        except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
+            checked = self._failure(edited, exc)
+        return self._with_verdicts(update, checked)
 
     async def aupdate(self, state: Any) -> dict[str, Any]:
         """Check the answer and act on the verdicts."""
@@ -131,8 +144,16 @@ class AnswerCheck:
         recording = _Recording(self._recorder, answer)
         result = await self._aresult(answer)
         if self._recorder.log is None:
-            return self._conclude(answer, result, recording)
-        return await run_in_executor(None, self._conclude, answer, result, recording)
+            update = self._conclude(answer, result, recording)
+        else:
+            update = await run_in_executor(None, self._conclude, answer, result, recording)
+        if (edited := _edited(update, answer.key, result)) is None:
+            return update
+        try:
+            checked = await _acheck(self.checker, edited)
+        except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
+            checked = self._failure(edited, exc)
+        return self._with_verdicts(update, checked)
 
     def guarded_call(self, state: Any, *, hold: bool, structured: bool) -> GuardedCall:
         """Prepare to check what a model writes while it writes."""
@@ -234,9 +255,11 @@ class AnswerCheck:
         """Act on the result, after a review if needed; blocks while the audit log is read."""
         if not answer.judged:
             return {STATE_KEY: state_record(result, answer.turn, "not_judged")}
-        action = self._actions.chosen(answer.turn, result)
+        written = self._actions.judged(result, ()) if result.edits else result
+        action = self._actions.chosen(answer.turn, result if self._actions.corrects else written)
         if action == "review" and not can_pause():
             action = "block"
+        result = result if action == "correct" else written
         if action == "review":
             recording.wait(result)
             decided = recording.first(ask(answer.turn, result, recording.record_id))
@@ -247,6 +270,11 @@ class AnswerCheck:
             update = _into_key(update, answer.key, result)
         recording.end(result, update)
         return update
+
+    def _with_verdicts(self, update: dict[str, Any], checked: GroundednessResult) -> dict[str, Any]:
+        """Keep the verdicts on the text that a reviewer has written."""
+        result = self._actions.judged(checked, ())
+        return {**update, STATE_KEY: {**update[STATE_KEY], **result_record(result)}}
 
 
 class _Recording:
@@ -374,6 +402,22 @@ def _unread(answer: str) -> CheckInput:
         return CheckInput(answer=answer).labelled(ensure_config().get("metadata") or {})
     except InputFormatError:
         return CheckInput(answer=answer)
+
+
+def _as_it_is(result: GroundednessResult, _: object) -> GroundednessResult:
+    return result
+
+
+def _edited(
+    update: Mapping[str, Any], key: str | None, result: GroundednessResult
+) -> CheckInput | None:
+    """Return the input of the check of a reviewer's text, if there is one."""
+    if update[STATE_KEY]["outcome"] != "edited":
+        return None
+    text = update["messages"][-1].text if key is None else update.get(key, result.original_answer)
+    labels = {name: getattr(result, name) for name in LABELS}
+    question, documents = result.question, result.documents
+    return CheckInput(answer=str(text), question=question, documents=documents, **labels)
 
 
 def _with_answer(turn: Turn, answer: str) -> Turn:

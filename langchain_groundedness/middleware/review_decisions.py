@@ -69,7 +69,7 @@ class _EditedAction(_Decision):
 
 
 class EditAnswer(_Signed):
-    """The reviewer's text is released, under the same message id, and is not checked again."""
+    """The reviewer's text is released, under the same message id, whatever its verdicts."""
 
     type: Literal["edit"]
     answer: Words | None = None

@@ -25,12 +25,14 @@ from langchain_groundedness.correction.edits import (
     edited_claim,
     rewordings,
     says_more,
+    verdicts_after,
     without_overlaps,
 )
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
+    LABELS,
     NO_DOCUMENTS,
     CheckInput,
     InputReader,
@@ -44,6 +46,7 @@ from langchain_groundedness.types import (
     CorrectionTask,
     Edit,
     ExtractionTask,
+    FinalVerdict,
     GroundednessResult,
     OnContradicted,
     OnUnverifiable,
@@ -612,6 +615,8 @@ class Check:
         source, verdicts = state.source, self.all_verdicts(state)
         score = trust_score(verdicts)
         corrected = state.corrected
+        edits = () if corrected is None else corrected.edits
+        final = self.final(source, verdicts, edits)
         return GroundednessResult(
             question=source.question,
             answer=source.answer if corrected is None else corrected.text,
@@ -626,11 +631,39 @@ class Check:
                 trust_score=score,
                 trust_threshold=self.trust_threshold,
             ),
-            decision=self.policy.judge(self.decision_context(source, verdicts)),
-            edits=() if corrected is None else corrected.edits,
+            decision=final.decision,
+            final=final,
+            edits=edits,
             usage=usage,
             **source.labels,
         )
+
+    def final(
+        self, source: CheckInput, verdicts: Sequence[ClaimVerdict], edits: Sequence[Edit]
+    ) -> FinalVerdict:
+        """Judge the text that leaves after some edits."""
+        left = self.left(verdicts, edits)
+        text = apply_edits(source.answer, edits)
+        given = self.decision_context(source.model_copy(update={"answer": text}), left)
+        decision = self.policy.judge(given)
+        return FinalVerdict(
+            verdict=answer_verdict(left), trust_score=trust_score(left), decision=decision
+        )
+
+    def left(
+        self, verdicts: Sequence[ClaimVerdict], edits: Sequence[Edit]
+    ) -> tuple[ClaimVerdict, ...]:
+        """Return the verdicts on the text that some edits leave."""
+        if not edits:
+            return tuple(verdicts)
+        return verdicts_after(verdicts, edits, getattr(self.corrector, "marker", None))
+
+    def judged(self, result: GroundednessResult, edits: Sequence[Edit]) -> GroundednessResult:
+        """Decide on a result again, for other edits of its answer."""
+        labels = {name: getattr(result, name) for name in LABELS}
+        source = CheckInput(answer=result.original_answer, **labels)
+        final = self.final(source, result.claims, edits)
+        return result.model_copy(update={"final": final, "decision": final.decision})
 
     def decision_context(
         self,

@@ -126,14 +126,14 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     suffix = rules.marker(lost)
     edits: list[Edit] = []
     for sentence in _sentences(answer, verdicts):
-        before, known = holds, [*known, *sentence.verdicts]
+        ids = {v.claim.id for v in sentence.verdicts}
+        made = [edit for edit in result.edits if edit.claim_id in ids]
+        before, known = holds, [*known, *rules.check.left(sentence.verdicts, made)]
         holds = rules.blocking(source, known)
         if holds is Holds.YES and before is not Holds.OPEN:
             return _cut(answer, edits, sentence, rules)
         if holds is Holds.YES:
             return _replaced(answer, rules.blocked_message, blocked=True)
-        ids = {v.claim.id for v in sentence.verdicts}
-        made = [edit for edit in result.edits if edit.claim_id in ids]
         edits += rules.edits(answer, sentence, made)
     whole = rules.blocking(source, known, complete=True)
     if Holds.YES in (whole, _block_decided(result, rules)):
@@ -234,7 +234,9 @@ class Release:
     def _blocking(self, number: int, *, complete: bool = False) -> Holds:
         """Return whether the first `number` sentences block the answer."""
         live = self._live
-        known = [verdict for unit in live.units[:number] for verdict in unit.verdicts]
+        check = self._rules.check
+        left = (check.left(unit.verdicts, unit.edits) for unit in live.units[:number])
+        known = [verdict for verdicts in left for verdict in verdicts]
         return self._rules.blocking(
             live.source, known, complete=complete, labelled=live.labelled or complete
         )

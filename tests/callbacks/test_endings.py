@@ -438,3 +438,13 @@ def test_threads_end_with_the_handler() -> None:
 def test_options_are_checked_when_the_handler_is_made(kind: Any, options: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         kind(**options)
+
+
+@HANDLERS
+def test_a_handler_decides_on_the_answer_as_it_was_shown(kind: Any) -> None:
+    policy = DecisionPolicy(contradicted="block")
+    handler = kind(GroundednessRunnable(on_contradicted="correct", policy=policy))
+    lcel_chain().invoke(question("Land1"), {"callbacks": [handler]})
+    [result] = handler.results.values()
+    assert result.edits
+    assert (result.decision.action, result.final.verdict) == ("block", "has_contradictions")

@@ -169,6 +169,21 @@ def test_corrected_answers_keep_their_message_id_and_nothing_ungrounded_stays(ho
     assert (citation["start_index"], citation["end_index"]) == (0, len(TRUE))
 
 
+def test_the_policy_decides_on_what_is_shown(how: How) -> None:
+    policy = DecisionPolicy(contradicted="block")
+    check = GroundednessRunnable(corrector=Corrector(marker=None), policy=policy)
+
+    def record(mode: Any) -> Any:
+        middleware = GroundednessMiddleware(check, on_ungrounded=mode)
+        return run(agent_of(call(), FALSE, middleware=middleware), QUESTION, how)["groundedness"]
+
+    corrected, kept = record("correct"), record("annotate")
+    assert (corrected["outcome"], kept["outcome"]) == ("corrected", "blocked")
+    assert corrected["verdict"] == kept["verdict"] == "has_contradictions"
+    assert (corrected["final"]["verdict"], kept["final"]["verdict"]) == ("grounded", "no_claims")
+    assert (corrected["decision"]["action"], kept["decision"]["action"]) == ("pass", "block")
+
+
 def test_what_cannot_be_corrected_is_taken_out(how: How) -> None:
     check, _ = checker(corrector=lambda task: CorrectedAnswer(text=task.answer))
     middleware = GroundednessMiddleware(check, on_ungrounded="correct")

@@ -182,6 +182,21 @@ def test_a_decision_of_no_known_form_can_be_given_again(how: How) -> None:
     assert len(review.judge.tasks) == 1
 
 
+@pytest.mark.parametrize(("text", "verdict"), [(TRUE, "grounded"), (FALSE, "has_contradictions")])
+def test_after_an_edit_the_state_has_the_verdicts_on_the_edited_text(
+    how: How, text: str, verdict: str
+) -> None:
+    check, _ = checker()
+    middleware = GroundednessMiddleware(check, on_ungrounded="review")
+    agent = agent_of(call(), f"{FALSE} No.", middleware=middleware, checkpointer=InMemorySaver())
+    run(agent, QUESTION, how, THREAD)
+    state = run(agent, Command(resume={"type": "edit", "answer": text}), how, THREAD)
+    record = state["groundedness"]
+    assert (state["messages"][-1].text, record["outcome"]) == (text, "edited")
+    assert (record["verdict"], record["final"]["verdict"]) == (verdict, verdict)
+    assert [claim["claim"]["text"] for claim in record["claims"]] == [text]
+
+
 def test_review_may_follow_retries(how: How) -> None:
     check, judge = checker()
     middleware = GroundednessMiddleware(check, on_ungrounded="retry", after_retries="review")
@@ -191,7 +206,7 @@ def test_review_may_follow_retries(how: How) -> None:
     state = run(agent, Command(resume={"type": "edit", "answer": TRUE}), how, THREAD)
     assert state["messages"][-1].text == TRUE
     assert len(state["messages"]) == 4
-    assert len(judge.tasks) == 2
+    assert [task.answer for task in judge.tasks] == [FALSE, FALSE, TRUE]
 
 
 @pytest.fixture
