@@ -140,7 +140,7 @@ class Actions:
             return self._corrected(turn, result)
         if action == "block":
             return _withheld(turn, result, self.blocked_message, "blocked")
-        return _unchanged(turn, result, "passed" if _passes(result) else "annotated")
+        return self._unchanged(turn, result, "passed" if _passes(result) else "annotated")
 
     def reviewed(self, turn: Turn, result: GroundednessResult, decision: Decided) -> dict[str, Any]:
         """Apply a reviewer's decision."""
@@ -154,7 +154,19 @@ class Actions:
             case EditAnswer():
                 return _update(turn, result, "edited", _with_answer(turn, decision.text))
             case Approve():
-                return _unchanged(turn, result, "approved")
+                return self._unchanged(turn, result, "approved")
+
+    def _unchanged(
+        self, turn: Turn, result: GroundednessResult, outcome: Outcome
+    ) -> dict[str, Any]:
+        as_it_came = result.model_copy(update={"answer": result.original_answer, "edits": ()})
+        return _update(turn, result, outcome, self._annotated(turn, as_it_came))
+
+    def _annotated(self, turn: Turn, result: GroundednessResult) -> list[BaseMessage]:
+        if not isinstance(turn.final, AIMessage) or turn.structured is not None:
+            return []
+        message = annotated(turn.final, result, in_content=self.on_ungrounded == "annotate")
+        return [] if message is turn.final else [message]
 
     def _corrected(self, turn: Turn, result: GroundednessResult) -> dict[str, Any]:
         strips = self.strips_unverifiable
@@ -163,11 +175,11 @@ class Actions:
         if fixed is None or fixed.decision.action == "block":
             return _withheld(turn, fixed or result, self.blocked_message, "blocked")
         if not fixed.edits:
-            return _update(turn, fixed, "annotated", _annotated(turn, fixed))
+            return _update(turn, fixed, "annotated", self._annotated(turn, fixed))
         if turn.structured is None:
             messages = _with_answer(turn, fixed.answer)
             final: Any = next(iter(messages), turn.final)
-            annotated_ones = _annotated(replace(turn, final=final), fixed)
+            annotated_ones = self._annotated(replace(turn, final=final), fixed)
             return _update(turn, fixed, "corrected", annotated_ones or messages)
         value = edited_fields(turn.structured, fixed.original_answer, fixed.edits)
         if value is None:
@@ -207,11 +219,6 @@ def _unstreamed(message: HumanMessage) -> dict[str, Any]:
     return {"role": "user", "content": message.text, **kept}
 
 
-def _unchanged(turn: Turn, result: GroundednessResult, outcome: Outcome) -> dict[str, Any]:
-    as_it_came = result.model_copy(update={"answer": result.original_answer, "edits": ()})
-    return _update(turn, result, outcome, _annotated(turn, as_it_came))
-
-
 def _withheld(
     turn: Turn, result: GroundednessResult, text: str, outcome: Outcome
 ) -> dict[str, Any]:
@@ -233,13 +240,6 @@ def _update(
     record = state_record(result, replace(turn, drafts=()), outcome)
     found = [*removed, *messages]
     return {**({"messages": found} if found else {}), STATE_KEY: record}
-
-
-def _annotated(turn: Turn, result: GroundednessResult) -> list[BaseMessage]:
-    if not isinstance(turn.final, AIMessage) or turn.structured is not None:
-        return []
-    message = annotated(turn.final, result)
-    return [] if message is turn.final else [message]
 
 
 def _with_answer(turn: Turn, text: str) -> list[BaseMessage]:

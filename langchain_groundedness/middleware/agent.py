@@ -90,7 +90,8 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
     artifacts or, if there are none, their texts. Model turns that call tools are not checked, and
     neither is a tool result that the agent returns unchanged. The verdicts are in the state under
     `groundedness`, as plain data, and supported parts of the answer get native `Citation`
-    annotations.
+    annotations: with `annotate` in the content of the message, otherwise in its
+    `response_metadata["groundedness"]["annotations"]`, so that the content keeps its type.
 
     `on_ungrounded` says what happens to an answer that is not grounded, or could not be checked:
 

@@ -146,6 +146,18 @@ def test_blocks_beside_the_text_stay(how: How) -> None:
     assert message.content[1] == blocks[1]
 
 
+@pytest.mark.parametrize("mode", ["correct", "retry", "block", "review", "policy"])
+def test_the_content_of_an_answer_keeps_its_type_unless_annotate_is_chosen(
+    how: How, mode: Any
+) -> None:
+    middleware = GroundednessMiddleware(on_ungrounded=mode)
+    message = run(agent_of(call(), TRUE, middleware=middleware), QUESTION, how)["messages"][-1]
+    assert message.content == TRUE
+    (citation,) = message.response_metadata["groundedness"]["annotations"]
+    assert TRUE[citation["start_index"] : citation["end_index"]] == TRUE
+    assert citation["cited_text"] == REPORT.page_content
+
+
 # --- correct ---
 
 
@@ -164,7 +176,8 @@ def test_corrected_answers_keep_their_message_id_and_nothing_ungrounded_stays(ho
     assert state["messages"][-1].id == original.id
     assert "$2.4B" not in said(snapshots[0].values)
     assert "Oslo" not in said(snapshots[0].values)
-    (citation,) = annotations(state)
+    assert state["messages"][-1].content == TRUE
+    (citation,) = state["messages"][-1].response_metadata["groundedness"]["annotations"]
     assert citation["extras"]["groundedness"]["verdict"] == "corrected"
     assert (citation["start_index"], citation["end_index"]) == (0, len(TRUE))
 
