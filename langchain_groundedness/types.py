@@ -265,6 +265,7 @@ class CorrectionTask(_Value):
     question: str | None = None
     on_contradicted: OnContradicted = "correct"
     on_unverifiable: OnUnverifiable = "keep"
+    on_unchecked: OnUnverifiable = "keep"
 
 
 class CorrectedAnswer(_Value):

@@ -41,6 +41,7 @@ from langchain_groundedness.types import CorrectedAnswer, CorrectionTask, Edit, 
 REPORT = Document(page_content="Revenue was $2.1B in Q3. Costs fell by 4%.", id="report")
 ANSWER = "Revenue was $2.4B in Q3. Costs fell by 4%. The CEO resigned."
 WITH_EVIDENCE = "[CORRECTED: Revenue was $2.1B in Q3.] Costs fell by 4%. The CEO resigned."
+CORRECTING = {"on_contradicted": "correct", "on_unverifiable": "keep"}
 INPUT = {"question": "How was Q3?", "answer": ANSWER, "documents": [REPORT]}
 
 
@@ -113,7 +114,7 @@ async def test_async_says_the_same() -> None:
 
 
 def test_correct_replaces_the_value_and_leaves_every_other_character() -> None:
-    result = checker(on_contradicted="correct").invoke(INPUT)
+    result = checker(**CORRECTING).invoke(INPUT)
     assert result.answer == ANSWER.replace("$2.4B", "[CORRECTED: $2.1B]")
     assert result.original_answer == ANSWER
     (edit,) = result.edits
@@ -128,11 +129,11 @@ def test_the_evidence_stands_in_for_a_correction_that_the_documents_do_not_suppo
             for v in judge_all(task)
         ]
 
-    result = checker(verifier=wrong, on_contradicted="correct").invoke(INPUT)
+    result = checker(verifier=wrong, **CORRECTING).invoke(INPUT)
     assert result.answer == WITH_EVIDENCE
     assert labels(result)[0] == "contradicted"
     stripping = Corrector(fallback="strip")
-    result = checker(verifier=wrong, corrector=stripping, on_contradicted="correct").invoke(INPUT)
+    result = checker(verifier=wrong, corrector=stripping, **CORRECTING).invoke(INPUT)
     assert result.answer == "Costs fell by 4%. The CEO resigned."
 
 
@@ -162,7 +163,7 @@ def test_a_correction_that_is_not_clearly_supported_does_not_stand() -> None:
         found = judge_all(task)
         return [v.model_copy(update={"support_probability": 0.6}) for v in found]
 
-    result = checker(verifier=doubtful, on_contradicted="correct").invoke(INPUT)
+    result = checker(verifier=doubtful, **CORRECTING).invoke(INPUT)
     assert result.answer == WITH_EVIDENCE
 
 
@@ -172,7 +173,7 @@ def test_a_correction_that_says_more_than_what_it_replaces_does_not_stand() -> N
         edit = Edit(claim_id=task.verdicts[0].claim.id, start=12, end=17, **more)
         return CorrectedAnswer(text="", edits=(edit,))
 
-    result = checker(corrector=adding, on_contradicted="correct").invoke(INPUT)
+    result = checker(corrector=adding, **CORRECTING).invoke(INPUT)
     assert result.answer == "Costs fell by 4%. The CEO resigned."
 
 
@@ -189,13 +190,13 @@ def test_a_failing_recheck_lets_the_evidence_stand_in() -> None:
             raise TimeoutError
         return judge_all(task)
 
-    result = checker(verifier=once, on_contradicted="correct").invoke(INPUT)
+    result = checker(verifier=once, **CORRECTING).invoke(INPUT)
     assert result.answer == WITH_EVIDENCE
 
 
 def test_what_a_failing_corrector_does_not_correct_is_removed() -> None:
     corrector = failing(RuntimeError())
-    result = checker(corrector=corrector, on_contradicted="correct").invoke(INPUT)
+    result = checker(corrector=corrector, **CORRECTING).invoke(INPUT)
     assert result.answer == "Costs fell by 4%. The CEO resigned."
     assert labels(result)[0] == "contradicted"
 
@@ -207,7 +208,7 @@ def test_strip_takes_the_sentences_out() -> None:
 
 
 def test_the_marker_is_the_correctors() -> None:
-    result = checker(corrector=Corrector(marker=None), on_contradicted="correct").invoke(INPUT)
+    result = checker(corrector=Corrector(marker=None), **CORRECTING).invoke(INPUT)
     assert result.answer == ANSWER.replace("$2.4B", "$2.1B")
 
 

@@ -144,7 +144,7 @@ def test_an_unchecked_sentence_is_held_back() -> None:
     assert joined(guard(on_unchecked="hold_back"), pieces) == "Costs fell by 4%. Costs rose."
 
 
-CORRECTING = {"on_contradicted": "correct"}
+CORRECTING = {"on_contradicted": "correct", "on_unverifiable": "keep"}
 
 
 def contradicted(claim: Claim, task: VerificationTask) -> ClaimVerdict:
@@ -417,7 +417,7 @@ def test_a_corrector_that_says_not_what_it_changed_changes_nothing() -> None:
     def rewrite(_: CorrectionTask) -> CorrectedAnswer:
         return CorrectedAnswer(text="Revenue was fine.")
 
-    options = {"on_contradicted": "correct", "corrector": rewrite}
+    options = {**CORRECTING, "corrector": rewrite}
     pieces = pieces_of("Revenue was $2.4B. The board met.", EVERY_CHARACTER)
     assert joined(guard(options), pieces) == "The board met. [UNCHECKED]"
 
@@ -524,7 +524,7 @@ def test_immediate_blocks_with_a_retraction(extractor: Any) -> None:
 
 def test_custom_events_tell_everything_once() -> None:
     heard = Heard()
-    check = checker(on_contradicted="correct")
+    check = checker(**CORRECTING)
     pieces = pieces_of(ANSWER, EVERY_CHARACTER)
     list(check.transform(iter(pieces), {"callbacks": [heard]}))
     result = check.invoke(INPUT)
@@ -552,7 +552,7 @@ def test_whole_checks_and_batches_tell_the_same() -> None:
         call({"callbacks": [heard]})
         return sorted(name for name, _ in heard.events)
 
-    check = checker(on_contradicted="correct")
+    check = checker(**CORRECTING)
     once = names(lambda config: check.invoke(INPUT, config))
     assert len(once) == 11 + 11 + 1 + 1
     assert names(lambda config: list(check.stream(INPUT, config))) == once

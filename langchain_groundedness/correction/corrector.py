@@ -19,6 +19,7 @@ from langchain_groundedness.correction.edits import (
     Replacement,
     apply_edits,
     differing_part,
+    is_covered,
     removal,
     without_overlaps,
 )
@@ -142,7 +143,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             or its removal.
         """
         spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
-        edits = []
+        edits: list[Edit] = []
+        left: list[_Placed] = []
         for verdict in verdicts:
             if (span := _span(verdict, task.answer)) is None:
                 continue
@@ -152,9 +154,13 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             if self.fallback == "quote" and quotes and alone:
                 whole = Replacement(0, span[1] - span[0], fold_space(quotes[0]))
                 edits.append(self._edit(task.answer, verdict, span, whole))
+            elif stripped:
+                edits.append(stripped)
             else:
-                removed = _removed(task.answer, verdict, removal(task.answer, *span))
-                edits.append(stripped or removed)
+                left.append((verdict, span))
+        for verdict, span in left:
+            if not is_covered(verdict.claim, edits):
+                edits.append(_removed(task.answer, verdict, removal(task.answer, *span)))
         return edits
 
     _is_slow = True
@@ -230,9 +236,14 @@ def _read_text(text: str) -> CorrectionLines | None:
 
 
 def _action(task: CorrectionTask, verdict: ClaimVerdict) -> OnContradicted | OnUnverifiable:
-    if verdict.verdict == "contradicted":
-        return task.on_contradicted
-    return task.on_unverifiable if verdict.verdict == "unverifiable" else "keep"
+    match verdict.verdict:
+        case "contradicted":
+            return task.on_contradicted
+        case "unverifiable":
+            return task.on_unverifiable
+        case "unchecked":
+            return task.on_unchecked
+    return "keep"
 
 
 def _span(verdict: ClaimVerdict, answer: str) -> tuple[int, int] | None:
@@ -249,7 +260,10 @@ def _strip(
     # Text that a remaining claim also uses is not removed.
     for other, theirs in spans:
         overlaps = theirs[0] < span[1] and span[0] < theirs[1]
-        stays = other.claim.id != verdict.claim.id and other.verdict in ("supported", "unchecked")
+        stays = other.claim.id != verdict.claim.id and (
+            other.verdict == "supported"
+            or (other.verdict == "unchecked" and task.on_unchecked == "keep")
+        )
         if overlaps and stays:
             return None
     (start, end), replacement = removal(task.answer, *span), ""

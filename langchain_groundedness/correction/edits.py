@@ -18,6 +18,7 @@ __all__ = [
     "differing_part",
     "edited_claim",
     "head_start",
+    "is_covered",
     "removal",
     "rewordings",
     "says_more",
@@ -190,11 +191,11 @@ def verdicts_after(
     return tuple(
         v.model_copy(update={"verdict": "supported"}) if v.claim.id in corrected else v
         for v in verdicts
-        if v.claim.id in corrected or not (v.claim.id in edited or _is_covered(v.claim, edits))
+        if v.claim.id in corrected or not (v.claim.id in edited or is_covered(v.claim, edits))
     )
 
 
-def _is_covered(claim: Claim, edits: Sequence[Edit]) -> bool:
+def is_covered(claim: Claim, edits: Sequence[Edit]) -> bool:
     """Return whether an edit replaces all of a claim."""
     start, end = claim.start, claim.end
     if start is None or end is None:

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.correction.edits import apply_edits, removal
 from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.decision.modes import MODES, effect_on
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.prompts import fence, fold_space
 from langchain_groundedness.middleware.messages import (
@@ -45,6 +46,10 @@ AfterRetries: TypeAlias = Literal["annotate", "correct", "block", "review", "pol
 OnUngrounded: TypeAlias = AfterRetries | Literal["retry"]
 
 _FAILED = ("contradicted", "unverifiable")
+
+_UNSUPPORTED = (*_FAILED, "unchecked")
+
+_WITHHOLDS = {"withhold", "ask a person"}
 
 _HEAD = (
     "Before your last answer is shown, it was checked against what the tools have returned since "
@@ -107,7 +112,8 @@ class Actions:
     def may_withhold(self, policy: DecisionPolicy) -> bool:
         """Return whether an answer may be blocked, or held for a person."""
         decides = "policy" in self._possible and policy.at_most != "flag"
-        return policy.may_block or decides or not {"block", "review"}.isdisjoint(self._possible)
+        effects = {effect for mode in self._possible for effect in MODES[mode].values()}
+        return policy.may_block or decides or not effects.isdisjoint(_WITHHOLDS)
 
     @property
     def _possible(self) -> tuple[str, ...]:
@@ -170,7 +176,7 @@ class Actions:
 
     def _corrected(self, turn: Turn, result: GroundednessResult) -> dict[str, Any]:
         strips = self.strips_unverifiable
-        fixed = without_failed_claims(result, _FAILED if strips else ("contradicted",))
+        fixed = without_failed_claims(result, _UNSUPPORTED if strips else ("contradicted",))
         fixed = fixed and self.judged(fixed, fixed.edits)
         if fixed is None or fixed.decision.action == "block":
             return _withheld(turn, fixed or result, self.blocked_message, "blocked")
@@ -195,11 +201,11 @@ def _passes(result: GroundednessResult) -> bool:
 
 def _can_do_better(result: GroundednessResult) -> bool:
     """Tell whether asking the model again can help."""
-    return any(v.verdict in _FAILED for v in result.claims) or _lacks_evidence(result)
+    return any(effect_on(verdict, "retry") == "ask the model" for verdict in result.claims)
 
 
 def _lacks_evidence(result: GroundednessResult) -> bool:
-    return any(verdict.reason == NO_DOCUMENTS for verdict in result.claims)
+    return any((verdict.reason or "").startswith(NO_DOCUMENTS) for verdict in result.claims)
 
 
 def _ask_again(

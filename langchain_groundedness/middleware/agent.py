@@ -96,8 +96,8 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
     `on_ungrounded` says what happens to an answer that is not grounded, or could not be checked:
 
     - `annotate`: the answer stays, with its verdicts;
-    - `correct`: contradicted claims are corrected or removed, unverifiable ones removed (unless the
-      checker says otherwise), under the same message id;
+    - `correct`: contradicted claims are corrected or removed, unverifiable and unchecked ones
+      removed (unless the checker has `on_unverifiable="keep"`), under the same message id;
     - `retry`: the model gets the failed claims and answers again, at most `max_retries`
       times; then `after_retries` applies. Rejected answers are removed from the state;
     - `block`: `blocked_message` replaces the answer;

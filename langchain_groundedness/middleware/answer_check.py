@@ -452,9 +452,8 @@ def _is_set(checker: GroundednessRunnable, option: str, value: object) -> bool:
 
 def _correcting(checker: GroundednessRunnable) -> GroundednessRunnable:
     """Return a checker that corrects, unless its own options say otherwise."""
-    defaults = {"on_contradicted": "correct", "on_unverifiable": "strip"}
     given = {name: getattr(checker, name) for name in checker.model_fields_set}
-    return type(checker)(**{**defaults, **given})
+    return type(checker)(**{"on_contradicted": "correct", **given})
 
 
 def _warn(what: str, error: Exception) -> None:

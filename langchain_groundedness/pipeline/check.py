@@ -23,6 +23,7 @@ from langchain_groundedness.correction.edits import (
     apply_edits,
     check_edits,
     edited_claim,
+    is_covered,
     rewordings,
     says_more,
     verdicts_after,
@@ -332,6 +333,7 @@ class Check:
     max_claims: int | None
     on_contradicted: OnContradicted
     on_unverifiable: OnUnverifiable
+    on_unchecked: OnUnverifiable
     trust_threshold: float
     policy: DecisionPolicy
     raise_on_failure: bool
@@ -504,6 +506,8 @@ class Check:
             wanted.add("contradicted")
         if self.on_unverifiable in _EDITS:
             wanted.add("unverifiable")
+        if self.on_unchecked in _EDITS:
+            wanted.add("unchecked")
         verdicts = self.all_verdicts(state)
         if not any(v.verdict in wanted for v in verdicts):
             return None
@@ -514,6 +518,7 @@ class Check:
             question=state.source.question,
             on_contradicted=self.on_contradicted,
             on_unverifiable=self.on_unverifiable,
+            on_unchecked=self.on_unchecked,
         )
 
     def without_correction(self, state: CheckState, error: Exception) -> CheckState:
@@ -572,16 +577,25 @@ class Check:
         return self._with_fallbacks(state, kept)
 
     def _with_fallbacks(self, state: CheckState, kept: Sequence[Edit]) -> CheckState:
-        """Keep some edits; replace or remove the contradicted claims that are not corrected."""
+        """Keep some edits; replace or remove what had to be corrected or removed and is not."""
         edited = {edit.claim_id for edit in kept}
-        wrong = [v for v in state.verdicts if v.verdict == "contradicted"]
-        missing = [v for v in wrong if v.claim.id not in edited]
+        missing = [
+            v
+            for v in self.all_verdicts(state)
+            if (v.verdict == "contradicted" and self.on_contradicted == "correct")
+            or (v.verdict == "unchecked" and self.on_unchecked == "strip")
+            if v.claim.id not in edited and not is_covered(v.claim, kept)
+        ]
         task = self.correction(state)
-        if self.on_contradicted != "correct" or not missing or task is None:
+        if not missing or task is None:
             return state.with_edits(kept)
         ours = isinstance(self.corrector, Corrector)
         corrector = self.corrector if ours else Corrector(fallback="strip")
         return state.with_edits(without_overlaps([*kept, *corrector.fall_back(task, missing)]))
+
+    def without_unchecked(self, state: CheckState) -> CheckState:
+        """Remove claims that cannot be checked, if they must not leave."""
+        return self._with_fallbacks(state, ()) if self.on_unchecked == "strip" else state
 
     def _raise_if_asked(self, reason: str, error: Exception, claims: tuple[str, ...] = ()) -> None:
         if self.raise_on_failure:

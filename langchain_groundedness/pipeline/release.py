@@ -61,16 +61,18 @@ class ReleaseRules:
         if (claim := next(self.uncorrected(sentence.verdicts, made), None)) is not None:
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, claim, start, end, ""),)
-        unchecked = [v.claim.id for v in sentence.verdicts if v.verdict == "unchecked"]
+        edited = {edit.claim_id for edit in made}
+        left = [v for v in sentence.verdicts if v.claim.id not in edited]
+        unchecked = [v.claim.id for v in left if v.verdict == "unchecked"]
         if unchecked and self.on_unchecked == "hold_back":
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, unchecked[0], start, end, ""),)
-        if not (marker := self.marker(sentence.verdicts)):
+        if not (marker := self.marker(left)):
             return tuple(made)
         place = _mark_place(text, sentence)
         place = max([place, *(e.end for e in made if e.start <= place)])
         failed = ("contradicted", "unchecked")
-        claim = next(v.claim.id for v in sentence.verdicts if v.verdict in failed)
+        claim = next(v.claim.id for v in left if v.verdict in failed)
         return (*made, _edit(text, claim, place, place, marker))
 
     def marker(self, verdicts: Sequence[ClaimVerdict]) -> str:
@@ -88,9 +90,13 @@ class ReleaseRules:
     @property
     def _correctable(self) -> frozenset[str]:
         """Verdicts whose claims must be corrected or removed."""
-        contradicted = self.check.on_contradicted in ("correct", "strip")
-        unverifiable = self.check.on_unverifiable == "strip"
-        return frozenset(["contradicted"] * contradicted + ["unverifiable"] * unverifiable)
+        check = self.check
+        removed = {
+            "contradicted": check.on_contradicted in ("correct", "strip"),
+            "unverifiable": check.on_unverifiable == "strip",
+            "unchecked": check.on_unchecked == "strip",
+        }
+        return frozenset(verdict for verdict, is_removed in removed.items() if is_removed)
 
     def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
         """Yield ids of claims that should have been edited but were not.

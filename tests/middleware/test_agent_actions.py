@@ -254,17 +254,15 @@ def test_a_structured_answer_that_cannot_be_corrected_is_withheld(how: How) -> N
     assert state["groundedness"]["outcome"] == "blocked"
 
 
-def test_a_structured_answer_that_was_not_checked_stays_and_is_said_to_be_unchecked(
-    how: How,
-) -> None:
+def test_a_structured_answer_that_was_not_checked_is_withheld(how: How) -> None:
     check, _ = checker()
     replies = (call(), call("Figures", revenue="This sentence is broken."))
     middleware = GroundednessMiddleware(check, on_ungrounded="correct")
     agent = agent_of(*replies, middleware=middleware, response_format=ToolStrategy(Figures))
     state = run(agent, QUESTION, how)
-    assert state["structured_response"].revenue == "This sentence is broken."
-    assert state["groundedness"]["outcome"] == "annotated"
-    assert not state["groundedness"]["is_trusted"]
+    assert state["structured_response"] is None
+    assert "broken" not in said(state)
+    assert state["groundedness"]["outcome"] == "blocked"
 
 
 # --- retry ---
