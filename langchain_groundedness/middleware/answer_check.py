@@ -165,9 +165,9 @@ class AnswerCheck:
             source = _unread("")
             _warn("reading the state", exc)
         # Any other checker needs the whole answer: until then, no text is released.
-        whole = not isinstance(self.checker, GroundednessRunnable)
-        checker = GroundednessRunnable() if whole else self.checker
-        silent = hold and (structured or whole)
+        ours = self.checker if isinstance(self.checker, GroundednessRunnable) else None
+        checker = ours or GroundednessRunnable()
+        silent = hold and (structured or ours is None)
         return GuardedCall(checker, source, _config(), hold=hold, silent=silent)
 
     def _read(self, state: Any) -> Answer:

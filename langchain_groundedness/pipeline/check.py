@@ -589,8 +589,9 @@ class Check:
         task = self.correction(state)
         if not missing or task is None:
             return state.with_edits(kept)
-        ours = isinstance(self.corrector, Corrector)
-        corrector = self.corrector if ours else Corrector(fallback="strip")
+        corrector = self.corrector
+        if not isinstance(corrector, Corrector):
+            corrector = Corrector(fallback="strip")
         return state.with_edits(without_overlaps([*kept, *corrector.fall_back(task, missing)]))
 
     def without_unchecked(self, state: CheckState) -> CheckState:

@@ -89,7 +89,8 @@ def from_agent(mode: Any, answer: str, documents: list[Document]) -> tuple[Any, 
         middleware=[middleware],
         checkpointer=InMemorySaver(),
     )
-    state = agent.invoke({"messages": [("user", "Q3?")]}, THREAD)
+    asked: Any = {"messages": [("user", "Q3?")]}
+    state = agent.invoke(asked, THREAD)
     retries = state["groundedness"]["retries"] if "groundedness" in state else 0
     return (None if "__interrupt__" in state else state["messages"][-1].text), retries
 
