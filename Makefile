@@ -31,7 +31,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 test: $(VENV)/.test ## run the tests that take no long time and no server: about five minutes on two cores
 	$(PYTEST) -m "not ($(LEFT_OUT))" $(ARGS)
 
-test-all: $(VENV)/.test ## run all tests that need no model server, thoroughly, with branch coverage
+test-all: $(VENV)/.test $(VENV)/.encoder ## run all tests that need no model server, thoroughly, with branch coverage
 	$(PYTEST) --hypothesis-profile=thorough --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 # Not all that is tested: what touches LangChain.

@@ -96,7 +96,7 @@ class ReviewConflictError(AuditError):
         self.reviewer = reviewer
 
 
-class Fault(NamedTuple):
+class OptionFault(NamedTuple):
     """A problem with one option."""
 
     path: tuple[str | int, ...]
@@ -113,7 +113,7 @@ class ConfigurationError(GroundednessError, ValueError):
         faults: The problem with each option; empty if there is only the message.
     """
 
-    def __init__(self, message: str, *, faults: Sequence[Fault] = ()) -> None:
+    def __init__(self, message: str, *, faults: Sequence[OptionFault] = ()) -> None:
         """Store the faults with the message."""
         super().__init__(message)
         self.faults = tuple(faults)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import admitted
-from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.flow import JointBatch
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
 from langchain_groundedness._runtime.streams import atransformed, transformed
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
@@ -41,6 +41,7 @@ from langchain_groundedness.types import (
     OnUnverifiable,
 )
 from langchain_groundedness.verification import CachedVerifier, LLMVerifier, Verifier
+from langchain_groundedness.verification.by_name import AnyVerifier, named_verifier
 from langchain_groundedness.verification.cached import VerdictCache, require_store
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
@@ -63,7 +64,7 @@ class CheckerOptions(TypedDict, total=False):
     model: _Runnable | str | None
     model_timeout: float | None
     extractor: _Runnable | None
-    verifier: _Runnable | None
+    verifier: _Runnable | str | None
     corrector: _Runnable | None
     max_claims: int | None
     on_contradicted: OnContradicted
@@ -84,7 +85,11 @@ class RunnableOptions(CheckerOptions, total=False):
     name: str | None
 
 
-class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessResult]):
+class GroundednessRunnable(
+    OptionsAlone,
+    JointBatch[Any, GroundednessResult],
+    RunnableSerializable[Any, GroundednessResult],
+):
     """Checks an answer claim by claim against the documents it was made from.
 
     Add it to a chain with `chain.pipe(GroundednessRunnable())`. It accepts the output of retrieval
@@ -114,7 +119,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     model: ChatModel | None = None
     model_timeout: Seconds = DEFAULT_TIMEOUT
     extractor: AnyRunnable | None = None
-    verifier: AnyRunnable | None = None
+    verifier: AnyVerifier | None = None
     corrector: AnyRunnable | None = None
     max_claims: int | None = Field(default=None, ge=1)
     on_contradicted: OnContradicted = "annotate"
@@ -141,7 +146,9 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
                 `unchecked`. `None` leaves it to the model's client. Custom stages have their own
                 timeouts.
             extractor: Finds the claims; by default the model, or sentences without a model.
-            verifier: Judges the claims; by default the model, or the embedded verifier.
+            verifier: Judges the claims; by default the model, or the embedded verifier. It can be a
+                name: `embedded`, or one of the public models of `CrossEncoderVerifier`, such as
+                `hhem` (extra `transformers`).
             corrector: Edits the answer; by default a `Corrector`, with the model if given.
             max_claims: Most claims to verify; further claims are `unchecked`.
             on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
@@ -164,7 +171,8 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
 
         Raises:
             ConfigurationError: An option has an invalid value, or two options exclude each other.
-            MissingDependencyError: `model` is a name, and the extra `agents` is not installed.
+            MissingDependencyError: `model` is a name, and the extra `agents` is not installed; or
+                `verifier` names a public model without the extra `transformers`.
         """
         super().__init__(**options)
 
@@ -196,36 +204,6 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     ) -> GroundednessResult:
         await admitted()
         return (await self.abatch([input], config, **kwargs))[0]
-
-    @override
-    def batch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[GroundednessResult]:
-        return exceptions_at_most(
-            self._batch_with_config(
-                self._run, inputs, config, return_exceptions=return_exceptions, **kwargs
-            )
-        )
-
-    @override
-    async def abatch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[GroundednessResult]:
-        return exceptions_at_most(
-            await self._abatch_with_config(
-                self._arun, inputs, config, return_exceptions=return_exceptions, **kwargs
-            )
-        )
 
     @override
     def stream(
@@ -381,7 +359,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
         elif judge is not None:
             verifier = judge.verifier
         elif self.model is None:
-            verifier = _embedded_verifier()
+            verifier = named_verifier("embedded")
         else:
             verifier = LLMVerifier(model=self.model, timeout=self.model_timeout)
         store = self.verdict_cache
@@ -394,7 +372,7 @@ class GroundednessRunnable(OptionsAlone, RunnableSerializable[Any, GroundednessR
     def _import_verifier(self) -> None:
         """Import the embedded verifier now, so that no event loop waits for it later."""
         if self.verifier is None and self.model is None and not self.single_pass:
-            _embedded_verifier()
+            named_verifier("embedded")
 
     def live(self, *, removes: bool = False, whole: bool = False, **given: Any) -> LiveCheck:
         """Start a check of an answer that is still being written.
@@ -499,12 +477,6 @@ def _refuse_conflicts(options: GroundednessRunnable) -> None:
     if options.on_contradicted == "block" and at_most != "block":
         msg = f"on_contradicted='block' excludes a policy with at_most={at_most!r}: change one"
         raise ValueError(msg)
-
-
-def _embedded_verifier() -> Verifier:
-    from langchain_groundedness.verification import EmbeddedVerifier  # noqa: PLC0415  (slow import)
-
-    return EmbeddedVerifier()
 
 
 def show_checker_options(function: _FunctionT) -> _FunctionT:

@@ -46,20 +46,7 @@ def load_arguments(*classes: type) -> dict[str, Any]:
 
     return {
         "allowed_objects": [
-            evals.AnswerCorrectnessEvaluator,
-            evals.AnswerQualityEvaluator,
-            evals.AnswerRelevancyEvaluator,
-            evals.BleuEvaluator,
-            evals.ChrfEvaluator,
-            evals.CitationEvaluator,
-            evals.ContextPrecisionEvaluator,
-            evals.ContextRecallEvaluator,
-            evals.ContextRelevanceEvaluator,
-            evals.FactualCorrectnessEvaluator,
-            evals.FaithfulnessEvaluator,
-            evals.RougeEvaluator,
-            evals.RubricEvaluator,
-            evals.SemanticSimilarityEvaluator,
+            *(each for each in vars(evals).values() if _is_evaluator(each, evals.Evaluator)),
             Amount,
             CascadeVerifier,
             Conditions,
@@ -84,3 +71,7 @@ def load_arguments(*classes: type) -> dict[str, Any]:
         ],
         "valid_namespaces": ["langchain_groundedness"],
     }
+
+
+def _is_evaluator(value: object, base: type) -> bool:
+    return isinstance(value, type) and issubclass(value, base)

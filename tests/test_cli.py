@@ -241,10 +241,10 @@ def test_option_without_a_value_is_said(check: Run) -> None:
 
 def test_option_out_of_range_is_said(check: Run) -> None:
     options = ("--answer", TRUE, "--documents", "report.md")
-    said = failure(check(*options, "--trust-threshold", "7"))
-    assert said == "cannot check: --trust-threshold must be from 0 to 1, got 7\n"
-    said = failure(check(*options, "--max-claims", "0"))
-    assert said == "cannot check: --max-claims must be 1 or more, got 0\n"
+    for option, value in (("--trust-threshold", "7"), ("--max-claims", "0")):
+        found = check(*options, option, value)
+        assert found.code == 2
+        assert f"Invalid value for '{option}'" in found.err
     assert check(*options, "--on-contradicted", "shout").code == 2
 
 
@@ -281,6 +281,13 @@ def test_model_without_its_package_names_the_extra(
 def test_base_url_without_a_model_is_said(check: Run) -> None:
     outcome = check("--answer", TRUE, "--documents", "report.md", "--base-url", "http://x/v1")
     assert "--model" in failure(outcome)
+
+
+def test_a_verifier_is_chosen_by_name(check: Run) -> None:
+    arguments = ("--answer", TRUE, "--documents", "report.md", "--verifier")
+    assert check(*arguments, "embedded").code == 0
+    said = failure(check(*arguments, "gpt"))
+    assert "there is no verifier 'gpt'; accepted: embedded, hhem, minicheck-roberta" in said
 
 
 @pytest.mark.enable_socket

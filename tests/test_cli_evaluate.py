@@ -56,6 +56,15 @@ def test_the_table_tells_the_mean_and_the_run_file_has_the_rows(run: Run) -> Non
 
 
 @pytest.mark.usefixtures("rows")
+def test_a_verifier_is_chosen_by_name(run: Run) -> None:
+    assert run(*USUAL, "--verifier", "embedded").code == 0
+    other = ("rows.jsonl", "--metric", "bleu", "-o", "other.jsonl", "--verifier", "gpt")
+    outcome = run(*other)
+    assert outcome.code == 2
+    assert "there is no verifier 'gpt'; accepted: embedded, hhem, minicheck-roberta" in outcome.err
+
+
+@pytest.mark.usefixtures("rows")
 def test_the_same_command_again_evaluates_nothing(run: Run) -> None:
     run(*USUAL)
     before = load_run("run.jsonl").rows

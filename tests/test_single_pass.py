@@ -237,6 +237,19 @@ def test_two_verdicts_on_one_claim_decide_nothing(reply: str) -> None:
     assert {verdict for _, verdict in told(result)} == {"unchecked"}
 
 
+@pytest.mark.parametrize("about_the_whole", ["2 contradicted | Arno", "2 hm", "", "unverifiable"])
+def test_statements_do_not_stand_against_what_is_said_of_their_sentence(
+    about_the_whole: str,
+) -> None:
+    statement = "{tag} S1 (Rome lies on the Tiber): 2 supported"
+    again = "{tag} C1: unverifiable\n{tag} C2: unverifiable"
+    result = check(
+        f"{statement}\n{{tag}} S1 {about_the_whole}", again, again, answer="It lies on the Tiber."
+    )
+    assert result.claims
+    assert not [verdict for verdict in result.claims if verdict.verdict == "supported"]
+
+
 def test_brackets_within_a_statement_or_a_reason_do_not_change_the_verdict() -> None:
     reply = (
         "{tag} S1 (Rome (it): is in Italy): [1] supported\n"

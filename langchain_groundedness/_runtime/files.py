@@ -1,11 +1,14 @@
 """Private files that symbolic links cannot redirect, and file locks."""
 
 import errno
+import logging
 import os
 import secrets
+import shlex
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -23,12 +26,16 @@ __all__ = [
     "private_folder",
     "read_up_to",
     "refuse_symlink",
+    "refusing",
     "replace_file",
+    "replacing",
     "try_lock",
     "unusable",
     "whole_up_to",
     "write_all",
 ]
+
+logger = logging.getLogger("langchain_groundedness")
 
 try:
     import fcntl
@@ -36,6 +43,10 @@ except ImportError:  # pragma: no cover  (Windows)
     fcntl = None  # type: ignore[assignment]  # the one name for both cases
 
 _OWNER_ONLY = 0o600
+
+_READ_WRITE_ALL = 0o666
+
+_OTHERS = 0o077
 
 _FOLDER_OWNER_ONLY = 0o700
 
@@ -49,13 +60,32 @@ def need_locks(what: str) -> None:
         raise ConfigurationError(msg)
 
 
-def open_private(path: Path, flags: int = _APPEND) -> int:
-    """Open a file with owner-only permissions, never through a symbolic link."""
-    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), _OWNER_ONLY)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+def open_private(path: Path, flags: int = _APPEND, *, follow_symlinks: bool = False) -> int:
+    """Open a file; a new one is for its owner only, and an existing one that is not is told."""
+    if not follow_symlinks:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags, _OWNER_ONLY)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file")
+    if flags & (os.O_WRONLY | os.O_RDWR):
+        _tell_if_shared(path, mode)
     return descriptor
+
+
+def _tell_if_shared(path: Path, mode: int) -> None:
+    if mode & _OTHERS and os.name == "posix":
+        _tell_once(os.fspath(path), stat.S_IMODE(mode))
+
+
+@lru_cache(maxsize=1024)
+def _tell_once(path: str, mode: int) -> None:
+    logger.warning(
+        "%s has mode %04o, so others than its owner can use it, and it holds texts of answers "
+        "and documents; unless they should, run: chmod 600 %s",
+        *(path, mode, shlex.quote(path)),
+    )
 
 
 def failure(error: OSError, path: Path | str | None = None) -> str:
@@ -68,6 +98,15 @@ def failure(error: OSError, path: Path | str | None = None) -> str:
 def unusable(path: object, error: OSError) -> ConfigurationError:
     """Say that a path that was given cannot be read or written, with the system's reason."""
     return ConfigurationError(f"{path}: {error.strerror or type(error).__name__}")
+
+
+@contextmanager
+def refusing(path: object) -> Iterator[None]:
+    """Raise `ConfigurationError` for an error of the system, with the path that was given."""
+    try:
+        yield
+    except OSError as exc:
+        raise unusable(path, exc) from exc
 
 
 def refuse_symlink(path: Path, what: str) -> None:
@@ -87,16 +126,39 @@ def private_folder(path: Path) -> None:
             raise OSError(errno.ENOTDIR, "not a folder") from None
 
 
-def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+def replace_file(path: Path, pieces: Iterable[bytes], *, private: bool = True) -> None:
     """Replace a file atomically: readers see the old or the new content."""
+    with replacing(path, private=private) as file:
+        file.writelines(pieces)
+
+
+@contextmanager
+def replacing(path: Path, *, private: bool = True) -> Iterator[IO[bytes]]:
+    """Write a file that replaces another on exit, with its mode; a new one is for its owner only.
+
+    With `private=False`, for what holds no texts of people, a new one is as the umask leaves it.
+    """
     target = path.resolve()
     draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        with draft.open("xb") as file:
-            file.writelines(pieces)
+        descriptor = os.open(draft, flags, _OWNER_ONLY if private else _READ_WRITE_ALL)
+        with os.fdopen(descriptor, "wb") as file:
+            if os.name == "posix" and target.exists():
+                _take_mode(descriptor, target)
+                if private:
+                    _tell_if_shared(target, target.stat().st_mode)
+            yield file
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _take_mode(descriptor: int, of: Path) -> None:
+    """Give a file that is written the mode of the one that it will replace."""
+    mode = stat.S_IMODE(of.stat().st_mode)
+    if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        os.fchmod(descriptor, mode)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -144,8 +206,9 @@ def locked(descriptor: int) -> Iterator[None]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Try to lock an open file until it is closed."""
-    assert fcntl is not None  # noqa: S101  (refused at construction)
+    """Try to lock an open file until it is closed; succeed where there are no locks."""
+    if fcntl is None:
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -18,6 +18,7 @@ from langchain_groundedness._runtime.timeouts import acall_with_timeout, call_wi
 __all__ = [
     "Flow",
     "FlowRunnable",
+    "JointBatch",
     "ModelCall",
     "adrive",
     "drive",
@@ -111,6 +112,37 @@ def exceptions_at_most(outputs: list[_Output]) -> list[_Output]:
 
 
 InputT = TypeVar("InputT")
+
+
+class JointBatch(Runnable[InputT, ResultT], ABC):
+    """A runnable that works on all inputs of a batch together."""
+
+    @abstractmethod
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the output, or the error, of each input; LangChain calls it with lists."""
+
+    @abstractmethod
+    async def _arun(self, *args: Any, **kwargs: Any) -> Any:
+        """Do what `_run` does without blocking the event loop."""
+
+    @override
+    def batch(
+        self,
+        inputs: list[InputT],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        **kwargs: Any,
+    ) -> list[ResultT]:
+        return exceptions_at_most(self._batch_with_config(self._run, inputs, config, **kwargs))
+
+    @override
+    async def abatch(
+        self,
+        inputs: list[InputT],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        **kwargs: Any,
+    ) -> list[ResultT]:
+        outputs = await self._abatch_with_config(self._arun, inputs, config, **kwargs)
+        return exceptions_at_most(outputs)
 
 
 class FlowRunnable(RunnableSerializable[InputT, ResultT], ABC):

@@ -6,14 +6,15 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_h
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from typing_extensions import override
 
-from langchain_groundedness.exceptions import ConfigurationError, Fault
+from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 
 __all__ = [
     "AnyRunnable",
     "CheckedOptions",
+    "FrozenModel",
     "OptionsAlone",
     "expand_options",
     "require_one_of",
@@ -35,6 +36,12 @@ def _runnable(value: object) -> object:
 
 AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
 """An option that takes a runnable, or a function that becomes one."""
+
+
+class FrozenModel(BaseModel):
+    """Base of values: they cannot be changed, and have no fields but their own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class _PlainSignature:
@@ -111,15 +118,15 @@ class OptionsAlone(CheckedOptions):
         return copied
 
 
-def expand_options(function: _FunctionT, *models: type[BaseModel]) -> _FunctionT:
-    """Expand `**options: Unpack[...]` in a signature, with defaults from the models."""
+def expand_options(function: _FunctionT, *sources: Callable[..., Any]) -> _FunctionT:
+    """Expand `**options: Unpack[...]` in a signature, with defaults from classes or functions."""
     shown = signature(function)
     *given, rest = shown.parameters.values()
     options = get_type_hints(get_args(rest.annotation)[0])
-    defaults = {
-        name: _default(model, name) for model in models[::-1] for name in model.model_fields
-    }
-    given += [_parameter(name, hint, defaults[name]) for name, hint in options.items()]
+    known: dict[str, Parameter] = {}
+    for source in sources[::-1]:
+        known |= signature(source).parameters
+    given += [_parameter(name, hint, known[name].default) for name, hint in options.items()]
     function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]
     return function
 
@@ -150,7 +157,7 @@ def _default(model: type[BaseModel], name: str) -> Any:
     return Parameter.empty if required else field.get_default(call_default_factory=True)
 
 
-def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:
+def _faults(error: ValidationError, accepted: str) -> Iterator[OptionFault]:
     for detail in error.errors(include_url=False):
         path, inner = detail["loc"], detail.get("ctx", {}).get("error")
         if isinstance(inner, ConfigurationError) and inner.faults:
@@ -163,7 +170,7 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[Fault]:
         constructor = _CONSTRUCTORS.get(str(wanted.get("class", wanted.get("class_name"))))
         if constructor is not None and isinstance(detail["input"], str):
             addition = f", got a str; build one with {constructor}"
-        yield Fault(path, f"{problem}{addition}", unknown)
+        yield OptionFault(path, f"{problem}{addition}", unknown)
 
 
 def _joined_path(path: tuple[str | int, ...]) -> str:

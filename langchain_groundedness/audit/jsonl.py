@@ -2,12 +2,13 @@
 
 import glob
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from typing_extensions import override
 
@@ -20,9 +21,9 @@ from langchain_groundedness._runtime.files import (
     refuse_symlink,
     write_all,
 )
-from langchain_groundedness._runtime.options import require_positive
-from langchain_groundedness.audit.log import AuditLog, require_age
-from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content, new_id
+from langchain_groundedness._runtime.options import expand_options, require_positive
+from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age
+from langchain_groundedness.audit.record import AuditEntry, AuditRecord, new_id
 from langchain_groundedness.audit.record_files import (
     Damage,
     append_lines,
@@ -31,7 +32,6 @@ from langchain_groundedness.audit.record_files import (
     found_in,
     read_records,
 )
-from langchain_groundedness.audit.redaction import Redact
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
 __all__ = ["JsonlAuditLog"]
@@ -59,21 +59,14 @@ class JsonlAuditLog(AuditLog):
         ['pass']
     """
 
-    def __init__(  # noqa: PLR0913  (each option is given by keyword)
+    def __init__(
         self,
         path: str | Path,
         *,
         rotate_bytes: int | None = 100_000_000,
         keep: int | None = None,
         fsync: bool = True,
-        content: Content = "full",
-        redact: Redact | None = None,
-        hash_key: str | bytes | None = None,
-        on_store_down: Literal["spool", "raise"] = "spool",
-        spool_path: str | Path | None = None,
-        max_pending: int = 10_000,
-        on_full: Literal["wait", "spool"] = "wait",
-        retry_after: float = 1.0,
+        **options: Unpack[AuditLogOptions],
     ) -> None:
         """Choose the file.
 
@@ -82,14 +75,7 @@ class JsonlAuditLog(AuditLog):
             rotate_bytes: Size at which a new file begins; `None` for one file.
             keep: How many rotated files are kept; all by default.
             fsync: Whether a record counts as durable only when the disk has it.
-            content: As for `AuditLog`.
-            redact: As for `AuditLog`.
-            hash_key: As for `AuditLog`.
-            on_store_down: As for `AuditLog`.
-            spool_path: As for `AuditLog`.
-            max_pending: As for `AuditLog`.
-            on_full: As for `AuditLog`.
-            retry_after: As for `AuditLog`.
+            **options: As for `AuditLog`.
 
         Raises:
             ConfigurationError: An option has a value that cannot work.
@@ -110,16 +96,8 @@ class JsonlAuditLog(AuditLog):
         self._rotate_bytes = rotate_bytes
         self._keep = keep
         self._fsync = fsync
-        super().__init__(
-            content=content,
-            redact=redact,
-            hash_key=hash_key,
-            on_store_down=on_store_down,
-            spool_path=spool_path or beside(self._path, ".spool"),
-            max_pending=max_pending,
-            on_full=on_full,
-            retry_after=retry_after,
-        )
+        options["spool_path"] = options.get("spool_path") or beside(self._path, ".spool")
+        super().__init__(**options)
 
     def __repr__(self) -> str:
         """Show the path."""
@@ -251,10 +229,14 @@ class JsonlAuditLog(AuditLog):
         return gone
 
 
+expand_options(JsonlAuditLog.__init__, AuditLog)
+
+
 def _replace(path: Path, data: bytes) -> None:
     """Replace a file atomically."""
     new = beside(path, ".new")
     with opened_private(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as descriptor:
+        os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
         write_all(descriptor, data)
         os.fsync(descriptor)
     new.replace(path)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypedDict
 
 from langchain_core.runnables.config import run_in_executor
 
@@ -22,13 +22,26 @@ from langchain_groundedness.audit.redaction import Redact, Redaction, without_te
 from langchain_groundedness.audit.write_queue import WriteQueue
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, GroundednessError
 
-__all__ = ["AuditLog", "require_age"]
+__all__ = ["AuditLog", "AuditLogOptions", "require_age"]
 
 _ROOM_WITHIN = 5.0
 
 _AT_EXIT_WITHIN = 10.0
 
 logger = logging.getLogger("langchain_groundedness")
+
+
+class AuditLogOptions(TypedDict, total=False):
+    """Options of every audit log."""
+
+    content: Content
+    redact: Redact | None
+    hash_key: str | bytes | None
+    on_store_down: Literal["spool", "raise"]
+    spool_path: str | Path | None
+    max_pending: int
+    on_full: Literal["wait", "spool"]
+    retry_after: float
 
 
 class AuditLog(ABC):

@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple, Self
 from uuid import UUID
 
 from langchain_core.documents import Document
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.types import (
     AnswerVerdict,
@@ -39,13 +40,13 @@ RECORD_VERSION = 1
 """Version of the record format."""
 
 Content = Literal["full", "hash", "none"]
-"""What is kept of texts: everything, a digest and the length, or nothing."""
+"""What is stored of texts: everything, a digest and the length, or nothing."""
 
 ReviewStatus = Literal["none", "waiting", "decided"]
-"""Whether a person must review: no, not decided yet, decided."""
+"""Whether a review is needed: no; yes, but not decided yet; decided."""
 
 ReviewAction = Literal["approve", "edit", "reject"]
-"""What a reviewer does with an answer: release it, replace its text, withhold it."""
+"""What a reviewer does with an answer: release it, replace its text, or withhold it."""
 
 
 def new_id(millis: int | None = None) -> str:
@@ -59,11 +60,7 @@ def new_id(millis: int | None = None) -> str:
     return str(UUID(int=(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class AuditedDocument(_Part):
+class AuditedDocument(FrozenModel):
     """A document that an answer was checked against."""
 
     index: int = Field(ge=0)
@@ -74,13 +71,13 @@ class AuditedDocument(_Part):
     digest: str | None = None
     """`sha256:` or `hmac-sha256:` and the hex digest of its text before redaction."""
     content: str | None = None
-    """Its text, if texts are kept and a claim cites it or a person is asked; offsets of citations
-    refer to it. Of documents without a citation a record holds 500,000 characters at most."""
+    """Its text, if texts are stored and a claim cites it or a reviewer decides; offsets of
+    citations refer to it. Uncited documents have at most 500,000 characters per record."""
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """Its metadata as JSON; other values as text."""
+    """Its metadata as JSON; values that JSON cannot hold become text."""
 
 
-class Versions(_Part):
+class Versions(FrozenModel):
     """What produced the verdicts."""
 
     package: str | None = None
@@ -93,7 +90,7 @@ class Versions(_Part):
     """Name of the chat model that judged; `None` without one, or if it has no name."""
 
 
-class Review(_Part):
+class Review(FrozenModel):
     """A reviewer's decision about an answer."""
 
     status: ReviewStatus = "none"
@@ -105,11 +102,10 @@ class Review(_Part):
     time: AwareDatetime | None = None
 
 
-class AuditRecord(_Part):
+class AuditRecord(FrozenModel):
     """One decision about one answer, with its evidence.
 
-    Entry points make records when they have `audit_log=`; `AuditRecord.from_result` makes one by
-    hand.
+    Entry points with `audit_log=` make records; `AuditRecord.from_result` makes one from a result.
 
     Example:
         >>> from langchain_groundedness.testing import ScriptedVerifier
@@ -127,42 +123,43 @@ class AuditRecord(_Part):
 
     schema_version: int = RECORD_VERSION
     id: str = Field(default_factory=new_id, min_length=1, max_length=64)
-    """Unique; by default it begins with the time. A record is kept once, however often it comes."""
+    """Unique; by default it starts with the time. A record that is saved twice is stored once."""
     revision: int = Field(default=0, ge=0, lt=1 << 31)
-    """Counts the changes of the review. A record that comes again with a higher one takes
-    the place of the one before."""
+    """Number of changes of the review. A record with a higher revision replaces the stored one."""
     time: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     """When the decision was made."""
     source: str = "runnable"
-    """What made it: `runnable`, `guard`, `handler`, `middleware`, `node`, or a name of yours."""
+    """What made the record: `runnable`, `guard`, `handler`, `middleware`, `node`, or your own
+    name."""
     outcome: str | None = None
-    """What was done with the answer, where the source does something: for middleware and node the
-    `outcome` in the agent's state; for a guard `abandoned`, if its reader went away, or its model
-    failed, when text had left."""
+    """What the source did with the answer. For middleware and node, the `outcome` in the agent's
+    state; for a guard, `abandoned` if, after it had released text, its reader stopped or its model
+    failed."""
     attempt: int = Field(default=0, ge=0)
-    """How often the model was asked again in this turn of an agent."""
+    """Number of retries of the model in this turn of an agent."""
     run_id: UUID | None = None
     parent_run_id: UUID | None = None
     root_run_id: UUID | None = None
-    """The outermost run, where it is known."""
+    """The outermost run, if it is known."""
     thread_id: str | None = None
-    """LangGraph's thread, if it ran in one."""
+    """The LangGraph thread, if there is one."""
     question: str | None = None
     original_answer: str | None = None
     """The original answer; spans of claims refer to it. `None` if texts are not kept."""
     shown_answer: str | None = None
-    """What was shown: corrected, cut, or replaced where the options asked for that."""
+    """The answer that users saw: corrected, shortened or replaced, as the options say."""
     suggested_answer: str | None = None
-    """The corrected answer, if it was not shown because a person is asked first or answers are only
-    monitored."""
+    """The corrected answer, if it was not shown because a reviewer decides first or answers are
+    only monitored."""
     verdict: AnswerVerdict
     trust_score: float | None = None
     is_trusted: bool = False
     claims: tuple[ClaimVerdict, ...] = ()
-    """Verdicts, probabilities, citations. The metadata of a citation are those of its document."""
+    """Verdicts with probabilities and citations. The metadata of a citation is stored with its
+    document."""
     documents: tuple[AuditedDocument, ...] = ()
-    """All documents of the check, in order; with their text those that are cited, and, if a person
-    is asked, the others too."""
+    """All documents of the check, in order. Cited documents have their text; if a reviewer decides,
+    the others have it too."""
     decision: Decision
     query_class: str | None = None
     risk_tier: str | None = None
@@ -170,12 +167,12 @@ class AuditRecord(_Part):
     policy_version: str | None = None
     versions: Versions = Versions()
     timings: dict[str, float] = Field(default_factory=dict)
-    """Milliseconds; `check` is the whole check as its caller has waited for it. Of one that the
-    runnable records itself and that was not streamed, its steps stand beside it: `extract_claims`,
-    `verify_claims`, `correct_answer`, `recheck_edits`."""
+    """Milliseconds. `check` is the time that the caller waited for the whole check. If the runnable
+    made the record and did not stream, there are also the steps `extract_claims`, `verify_claims`,
+    `correct_answer` and `recheck_edits`."""
     usage: Usage = Usage()
     content: Content = "full"
-    """What the log keeps of texts."""
+    """Which texts the log stores."""
     redacted: bool = False
     """Whether a redaction hook processed the texts."""
     notes: tuple[str, ...] = ()
@@ -188,7 +185,7 @@ class AuditRecord(_Part):
 
         Args:
             result: The result.
-            **fields: Fields of the record that the result does not know, or that differ.
+            **fields: Further fields of the record, or other values for those of the result.
 
         Returns:
             The record. It waits for a review if the decision is `review`.

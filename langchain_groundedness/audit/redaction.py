@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, get_args
 
+from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.audit.record import AuditedDocument, AuditRecord, Content, Review
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict
@@ -44,10 +45,7 @@ class Redaction:
         hash_key: str | bytes | None = None,
     ) -> None:
         """Check the options."""
-        if content not in get_args(Content):
-            accepted = ", ".join(map(repr, get_args(Content)))
-            msg = f"content must be one of {accepted}, got {content!r:.40}"
-            raise ConfigurationError(msg)
+        require_one_of("content", content, get_args(Content))
         if redact is not None and not callable(redact):
             msg = f"redact must be a function from str to str, got {type(redact).__name__}"
             raise ConfigurationError(msg)

@@ -6,22 +6,20 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, Unpack, get_args
 
 from typing_extensions import override
 
 from langchain_groundedness._runtime.files import failure, open_private
-from langchain_groundedness._runtime.options import require_one_of
-from langchain_groundedness.audit.log import AuditLog, require_age
+from langchain_groundedness._runtime.options import expand_options, require_one_of
+from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age
 from langchain_groundedness.audit.record import (
     AuditEntry,
     AuditRecord,
-    Content,
     Review,
     ReviewAction,
     ReviewStatus,
 )
-from langchain_groundedness.audit.redaction import Redact
 from langchain_groundedness.exceptions import (
     AuditError,
     ConfigurationError,
@@ -89,34 +87,20 @@ class SQLAuditLog(AuditLog):
         >>> folder.cleanup()
     """
 
-    def __init__(  # noqa: PLR0913  (each option is given by keyword)
+    def __init__(
         self,
         url: str = "sqlite:///groundedness-audit.db",
         *,
         connect_args: Mapping[str, Any] | None = None,
-        content: Content = "full",
-        redact: Redact | None = None,
-        hash_key: str | bytes | None = None,
-        on_store_down: Literal["spool", "raise"] = "spool",
-        spool_path: str | Path | None = None,
-        max_pending: int = 10_000,
-        on_full: Literal["wait", "spool"] = "wait",
-        retry_after: float = 1.0,
+        **options: Unpack[AuditLogOptions],
     ) -> None:
         """Choose the database; it need not be up yet.
 
         Args:
             url: `sqlite:///path/to/file.db` or `postgresql://user:password@host/database`.
             connect_args: Passed to the database driver.
-            content: As for `AuditLog`.
-            redact: As for `AuditLog`.
-            hash_key: As for `AuditLog`.
-            on_store_down: As for `AuditLog`.
-            spool_path: As for `AuditLog`; by default beside the SQLite file, or in the state folder
-                of the user (`XDG_STATE_HOME`).
-            max_pending: As for `AuditLog`.
-            on_full: As for `AuditLog`.
-            retry_after: As for `AuditLog`.
+            **options: As for `AuditLog`; the spool is by default beside the SQLite file, or in the
+                state folder of the user (`XDG_STATE_HOME`).
 
         Raises:
             ConfigurationError: An option has a value that cannot work.
@@ -128,16 +112,9 @@ class SQLAuditLog(AuditLog):
         require("sqlalchemy", extra="sql")
         self._sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
         self._store = self._sql.Store(self._sql.database_of(url), connect_args=connect_args)
-        super().__init__(
-            content=content,
-            redact=redact,
-            hash_key=hash_key,
-            on_store_down=on_store_down,
-            spool_path=spool_path or _default_spool(self._store.database),
-            max_pending=max_pending,
-            on_full=on_full,
-            retry_after=retry_after,
-        )
+        spool_path = options.get("spool_path") or _default_spool(self._store.database)
+        options["spool_path"] = spool_path
+        super().__init__(**options)
 
     def __repr__(self) -> str:
         """Show the address without secrets."""
@@ -406,6 +383,9 @@ class SQLAuditLog(AuditLog):
             msg = f"the export file cannot be written ({failure(exc, path)})"
             raise AuditError(msg) from exc
         return number
+
+
+expand_options(SQLAuditLog.__init__, AuditLog)
 
 
 def cursor(record: AuditRecord) -> str:

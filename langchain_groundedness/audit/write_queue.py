@@ -27,7 +27,7 @@ _LONGEST_PAUSE = 30.0
 logger = logging.getLogger("langchain_groundedness")
 
 
-class _Write(Protocol):
+class _StoreWriter(Protocol):
     def __call__(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None: ...
 
 
@@ -51,7 +51,7 @@ class WriteQueue:
         self,
         *,
         prepare: Callable[[AuditRecord], AuditEntry],
-        write: _Write,
+        write: _StoreWriter,
         spool: Spool | None,
         spools_when_down: bool,
         max_pending: int,

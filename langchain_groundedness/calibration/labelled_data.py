@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from langchain_groundedness._runtime.files import lines_up_to, unusable
+from langchain_groundedness._runtime.files import lines_up_to, refusing
 from langchain_groundedness.calibration.values import CalibrationSample, ScoredClaim, Unit, group_of
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -54,12 +54,10 @@ class LabelledRow(NamedTuple):
 def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
     r"""Read labelled claims and answers."""
     try:
-        with Path(path).open("rb") as file:
+        with refusing(path), Path(path).open("rb") as file:
             for number, line in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
                 if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
                     yield _row(text, f"{path}, line {number}")
-    except OSError as exc:
-        raise unusable(path, exc) from exc
     except UnicodeDecodeError:
         msg = f"{path}: not UTF-8 text; convert it first"
         raise ConfigurationError(msg) from None
@@ -114,7 +112,7 @@ def _answers(
 
 def _row(line: str, where: str) -> LabelledRow:
     try:
-        read = _Line.model_validate_json(line)
+        read = _LabelledLine.model_validate_json(line)
     except ValidationError as exc:
         # Neither input nor context is repeated: they quote the text.
         faults = exc.errors(include_url=False, include_input=False, include_context=False)
@@ -190,7 +188,7 @@ class _GivenOfAnswer(_Given):
         return self
 
 
-class _Line(_Given):
+class _LabelledLine(_Given):
     """One line of the file."""
 
     claim: _Text | None = None

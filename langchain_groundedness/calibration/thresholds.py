@@ -38,7 +38,7 @@ from langchain_groundedness.calibration.values import (
 from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
 from langchain_groundedness.decision.policy_files import made_from_text, read_text, write_text
 from langchain_groundedness.display.svg import Plot, document
-from langchain_groundedness.exceptions import ConfigurationError, Fault
+from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.verification import EmbeddedVerifier
@@ -50,6 +50,7 @@ __all__ = [
     "calibration_plot",
     "reliability",
     "reliability_plot",
+    "require_installed_encoder",
 ]
 
 FEWEST = 20
@@ -95,19 +96,18 @@ class Calibration(CheckedOptions):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
-    """Of the form of the file."""
+    """Version of the file format."""
     made: AwareDatetime
     target: CalibrationTarget
     verifier: str | None = None
-    """Whose probabilities the samples have; the embedded verifier is called `embedded`."""
+    """The verifier whose probabilities the samples have; `embedded` for the embedded one."""
     encoder: str | None = None
-    """SHA-256 of the encoder that the embedded verifier has read with."""
+    """SHA-256 of the encoder of the embedded verifier."""
     chosen: dict[ThresholdName, ThresholdChoice]
-    """`support`: the probability from which the verifier calls a claim supported. `trust`: the
-    share of supported claims from which an answer is trusted. `review`: the probability of a
-    supported claim below which an answer goes to a person. `gate`: the least similarity of a
-    retrieval. `settle_supported`, `settle_unsupported`: the band of a stage of a cascade. Each is
-    chosen with those before it in force."""
+    """`support`: least probability of a supported claim. `trust`: least share of supported claims
+    of a trusted answer. `review`: an answer with a supported claim below this probability goes to a
+    reviewer. `gate`: least similarity of a retrieval. `settle_supported`, `settle_unsupported`: the
+    band of a stage of a cascade. Each threshold is chosen with the earlier ones applied."""
     not_chosen: dict[ThresholdName, str] = Field(default_factory=dict)
     """Why the other thresholds were not chosen."""
     reliability: Reliability | None = None
@@ -195,7 +195,7 @@ class Calibration(CheckedOptions):
         version = fields.get("version")
         if isinstance(version, int) and version > _VERSION:
             msg = f"{version} is of a newer version of langchain-groundedness; upgrade it"
-            raise ConfigurationError(msg, faults=[Fault(("version",), msg)])
+            raise ConfigurationError(msg, faults=[OptionFault(("version",), msg)])
         return cls(**fields)
 
     def _verifier(self, options: dict[str, Any]) -> EmbeddedVerifier:
@@ -208,12 +208,7 @@ class Calibration(CheckedOptions):
                 "with GroundednessRunnable(...), and give it the thresholds that fit"
             )
             raise ConfigurationError(msg)
-        if self.encoder is not None and self.encoder != encoder_checksum():
-            msg = (
-                "the calibration was made with another encoder than the one installed, whose "
-                "probabilities differ: calibrate again"
-            )
-            raise ConfigurationError(msg)
+        require_installed_encoder(self)
         return EmbeddedVerifier(threshold=self.chosen["support"].threshold)
 
     def _policy(self, policy: DecisionPolicy) -> DecisionPolicy:
@@ -225,6 +220,16 @@ class Calibration(CheckedOptions):
             reason=_REVIEW_REASON,
         )
         return policy.model_copy(update={"rules": (*policy.rules, rule)})
+
+
+def require_installed_encoder(calibration: Calibration) -> None:
+    """Refuse a calibration of another encoder than the one installed."""
+    if calibration.encoder not in (None, encoder_checksum()):
+        msg = (
+            "the calibration was made with another encoder than the one installed, whose "
+            "probabilities differ: calibrate again"
+        )
+        raise ConfigurationError(msg)
 
 
 def calibrate(  # noqa: PLR0913  (options by keyword)
@@ -240,17 +245,16 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     """Choose thresholds on samples that are known to be right or wrong.
 
     Args:
-        samples: Claims and answers that were checked, 20 of each kind (right, wrong) at least, and
-            as many as it takes to tell the wanted share: for a precision of 0.95, 20 that are
-            right, for 0.99, 100.
-        precision: Of what passes a threshold, at least this share shall be right, above 0, at most
-            1: the lowest such threshold is chosen.
-        recall: Of what is right, at least this share shall pass: the highest such threshold is
+        samples: Checked claims and answers: at least 20 right and 20 wrong ones, and enough right
+            ones to measure the target, such as 20 for a precision of 0.95 and 100 for 0.99.
+        precision: Least share of right samples among those that pass a threshold, above 0 and at
+            most 1; the lowest such threshold is chosen.
+        recall: Least share of passing samples among the right ones; the highest such threshold is
             chosen. Give either this or `precision`.
-        encoder: SHA-256 of the encoder that the embedded verifier has read with, if it has.
-        resamples: How often groups of samples are drawn for the intervals.
-        folds: In how many parts the samples are put to see what thresholds do on others.
-        seed: Of draws and parts: the same samples give the same calibration.
+        encoder: SHA-256 of the encoder of the embedded verifier, if that gave the probabilities.
+        resamples: Number of bootstrap samples for the intervals.
+        folds: Number of folds for cross-validation.
+        seed: Random seed; the same samples give the same calibration.
 
     Returns:
         The calibration.
@@ -289,7 +293,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     )
 
 
-class _Row(NamedTuple):
+class _ScoredSample(NamedTuple):
     """One sample as one threshold sees it."""
 
     place: int
@@ -504,21 +508,21 @@ class _Choosing:
 
     def _rows(
         self, spec: ThresholdSpec, unit: Unit, cuts: _Cuts, within: Flags | None = None
-    ) -> list[_Row]:
+    ) -> list[_ScoredSample]:
         rows = []
         for place, sample in enumerate(self.samples):
             if sample.unit == unit and (within is None or within[place]):
                 seen = spec.view(sample, self.verifier, cuts)
                 if seen is not None:
                     score, is_good, passed = seen
-                    rows.append(_Row(place, score, is_good, sample.group, passed))
+                    rows.append(_ScoredSample(place, score, is_good, sample.group, passed))
         return rows
 
     def _choice(
         self,
         spec: ThresholdSpec,
         unit: Unit,
-        rows: Sequence[_Row],
+        rows: Sequence[_ScoredSample],
         cut: float,
         passing: tuple[Flags, Flags, Flags],
     ) -> ThresholdChoice:
@@ -592,7 +596,9 @@ def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
     )
 
 
-def _shortage(spec: ThresholdSpec, unit: Unit, rows: Sequence[_Row], target: Target) -> str | None:
+def _shortage(
+    spec: ThresholdSpec, unit: Unit, rows: Sequence[_ScoredSample], target: Target
+) -> str | None:
     """Say how many more samples are needed, if any are."""
     if not rows:
         return f"no samples for it: it needs {spec.needs}"
@@ -632,7 +638,7 @@ def _fewest_passing(target: Target) -> int:
     return 1 if target.kind == "recall" else max(_FEWEST_PASSING, _one_in(target.value))
 
 
-def _scored(rows: Sequence[_Row]) -> Scored:
+def _scored(rows: Sequence[_ScoredSample]) -> Scored:
     return Scored(
         np.array([row.score for row in rows], dtype=np.float64),
         np.array([row.is_good for row in rows], dtype=np.bool_),

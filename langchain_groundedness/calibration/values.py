@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self, TypeAlias, get_args
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.options import CheckedOptions, require_one_of
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import ClaimVerdict, VerdictLabel
@@ -34,11 +34,11 @@ Interval = tuple[Share, Share]
 Whole = Annotated[int, Field(ge=0)]
 
 
-class _Part(CheckedOptions):
+class _CalibrationValue(CheckedOptions):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CalibrationTarget(_Part):
+class CalibrationTarget(_CalibrationValue):
     """The target of the thresholds."""
 
     kind: Literal["precision", "recall"]
@@ -47,7 +47,7 @@ class CalibrationTarget(_Part):
     value: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
 
 
-class ThresholdFigures(_Part):
+class ThresholdFigures(_CalibrationValue):
     """What a threshold does on some samples, each share with its 95 % interval."""
 
     samples: Whole
@@ -67,7 +67,7 @@ ThresholdName: TypeAlias = Literal[
 ]
 
 
-class ThresholdChoice(_Part):
+class ThresholdChoice(_CalibrationValue):
     """A threshold, what it was chosen on, and what it does there."""
 
     threshold: Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
@@ -90,7 +90,7 @@ class ThresholdChoice(_Part):
     """Cross-validated: on samples that the threshold was not chosen on."""
 
 
-class ReliabilityBin(_Part):
+class ReliabilityBin(_CalibrationValue):
     """Samples with similar probabilities."""
 
     low: Share
@@ -103,7 +103,7 @@ class ReliabilityBin(_Part):
     interval: Interval
 
 
-class Reliability(_Part):
+class Reliability(_CalibrationValue):
     """How the probabilities that a verifier gives compare to how often it is right."""
 
     unit: Unit
@@ -127,12 +127,7 @@ class ScoredClaim:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        accepted = get_args(VerdictLabel)
-        if self.verdict not in accepted:
-            msg = (
-                f"verdict must be one of {', '.join(map(repr, accepted))}, got {self.verdict!r:.60}"
-            )
-            raise ConfigurationError(msg)
+        require_one_of("verdict", self.verdict, get_args(VerdictLabel))
         _require_number("probability", self.probability, 0.0)
 
     @classmethod
@@ -171,9 +166,7 @@ class CalibrationSample:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if self.unit not in ("claim", "answer"):
-            msg = f"unit must be 'claim' or 'answer', got {self.unit!r:.60}"
-            raise ConfigurationError(msg)
+        require_one_of("unit", self.unit, get_args(Unit))
         _require_label("is_right", self.is_right)
         if not isinstance(self.claims, tuple | list) or not all(
             isinstance(claim, ScoredClaim) for claim in self.claims

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from langchain_groundedness._runtime.files import read_up_to, whole_up_to
 from langchain_groundedness.calibration import Calibration
-from langchain_groundedness.cli.errors import FAILED, INTERRUPTED, CommandError, one_line
+from langchain_groundedness.cli.errors import FAILED, CommandError, errors_in_one_line
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
     AsJson,
@@ -24,6 +24,7 @@ from langchain_groundedness.cli.options import (
     CalibrationFile,
     Model,
     ModelTimeout,
+    VerifierName,
     load_model,
     run_interruptibly,
 )
@@ -56,6 +57,7 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     model: Model = None,
     base_url: BaseUrl = None,
     model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
+    verifier: VerifierName = None,
     on_contradicted: Annotated[
         Literal["annotate", "correct", "strip"],
         typer.Option(help="What to do with a claim that the documents contradict."),
@@ -68,13 +70,14 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     max_claims: Annotated[
-        int | None, typer.Option(help="Check this many claims; the others are unchecked.")
+        int | None, typer.Option(min=1, help="Check this many claims; the others are unchecked.")
     ] = None,
     trust_threshold: Annotated[
         float | None,
         typer.Option(
-            help="Share of claims that must be supported, 0 to 1; by default 1, or the "
-            "calibration's."
+            min=0,
+            max=1,
+            help="Share of claims that must be supported; by default 1, or the calibration's.",
         ),
     ] = None,
     calibration: CalibrationFile = None,
@@ -108,13 +111,16 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
     An answer that the policy blocks or sends to review is not trusted.
     """  # noqa: D301, E501  (click reads the backspace)
-    try:
-        _require_sense(max_claims, trust_threshold, (answer, *documents))
+    with errors_in_one_line("cannot check"):
+        if (answer, *documents).count("-") > 1:
+            msg = "standard input (-) can be given once, as the answer or as a document"
+            raise CommandError(msg)
         text = read_answer(answer)
         sources = read_documents(documents)
         options: dict[str, Any] = {
             "model": load_model(model, base_url),
             "model_timeout": model_timeout,
+            "verifier": verifier,
             "on_contradicted": on_contradicted,
             "on_unverifiable": on_unverifiable,
             "max_claims": max_claims,
@@ -130,12 +136,6 @@ def check(  # noqa: PLR0913  (each is an option of the command)
                 checker.ainvoke({**given, "answer": text, "documents": sources})
             )
         _print_result(result, as_json=as_json)
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    except Exception as error:  # noqa: BLE001  (a crash would exit with 1: "not trusted")
-        typer.echo(f"cannot check: {printable(one_line(error))}", err=True)
-        raise typer.Exit(FAILED) from None
     raise typer.Exit(_exit_code(result))
 
 
@@ -149,20 +149,6 @@ def _checker(options: dict[str, Any], calibration: Path | None) -> GroundednessR
             raise
         msg = f"{calibration}: {error}"
         raise CommandError(msg) from error
-
-
-def _require_sense(
-    max_claims: int | None, trust_threshold: float | None, texts: Sequence[str]
-) -> None:
-    if max_claims is not None and max_claims < 1:
-        msg = f"--max-claims must be 1 or more, got {max_claims}"
-        raise CommandError(msg)
-    if trust_threshold is not None and not 0 <= trust_threshold <= 1:
-        msg = f"--trust-threshold must be from 0 to 1, got {trust_threshold:g}"
-        raise CommandError(msg)
-    if texts.count("-") > 1:
-        msg = "standard input (-) can be given once, as the answer or as a document"
-        raise CommandError(msg)
 
 
 def _print_result(result: GroundednessResult, *, as_json: bool) -> None:

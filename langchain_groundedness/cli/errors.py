@@ -11,7 +11,7 @@ import typer
 from pydantic import ValidationError
 from typing_extensions import override
 
-from langchain_groundedness._runtime.files import unusable
+from langchain_groundedness._runtime.files import refusing
 from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.exceptions import GroundednessError
 
@@ -67,10 +67,8 @@ def one_line(error: Exception) -> str:
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a text or bytes into a file."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-    try:
+    with refusing(path):
         path.write_bytes(data)
-    except OSError as exc:
-        raise unusable(path, exc) from exc
 
 
 def require_json_lines(path: Path, option: str) -> None:

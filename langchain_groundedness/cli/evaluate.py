@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from langchain_core.language_models import BaseChatModel
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -41,6 +40,7 @@ from langchain_groundedness.cli.options import (
     ModelTimeout,
     Resume,
     Separator,
+    VerifierName,
     load_model,
     number,
     numbers,
@@ -48,14 +48,15 @@ from langchain_groundedness.cli.options import (
     run_interruptibly,
 )
 from langchain_groundedness.display.terminal import printable
+from langchain_groundedness.evals import METRICS, make_metric
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.evals.evaluation import Evaluation
 from langchain_groundedness.evals.evaluator import Evaluator
-from langchain_groundedness.evals.metrics_by_name import METRICS, make_metric
 from langchain_groundedness.evals.parquet import save_parquet
 from langchain_groundedness.evals.progress import Price, spending
 from langchain_groundedness.evals.ray_engine import RayEngine, make_engine
 from langchain_groundedness.evals.runner import arun_evaluation
+from langchain_groundedness.verification.by_name import named_verifier
 
 __all__ = ["evaluate"]
 
@@ -77,6 +78,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
     model: Model = None,
     base_url: BaseUrl = None,
     model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
+    verifier: VerifierName = None,
     calibration: CalibrationFile = None,
     column: Columns = None,
     layout: Layout = "rows",
@@ -147,7 +149,13 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         columns = pairs(column, "--column", "answer=my_column")
         evaluation = Evaluation(
             open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
-            _evaluators(metric, load_model(model, base_url), model_timeout, calibration),
+            _evaluators(
+                metric,
+                calibration,
+                model=load_model(model, base_url),
+                model_timeout=model_timeout,
+                verifier=None if verifier is None else named_verifier(verifier),
+            ),
             journal=out,
             fresh=not resume,
             retry_failed=retry_failed,
@@ -188,13 +196,11 @@ def _run(evaluation: Evaluation, ray: RayEngine | None, max_concurrency: int) ->
     return True
 
 
-def _evaluators(
-    names: Iterable[str], model: BaseChatModel | None, timeout: float, calibration: Path | None
-) -> list[Evaluator]:
-    if calibration is not None and model is not None:
-        msg = "--calibration is for the embedded verifier; leave out --model"
+def _evaluators(names: Iterable[str], calibration: Path | None, **parts: Any) -> list[Evaluator]:
+    taken = [name for name in ("model", "verifier") if parts[name] is not None]
+    if calibration is not None and taken:
+        msg = f"--calibration is for the embedded verifier; leave out --{taken[0]}"
         raise CommandError(msg)
-    parts: dict[str, Any] = {"model": model, "model_timeout": timeout}
     if calibration is not None:
         parts["verifier"] = Calibration.load(calibration).checker().check.verifier
     return [make_metric(name, **parts) for name in dict.fromkeys(names)]

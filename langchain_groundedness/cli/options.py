@@ -39,6 +39,7 @@ __all__ = [
     "ModelTimeout",
     "Resume",
     "Separator",
+    "VerifierName",
     "audit_records",
     "load_model",
     "number",
@@ -65,6 +66,15 @@ Model: TypeAlias = Annotated[
         help="Chat model that judges; by default the embedded verifier judges, offline.",
     ),
 ]
+VerifierName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--verifier",
+        metavar="NAME",
+        help="Verifier that judges in place of the model: embedded, or a public model such as hhem "
+        "(extra transformers). An unknown name lists them all.",
+    ),
+]
 BaseUrl: TypeAlias = Annotated[
     str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
 ]
@@ -76,7 +86,9 @@ ModelTimeout: TypeAlias = Annotated[
 ]
 CalibrationFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Thresholds written by `calibrate`; not with --model."),
+    typer.Option(
+        metavar="FILE", help="Thresholds written by `calibrate`; not with --model or --verifier."
+    ),
 ]
 Data: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="IN...", help="Files or folders with the rows.")

@@ -1,13 +1,14 @@
 """The command `langchain-groundedness review`. Needs the extra `review`."""
 
 import secrets
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from langchain_groundedness.cli.errors import FAILED, one_line
+from langchain_groundedness.cli.errors import errors_in_one_line
 from langchain_groundedness.cli.options import open_log
-from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
+from langchain_groundedness.exceptions import ConfigurationError, require
 
 __all__ = ["review"]
 
@@ -54,13 +55,8 @@ def review(  # noqa: PLR0913  (each is an option of the command)
 
     Prints the address to open, with a token to sign in, once.
     """  # noqa: D301  (click reads the backspace)
-    try:
+    with errors_in_one_line("cannot serve the review"), suppress(KeyboardInterrupt):
         _serve(db, host, port, token=token, names=allow_host or [], login=login)
-    except GroundednessError as error:
-        typer.echo(f"cannot serve the review: {one_line(error)}", err=True)
-        raise typer.Exit(FAILED) from None
-    except KeyboardInterrupt:
-        raise typer.Exit from None
 
 
 def _serve(  # noqa: PLR0913  (as the command)

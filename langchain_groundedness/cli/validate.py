@@ -5,8 +5,9 @@ could be validated (bad input included), 130 interrupted.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +15,6 @@ from typing import Annotated, Any, Literal
 import typer
 from langchain_core.embeddings import Embeddings
 from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -38,6 +38,7 @@ from langchain_groundedness.cli.options import (
     ModelTimeout,
     Resume,
     Separator,
+    VerifierName,
     load_model,
     numbers,
     pairs,
@@ -48,6 +49,7 @@ from langchain_groundedness.evals import CompositeScore, validation
 from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
+from langchain_groundedness.evals.progress import ProgressBar
 from langchain_groundedness.evals.statistics import Estimate
 from langchain_groundedness.evals.validation import (
     AnswerValidator,
@@ -56,6 +58,7 @@ from langchain_groundedness.evals.validation import (
     ValidationSummary,
 )
 from langchain_groundedness.exceptions import GroundednessError, require
+from langchain_groundedness.types import Usage
 
 __all__ = ["validate"]
 
@@ -100,6 +103,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
     ] = None,
     base_url: BaseUrl = None,
     model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
+    verifier: VerifierName = None,
     embeddings: Annotated[
         str | None,
         typer.Option(
@@ -176,6 +180,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         validator = AnswerValidator(
             model=load_model(model, base_url),
             model_timeout=model_timeout,
+            verifier=verifier,
             embeddings=_load_embeddings(embeddings),
             calibration=calibration,
             accept=accept,
@@ -190,7 +195,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         summary = summary or passed.with_suffix(".summary.json")
         try:
-            with _progress() as shown:
+            with ProgressBar(wanted=True) as bar:
                 found = validation.validate(
                     rows,
                     passed=passed,
@@ -200,12 +205,12 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
                     fresh=not resume,
                     retry_unchecked=retry_unchecked,
                     max_concurrency=max_concurrency,
-                    on_begin=shown.begin,
-                    on_row=shown.advance,
+                    on_begin=partial(bar.start, "validating"),
+                    on_row=partial(_show_progress, bar, Counter[str]()),
                 )
         except KeyboardInterrupt:
-            if (partial := _read_summary(summary)) is not None:
-                _print(partial, sweep=sweep, as_json=as_json)
+            if (so_far := _read_summary(summary)) is not None:
+                _print(so_far, sweep=sweep, as_json=as_json)
             typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED) from None
         _print(found, sweep=sweep, as_json=as_json)
@@ -245,30 +250,9 @@ def _load_embeddings(name: str | None) -> Embeddings | None:
     return made
 
 
-class _ProgressBar:
-    """A bar on stderr, if that is a terminal."""
-
-    def __init__(self, bar: Progress) -> None:
-        self._bar = bar
-        self._task = bar.add_task("validating", total=None)
-        self._passed = 0
-
-    def begin(self, rows: int) -> None:
-        self._bar.update(self._task, total=rows)
-
-    def advance(self, row: ValidatedRow) -> None:
-        self._passed += row.outcome == "passed"
-        self._bar.update(self._task, advance=1, description=f"{self._passed} passed")
-
-
-@contextmanager
-def _progress() -> Iterator[_ProgressBar]:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
-    ) as bar:
-        yield _ProgressBar(bar)
+def _show_progress(bar: ProgressBar, outcomes: Counter[str], row: ValidatedRow) -> None:
+    outcomes[row.outcome] += 1
+    bar.show(outcomes.total(), Usage(), f"{outcomes['passed']} passed")
 
 
 def _read_summary(path: Path) -> ValidationSummary | None:

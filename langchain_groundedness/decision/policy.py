@@ -47,10 +47,10 @@ FindingName: TypeAlias = Literal[
 
 
 class DecisionRule(PolicyPart):
-    """What to do with answers for which some conditions hold.
+    """The action for answers that meet some conditions.
 
-    A rule alone never hides anything: its action is added to those that the policy finds, and the
-    most severe one wins. To make an exception, use `excuses` or `final`.
+    A rule never overrides anything by itself: its action joins those of the policy's findings, and
+    the most severe action wins. For exceptions, use `excuses` or `final`.
 
     Example:
         >>> rule = DecisionRule(
@@ -61,30 +61,30 @@ class DecisionRule(PolicyPart):
     """
 
     when: Conditions
-    """All of these must hold."""
+    """The answer must meet all of these."""
     action: Action
-    """What to do then."""
+    """The action if it does."""
     reason: str | None = None
-    """Stands among the reasons of the decision; by default, the number of the rule and what holds
-    of the answer."""
+    """The reason given in the decision; by default, the number of the rule and the conditions that
+    the answer meets."""
     excuses: Annotated[tuple[FindingName, ...], BeforeValidator(as_tuple)] = ()
-    """Findings, by the names of the policy's fields, that do not count where this rule holds.
-    Nothing else overrides a finding."""
+    """Findings (named as the fields of the policy) that are ignored if this rule applies. Nothing
+    else overrides a finding."""
     final: Flag = False
-    """Whether no later rule is read where this one holds. Findings count nevertheless."""
+    """Whether later rules are skipped if this one applies. Findings still count."""
 
 
 class DecisionPolicy(CheckedOptions, Serializable):
-    """Decides on an answer by what is found in it and by rules; the most severe action wins.
+    """Decides about an answer from its findings and from rules; the most severe action wins.
 
-    Severity rises from `pass` over `flag` and `review` to `block`. Seven findings are always looked
-    for; the fields of their names say which action each leads to. `rules` come on top: they are
-    read in order, and each whose conditions all hold adds its action. So an earlier rule never
-    hides a later one, and a rule that says `pass` hides nothing, unless it says so with `final` or
-    `excuses`. The reasons name every rule and every finding that holds, also those that a more
-    severe one outdoes, and those that are excused.
+    The actions, from mild to severe, are `pass`, `flag`, `review` and `block`. The policy always
+    looks for seven findings; the field with the name of a finding holds its action. Each rule of
+    `rules` whose conditions are met adds its own action. A rule does not override earlier rules or
+    findings, even with the action `pass`, unless it sets `final` or `excuses`. The reasons of the
+    decision name every finding and every rule that applies, including excused findings and those
+    with a milder action.
 
-    The defaults block nothing, and let nothing pass that was not checked.
+    The defaults block nothing, and no unchecked answer passes.
 
     Example:
         >>> rules = [{"when": {"query_class": "sensitive"}, "action": "review"}]
@@ -107,26 +107,27 @@ class DecisionPolicy(CheckedOptions, Serializable):
     unchecked: Action = "review"
     """A claim could not be checked."""
     no_claims: Action = "pass"
-    """The answer says nothing that can be checked: it is a refusal, courtesy, or both."""
+    """The answer makes no claim: it is a refusal, a courtesy, or both."""
     nothing_checkable: Action = "review"
-    """The answer has text in which no claim was found, and it is not known to say nothing: code, a
-    question, an emoji, or statements that the extractor left out."""
+    """No claim was found in the answer, but it may contain some: code, a question, an emoji, or
+    statements that the extractor left out."""
     empty_answer: Action = "flag"
     """There is no answer at all."""
     rules: tuple[DecisionRule, ...] = ()
-    """Read in order, on top of the findings."""
+    """Applied in order, in addition to the findings."""
     at_most: Literal["flag", "review", "block"] = "block"
-    """The most severe action that is taken. Of a finding or a rule that asks for more, the reasons
-    say what it would have done."""
+    """The most severe action that is taken. If a finding or a rule has a more severe one, the
+    reasons say so."""
 
     @classmethod
     def strict(cls) -> Self:
         """Make a policy that lets an answer pass only if every claim in it is supported.
 
         Returns:
-            A policy that blocks contradicted, unverifiable and unchecked claims, whatever the
-            trust threshold, and answers with text in which nothing was found to check; and that
-            sends answers to review on which the documents disagree. Refusals and courtesy pass.
+            A policy that blocks answers with contradicted, unverifiable or unchecked claims,
+            whatever the trust threshold, and answers in which no claim was found although they may
+            contain some. Answers with conflicting evidence go to review. Refusals and courtesies
+            pass.
         """
         return cls(
             contradicted="block",

@@ -10,7 +10,7 @@ import yaml
 from typing_extensions import override
 
 from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to, unusable
-from langchain_groundedness.exceptions import ConfigurationError, Fault
+from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 
 __all__ = ["made_from_text", "policy_format", "read_text", "write_text", "yaml_of"]
 
@@ -63,7 +63,7 @@ def yaml_of(data: Mapping[str, Any]) -> str:
 def made_from_text(make: Callable[..., _MadeT], text: str, *, form: Format, name: str) -> _MadeT:
     """Make something of the mapping that a text holds."""
     data = _parsed(text, form, name)
-    faults = [Fault(path, _NO_VALUE) for path in _empty(data, ())]
+    faults = [OptionFault(path, _NO_VALUE) for path in _empty(data, ())]
     if not faults:
         try:
             return make(**data)
@@ -145,7 +145,7 @@ def _empty(value: Any, path: _Path) -> Iterator[_Path]:
             yield from _empty(inner, (*path, step))
 
 
-def _innermost(faults: Sequence[Fault]) -> Iterator[Fault]:
+def _innermost(faults: Sequence[OptionFault]) -> Iterator[OptionFault]:
     """Drop errors of a list that only repeat an error of its items."""
     for fault in faults:
         inside = (f.path for f in faults if len(f.path) > len(fault.path))
@@ -153,7 +153,7 @@ def _innermost(faults: Sequence[Fault]) -> Iterator[Fault]:
             yield fault
 
 
-def _told(data: dict[str, Any], fault: Fault) -> str:
+def _told(data: dict[str, Any], fault: OptionFault) -> str:
     path, came = _at(data, fault.path)
     name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     problem = re.sub(r"valid dictionary.*", "mapping", fault.problem)

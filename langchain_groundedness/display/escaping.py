@@ -1,10 +1,11 @@
-"""HTML elements as strings, with all other text escaped."""
+"""HTML elements as strings, with all other text escaped and hidden characters named."""
 
-import unicodedata
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["Html", "printable", "tag"]
+from langchain_groundedness.display.hidden_characters import named
+
+__all__ = ["Html", "tag"]
 
 
 class Html(str):
@@ -29,18 +30,4 @@ def _joined(parts: Iterable[str]) -> Html:
 
 
 def _text(text: str) -> str:
-    return escape(printable(text.replace("\r\n", "\n")))
-
-
-_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-def printable(text: str) -> str:
-    r"""Replace control characters that a terminal or browser would interpret."""
-    return "".join(
-        char
-        if char in "\n\t"
-        or not (unicodedata.category(char) in ("Cc", "Cs") or char in _BIDI_CONTROLS)
-        else "\ufffd"
-        for char in text
-    )
+    return escape(named(text))

@@ -1,18 +1,26 @@
-"""HTML pages from jinja2 templates, with autoescaping and strict undefined names."""
+"""HTML pages from jinja2 templates, with autoescaping and hidden characters named."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.display.hidden_characters import named
 from langchain_groundedness.exceptions import require
 
-__all__ = ["render"]
+__all__ = ["environment", "render"]
 
 
 def render(package: str, template: str, values: Mapping[str, Any]) -> str:
     """Render a template from the folder `templates` of a package."""
+    pages = environment(package)
+    pages.filters["thousands"] = "{:,}".format
+    text: str = pages.get_template(template).render(values)
+    return text
+
+
+def environment(package: str) -> Any:
+    """Make the environment of a package's templates."""
     jinja2 = require("jinja2", extra="report")
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -20,11 +28,10 @@ def render(package: str, template: str, values: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.filters["thousands"] = "{:,}".format
-    text: str = environment.get_template(template).render(values)
-    return text
 
 
 def _shown(value: Any) -> Any:
-    """Replace control characters in a value, unless it is HTML."""
-    return value if hasattr(value, "__html__") else printable(str(value).replace("\r\n", "\n"))
+    """Name hidden characters in a value, unless it is HTML."""
+    if hasattr(value, "__html__"):
+        return value
+    return "" if value is None else named(str(value))

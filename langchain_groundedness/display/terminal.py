@@ -4,6 +4,7 @@ Texts of answers and documents are untrusted: they are never interpreted as mark
 characters in them are replaced.
 """
 
+import unicodedata
 from collections.abc import Iterator
 
 from langchain_core.documents import Document
@@ -12,7 +13,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from langchain_groundedness.display.escaping import printable
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.types import (
     Citation,
@@ -126,3 +126,17 @@ def _summary(result: GroundednessResult) -> Text:
     if result.decision.reasons:
         line.append(f": {printable('; '.join(result.decision.reasons))}", style="dim")
     return line
+
+
+_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def printable(text: str) -> str:
+    r"""Replace control characters that a terminal would interpret; the length stays."""
+    return "".join(
+        char
+        if char in "\n\t"
+        or not (unicodedata.category(char) in ("Cc", "Cs") or char in _BIDI_CONTROLS)
+        else "\ufffd"
+        for char in text
+    )

@@ -3,15 +3,13 @@
 import hashlib
 import json
 import logging
-import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from langchain_groundedness._runtime.files import private_folder, unusable
+from langchain_groundedness._runtime.files import private_folder, replace_file, unusable
 from langchain_groundedness.evals.run_files import as_json
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.types import Usage
@@ -79,16 +77,12 @@ class ResultCache:
         if score.status != "scored":
             return
         path = self._path(row, fingerprint)
-        draft = path.with_suffix(f".{secrets.token_hex(8)}.part")
         text = as_json(score.model_dump())
         try:
             path.parent.mkdir(exist_ok=True)
-            draft.write_text(text, encoding="ascii")
-            draft.replace(path)
+            replace_file(path, [text.encode("ascii")])
         except OSError as exc:  # a full disk must not end the run
             _LOGGER.warning("cache: %s cannot be written (%s)", path, exc.strerror)
-            with suppress(OSError):
-                draft.unlink()
 
     def _path(self, row: EvaluationRow, fingerprint: Mapping[str, Any]) -> Path:
         parts = row.model_dump(

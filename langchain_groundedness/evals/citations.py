@@ -20,7 +20,7 @@ from langchain_groundedness.evals.citation_marks import (
     reference_list,
 )
 from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, ClaimGroup
-from langchain_groundedness.evals.correctness import f_beta
+from langchain_groundedness.evals.claim_metrics import f_beta
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences
@@ -60,27 +60,27 @@ class CitingClaim(NamedTuple):
 
 
 class CitationEvaluator(ClaimEvaluator):
-    """Whether the citations of an answer are right, and whether they support every claim.
+    """Whether the citations of an answer are correct, and whether they support every claim.
 
-    Completeness is the share of claims that the documents cited by their sentence, taken together,
-    support: a claim without a citation lowers it. Correctness is the share of citations that
-    help: that name a document which alone supports a claim of the sentence, or which is quoted
-    where all that the sentence cites supports it. A citation of a document that does not exist is
-    wrong, and is named under `missing`. These are citation recall and precision of ALCE (Gao et
-    al. 2023, section 3), counted by claim; `f1` joins them.
+    Completeness is the share of claims that the documents cited in their sentence support together;
+    a claim without a citation is not supported. Correctness is the share of correct citations. A
+    citation is correct if its document alone supports a claim of the sentence, or if all documents
+    cited there support it together and the evidence quotes this one. A citation of a document that
+    does not exist is wrong and listed under `missing`. These are citation recall and precision of
+    ALCE (Gao et al. 2023, section 3), counted by claim; `f1` is their harmonic mean.
 
-    Read as citations are `[1]`, `[2][3]`, `[1, 2]`, `[1-3]`, `(file.md#section)`,
+    Recognized citations: `[1]`, `[2][3]`, `[1, 2]`, `[1-3]`, `(file.md#section)`,
     `[source:file.md#section]`, links, and ids and names of documents in brackets. Numbers count
     the documents from `first_number`, unless the answer ends with a list of sources (`[1] file.md`)
-    that says what they stand for. Paths are found by the metadata (`source_keys`), however
-    they are written: leading folders, case, slashes, `%20` and accents do not matter. One path
-    may name several documents, such as the pieces of a file.
+    that explains them. Paths are looked up in the metadata (`source_keys`), regardless of leading
+    folders, case, slash direction, `%20` and accents. One path may name several documents, such as
+    the chunks of a file.
 
     `details` has `correctness`, `completeness` (`None` if claims could not be checked), `claims`
-    (text, what it cites, verdict), `citations` (target, documents, whether it is right),
-    `missing`, and `uncited` claims. In `result`, claims that cite nothing are `unchecked`, since
-    there is nothing to check them by. A row is skipped if the answer makes no claim and cites
-    nothing that is missing.
+    (text, citations, verdict), `citations` (target, documents, whether it is correct), `missing`,
+    and `uncited` claims. In `result`, claims without a citation are `unchecked`, because there is
+    nothing to check them against. A row is skipped if the answer makes no claim and every document
+    that it cites exists.
 
     Example:
         >>> score = CitationEvaluator().invoke(
@@ -117,7 +117,7 @@ class CitationEvaluator(ClaimEvaluator):
         claims = _citing_claims(
             blank, placed, (yield from self._claims_of(blank, row.question)), index
         )
-        found = _Found(
+        found = _CitationVerdicts(
             claims, list(dict.fromkeys(t for each in placed for t in each.targets(index)))
         )
         together = ((each.claim, each.documents) for each in claims if each.documents)
@@ -172,7 +172,7 @@ class CitationEvaluator(ClaimEvaluator):
         }
 
 
-class _Found:
+class _CitationVerdicts:
     """The verdicts on the claims and citations of one answer."""
 
     def __init__(self, claims: Sequence[CitingClaim], targets: Sequence[CitedTarget]) -> None:

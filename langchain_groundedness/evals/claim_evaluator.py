@@ -31,6 +31,7 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification import EmbeddedVerifier
+from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.scoring import reconcile
 
 __all__ = [
@@ -61,7 +62,7 @@ class ClaimEvaluator(Evaluator, ABC):
 
     model: ChatModel | None = None
     """Chat model that extracts and judges claims; `None` for the embedded verifier."""
-    verifier: AnyRunnable | None = None
+    verifier: AnyVerifier | None = None
     """Judges the claims; by default the model, or the embedded verifier."""
     extractor: AnyRunnable | None = None
     """Finds the claims; by default the model, or sentences where there is no model."""
@@ -77,14 +78,12 @@ class ClaimEvaluator(Evaluator, ABC):
 
     def _checker(self) -> GroundednessRunnable:
         if self._made is None:
-            self._made = GroundednessRunnable(
-                model=self.model,
-                model_timeout=self.model_timeout,
-                verifier=self.verifier,
-                extractor=self.extractor,
-                max_claims=self.max_claims,
-            )
+            self._made = GroundednessRunnable(**self._checker_options())
         return self._made
+
+    def _checker_options(self) -> dict[str, Any]:
+        names = ("model", "model_timeout", "verifier", "extractor", "max_claims")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def _check(self) -> Check:

@@ -7,7 +7,7 @@ import math
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypedDict
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
@@ -18,7 +18,15 @@ from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.inputs.formats import read_input
 
-__all__ = ["COLUMNS", "Example", "find_columns", "read_cells", "read_columns", "read_row"]
+__all__ = [
+    "COLUMNS",
+    "Example",
+    "RowColumns",
+    "find_columns",
+    "read_cells",
+    "read_columns",
+    "read_row",
+]
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "input", "query", "user_input"),
@@ -126,6 +134,15 @@ def _metadata(parts: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
     rest = {k: v for k, v in rest.items() if v is not None or k not in _KNOWN_NAMES}
     given = parts.get("metadata") or {}
     return {**(given if isinstance(given, Mapping) else {"metadata": given}), **rest}
+
+
+class RowColumns(TypedDict, total=False):
+    """The arguments of `read_columns`."""
+
+    questions: Sequence[str] | None
+    contexts: Sequence[Any] | None
+    predicted_answers: Sequence[str] | None
+    reference_answers: Sequence[str] | None
 
 
 def read_columns(

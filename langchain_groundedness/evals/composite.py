@@ -26,12 +26,12 @@ _TOLERANCE = 1e-9
 
 
 class CompositeScore(CheckedOptions):
-    """Combines scores of one answer, each in 0 .. 1, to one.
+    """Combines several scores of one answer, each from 0 to 1, into one.
 
-    Score: the sum of weight x score over the dimensions, divided by the sum of the weights if
-    that is not 1; the comment says so then. If a dimension that counts has no score, there is no
-    score, but a reason. A dimension below its minimum leaves the score as it is: it is named in
-        the details, and `meets_minimums` is false there, so that you can decide what passes.
+    The score is the weighted mean over the dimensions; if the weights do not sum to 1, the comment
+    says so. If a dimension with a weight or a minimum has no score, the combined score is missing
+    too, with a reason. A dimension below its minimum does not change the score: `details` names it
+    and sets `meets_minimums` to false.
 
     Example:
         >>> composite = CompositeScore(minimums={"correctness": 0.5})
@@ -51,7 +51,7 @@ class CompositeScore(CheckedOptions):
     weights: dict[str, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]] = Field(
         default_factory=lambda: dict(DEFAULT_WEIGHTS)
     )
-    """How much each dimension counts; one of weight 0 without a minimum may be missing."""
+    """Weight of each dimension; one with weight 0 and no minimum may be missing."""
     minimums: dict[str, Share] = Field(default_factory=dict)
     """Least score of a dimension, whatever the others are."""
 
@@ -77,8 +77,8 @@ class CompositeScore(CheckedOptions):
         """Combine scores.
 
         Args:
-            scores: By dimension; `None` for one that has no score. Others than those that are
-                weighted do not count. Scores of evaluators are combined as by `combine`.
+            scores: Scores by dimension, `None` for a missing one; dimensions without a weight do
+                not count. Scores of evaluators are combined as in `combine`.
 
         Returns:
             The score, `failed` if a dimension has none. `details` has `dimensions`,

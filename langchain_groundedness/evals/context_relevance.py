@@ -151,7 +151,7 @@ class ContextRelevanceEvaluator(Evaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         documents, question = row.documents or (), row.question or ""
         if not has_text(documents):
-            found: list[_Sentence] = []
+            found: list[_Span] = []
         elif self.model is not None:
             found = yield from self._by_model(question, documents)
         else:
@@ -169,7 +169,7 @@ class ContextRelevanceEvaluator(Evaluator):
         score = sum(scores) / len(scores) if scores else 0.0
         return self._scored(score, comment=comment, details=details)
 
-    def _by_model(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
+    def _by_model(self, question: str, documents: Sequence[Document]) -> Flow[list["_Span"]]:
         pack = RunnableLambda(self._batches, name="number_sentences")
         batches: list[NumberedEvidence] = yield ModelCall(pack, documents)
         if not batches or self.model is None:
@@ -200,9 +200,9 @@ class ContextRelevanceEvaluator(Evaluator):
             why_unusable=partial(_why_unreadable, batch),
         )
 
-    def _by_score(self, question: str, documents: Sequence[Document]) -> Flow[list["_Sentence"]]:
+    def _by_score(self, question: str, documents: Sequence[Document]) -> Flow[list["_Span"]]:
         number = RunnableLambda(_sentences, name="number_sentences")
-        sentences: list[_Sentence] = yield ModelCall(number, documents)
+        sentences: list[_Span] = yield ModelCall(number, documents)
         sentences += _whole_contexts(sentences, documents)
         texts = [sentence.text(documents) for sentence in sentences]
         if not texts:
@@ -239,7 +239,7 @@ class ContextRelevanceEvaluator(Evaluator):
         return {"threshold": self._threshold, **embedded}
 
 
-class _Sentence(NamedTuple):
+class _Span(NamedTuple):
     document: int
     start: int
     end: int
@@ -252,24 +252,22 @@ class _NotShownError(GroundednessError):
     """The model chose only sentences that it was not shown."""
 
 
-def _sentences(documents: Sequence[Document]) -> list[_Sentence]:
+def _sentences(documents: Sequence[Document]) -> list[_Span]:
     evidence = numbered([document.page_content for document in documents])
-    return [_Sentence(s.document, s.start, s.end) for s in evidence.sentences]
+    return [_Span(s.document, s.start, s.end) for s in evidence.sentences]
 
 
-def _whole_contexts(
-    sentences: Sequence[_Sentence], documents: Sequence[Document]
-) -> list[_Sentence]:
+def _whole_contexts(sentences: Sequence[_Span], documents: Sequence[Document]) -> list[_Span]:
     """Give the contexts of several sentences."""
     counts = Counter(sentence.document for sentence in sentences)
     return [
-        _Sentence(place, 0, len(documents[place].page_content))
+        _Span(place, 0, len(documents[place].page_content))
         for place, count in counts.items()
         if count > 1
     ]
 
 
-def _above_threshold(scores: Mapping[_Sentence, float], least: float) -> list[_Sentence]:
+def _above_threshold(scores: Mapping[_Span, float], least: float) -> list[_Span]:
     """Return the sentences above the threshold; else the closest one of a context above it."""
     found = []
     for document in dict.fromkeys(sentence.document for sentence in scores):
@@ -298,7 +296,7 @@ def _why_unreadable(batch: NumberedEvidence, reply: RelevantSentences) -> str | 
     return None
 
 
-def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list[_Sentence]:
+def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list[_Span]:
     lines = (_numbers(batch, line) for line in reply.lines if line.strip())
     numbers = {number for line in lines for number in line or ()}
     known = sorted(n for n in numbers if 1 <= n <= len(batch.sentences))
@@ -306,7 +304,7 @@ def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list
         msg = "the model chose only sentences that it was not shown"
         raise _NotShownError(msg)
     chosen = (batch.sentences[number - 1] for number in known)
-    return [_Sentence(s.document, s.start, s.end) for s in chosen]
+    return [_Span(s.document, s.start, s.end) for s in chosen]
 
 
 def _numbers(batch: NumberedEvidence, line: str) -> list[int] | None:

@@ -5,7 +5,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from langchain_groundedness.evals.correctness import f_beta
+from langchain_groundedness._runtime.options import require_one_of
+from langchain_groundedness.evals.claim_metrics import f_beta
 from langchain_groundedness.evals.evaluator import EvaluationResult
 from langchain_groundedness.evals.values import RowScore
 from langchain_groundedness.exceptions import ConfigurationError
@@ -14,7 +15,7 @@ from langchain_groundedness.types import GroundednessResult
 __all__ = ["Convention", "ConventionMetric", "as_score"]
 
 Convention: TypeAlias = Literal["haystack", "ragas", "deepeval"]
-"""Whose formula."""
+"""The library whose formula is used."""
 
 ConventionMetric: TypeAlias = Literal[
     "faithfulness",
@@ -24,7 +25,7 @@ ConventionMetric: TypeAlias = Literal[
     "factual_correctness",
     "answer_correctness",
 ]
-"""Of which metric."""
+"""A metric of one of these libraries."""
 
 Judged: TypeAlias = GroundednessResult | RowScore
 
@@ -37,54 +38,56 @@ def as_score(
     unchecked: Literal["refuse", "leave_out"] = "refuse",
     penalize_ambiguous_claims: bool = False,
 ) -> float | None:
-    r"""Give the score that another library gives for the same verdicts.
+    r"""Compute the score that another library would give for the same verdicts.
 
-    The formulas are those of haystack-ai 3.4.1, ragas 0.4.3 (`ragas.metrics.collections`) and
-    deepeval 4.3.1, read in their sources and compared number for number with what they compute
-    (`benchmarks/conventions.py`). S, C and U are the numbers of supported, contradicted and
-    unverifiable claims, n = S + C + U.
+    The formulas come from the sources of haystack-ai 3.4.1, ragas 0.4.3
+    (`ragas.metrics.collections`) and deepeval 4.3.1; `benchmarks/conventions.py` compares the
+    numbers with theirs. S, C and U are the numbers of supported, contradicted and unverifiable
+    claims, and n = S + C + U.
 
-    - faithfulness. haystack: S / n, without claims 0. ragas: S / n, without claims NaN. deepeval:
-      (S + U) / n, since what the documents do not mention passes there; S / n with
-      `penalize_ambiguous_claims`; without claims 1.
-    - context relevance. haystack: 1 if any relevant statement was found in the documents of the
-      row, else 0; ours is the share of the documents that have one. ragas has judges rate the
-      documents, and deepeval counts all their statements: neither follows from verdicts.
-    - context precision. deepeval: average precision, 0 if nothing is relevant; ours is the same.
-      ragas: 1e-10 is added to the number of relevant documents that it divides by. Without
-      documents ragas raises, deepeval gives 0.
-    - context recall. ragas: the share of supported claims of the reference, without claims NaN;
-      deepeval: the same, without claims 0. Both judge sentences; our claims may be parts of one.
-    - factual correctness. ragas: with TP supported and FP other claims of the answer, and FN
-      unsupported claims of the reference: the F-score of TP / (TP + FP) and TP / (TP + FN), or
-      one of them with 1e-8 added to what it divides by; rounded to two digits. Ours takes recall
-      as the share of the claims of the *reference* that the answer supports, and does not divide
-      claims of the one text by claims of the other. If all is undefined, ragas gives 0.
-    - answer correctness. ragas: the weighted mean of that F-score, here not rounded, and the
-      cosine of the embeddings. If one of the texts makes no claims, the F-score is 1, where ours
-      is 0 (in ragas' older class of that name: if neither does, where ours is skipped).
+    - Faithfulness. haystack: S / n; 0 without claims. ragas: S / n; NaN without claims. deepeval:
+      (S + U) / n, because claims that the documents do not mention pass; S / n with
+      `penalize_ambiguous_claims`; 1 without claims.
+    - Context relevance. haystack: 1 if the documents of the row contain a relevant statement,
+      else 0. Ours is the share of documents that contain one. In ragas judges rate the documents,
+      and deepeval counts all their statements, so their scores cannot be computed from verdicts.
+    - Context precision. deepeval: average precision, as ours; 0 if nothing is relevant. ragas adds
+      1e-10 to the number of relevant documents in the denominator. Without documents ragas raises
+      an error and deepeval gives 0.
+    - Context recall. ragas: share of supported claims of the reference; NaN without claims.
+      deepeval: the same; 0 without claims. Both judge sentences; our claims may be parts of one.
+    - Factual correctness. ragas: TP is the number of supported claims of the answer, FP that of its
+      other claims, FN that of unsupported claims of the reference. The score is the F-score of
+      TP / (TP + FP) and TP / (TP + FN), or one of the two with 1e-8 added to its denominator,
+      rounded to two digits; 0 if everything is undefined. Our recall is the share of the claims of
+      the *reference* that the answer supports; it never divides claims of one text by claims of
+      the other.
+    - Answer correctness. ragas: the weighted mean of that F-score, not rounded, and the cosine of
+      the embeddings. If one text makes no claims, its F-score is 1 and ours is 0. (In the older
+      ragas class of that name it is 1 if neither makes claims; ours skips the row.)
 
-    Where they give NaN or raise, this gives `None`. haystack and ragas leave rows without a
-    number out of their mean, and so does this. A reply that a library cannot read it leaves out
-    of n (ragas, deepeval) or has the row fail (haystack); here a claim that was not checked makes
-    the row fail, or is left out with `unchecked="leave_out"`, and if nothing is left then there
-    is no score (deepeval would give 1).
+    Where a library gives NaN or raises an error, the score is `None`. Rows without a score do not
+    count in the mean, as in haystack and ragas. If a reply cannot be read, ragas and deepeval leave
+    it out of n, and haystack fails the row. Here a claim that was not checked fails the row; with
+    `unchecked="leave_out"` it is left out, and a row without any other claim has no score
+    (deepeval would give 1).
 
     Args:
-        given: A result of the check, a row's score of the evaluator of that metric, all that
-            `run` gave, or several results or rows.
-        convention: Whose formula.
-        metric: Of which metric. A result of the check has the verdicts for faithfulness, and, if
-            it was the reference that was checked, for context recall.
-        unchecked: What becomes of a row with claims that could not be checked.
-        penalize_ambiguous_claims: deepeval's option of that name.
+        given: A result of the check, the score of a row by the evaluator of that metric, the
+            result of its `run`, or several results or scores.
+        convention: The library.
+        metric: The metric. A result of the check contains the verdicts for faithfulness or, if the
+            reference was checked, for context recall.
+        unchecked: Whether a row with unchecked claims has no score (`refuse`), or these claims are
+            left out.
+        penalize_ambiguous_claims: The option of deepeval with this name.
 
     Returns:
-        The score, for several rows the mean of those that have one; `None` if there is none.
+        The score; for several rows, the mean of those that have one; `None` if none has.
 
     Raises:
-        ConfigurationError: The library has no such metric, it does not follow from verdicts, or
-            the rows are of another evaluator.
+        ConfigurationError: The library has no such metric, its score cannot be computed from
+            verdicts, or the rows come from another evaluator.
 
     Example:
         >>> from langchain_groundedness import GroundednessRunnable
@@ -99,15 +102,13 @@ def as_score(
         metrics = ", ".join(name for library, name in _FORMULAS if library == convention)
         known = ", ".join(dict.fromkeys(library for library, _ in _FORMULAS))
         msg = (
-            f"no score of {convention} for {metric!r} follows from verdicts; of {convention} "
-            f"there are {metrics}"
+            f"the {metric!r} score of {convention} cannot be computed from verdicts; accepted "
+            f"for {convention}: {metrics}"
             if metrics
             else f"convention must be one of {known}, got {convention!r}"
         )
         raise ConfigurationError(msg)
-    if unchecked not in ("refuse", "leave_out"):
-        msg = f"unchecked must be 'refuse' or 'leave_out', got {unchecked!r}"
-        raise ConfigurationError(msg)
+    require_one_of("unchecked", unchecked, ("refuse", "leave_out"))
     if isinstance(given, GroundednessResult | RowScore):
         given = [given]
     scores = []

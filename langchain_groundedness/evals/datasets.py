@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.evals.columns import find_columns, read_cells
 from langchain_groundedness.evals.readers import (
     FILE_ENDINGS,
@@ -19,7 +20,7 @@ from langchain_groundedness.evals.readers import (
     open_records,
 )
 from langchain_groundedness.evals.values import BadRow, EvaluationRow
-from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
+from langchain_groundedness.exceptions import InputFormatError
 
 __all__ = ["DataSet", "Layout", "LocatedRow", "Outline", "open_dataset"]
 
@@ -109,9 +110,8 @@ def open_dataset(
         ...     print(line, row.question, row.answer, len(row.documents))
         1 Capital? Rome. 1
     """
-    if limit is not None and limit < 1:
-        msg = f"limit must be 1 or more, got {limit}"
-        raise ConfigurationError(msg)
+    if limit is not None:
+        require_positive(limit=limit)
     parts = tuple(open_records(source))
     if len(parts) == 1:
         name = parts[0].name

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
 
 from langchain_core.runnables import RunnableConfig
 
@@ -28,10 +28,10 @@ from langchain_groundedness.evals.values import (
 from langchain_groundedness.exceptions import ConfigurationError, EvaluationError
 from langchain_groundedness.types import Usage
 
-__all__ = ["Done", "Evaluation", "Job"]
+__all__ = ["Done", "Evaluation", "EvaluationOptions", "RowTask"]
 
 
-class Job(NamedTuple):
+class RowTask(NamedTuple):
     """A row that is to be evaluated."""
 
     place: int
@@ -45,8 +45,23 @@ class Job(NamedTuple):
 class Done(NamedTuple):
     """A row that was evaluated."""
 
-    job: Job
+    job: RowTask
     row: EvaluatedRow
+
+
+class EvaluationOptions(TypedDict, total=False):
+    """Options of `evaluate` and `aevaluate`."""
+
+    columns: Mapping[str, str] | None
+    journal: str | Path | None
+    fresh: bool
+    retry_failed: bool
+    fsync: bool
+    cache: ResultCache | str | Path | None
+    progress: bool
+    price: tuple[float, float] | None
+    name: str | None
+    config: RunnableConfig | None
 
 
 @dataclass
@@ -108,7 +123,7 @@ class Evaluation:
         """End it."""
         self.end(complete=kind is None)
 
-    def advance(self, outcomes: Sequence[Done | Exception], count: int) -> list[Job]:
+    def advance(self, outcomes: Sequence[Done | Exception], count: int) -> list[RowTask]:
         """Record finished rows, and return up to `count` rows to evaluate next."""
         done = [each for each in outcomes if isinstance(each, Done)]
         if done:
@@ -118,14 +133,14 @@ class Evaluation:
                 raise each
         return list(islice(self._jobs, count))
 
-    def work(self, job: Job) -> Done | Exception:
+    def work(self, job: RowTask) -> Done | Exception:
         """Evaluate a row."""
         try:
             return drive(self._scored(job), self.config or {})
         except Exception as exc:  # noqa: BLE001  (`advance` raises it)
             return exc
 
-    async def awork(self, job: Job) -> Done | Exception:
+    async def awork(self, job: RowTask) -> Done | Exception:
         """Evaluate a row without blocking the event loop."""
         try:
             return await adrive(self._scored(job), self.config or {})
@@ -172,7 +187,7 @@ class Evaluation:
             raise EvaluationError(msg, row_ids=failed, result=run)
         return run
 
-    def _open_jobs(self) -> Iterator[Job]:
+    def _open_jobs(self) -> Iterator[RowTask]:
         """Read the data set and the journal once, then give the rows that are not done yet."""
         needs: dict[str, list[str]] = {}
         for evaluator in self.evaluators:
@@ -192,11 +207,11 @@ class Evaluation:
         rows = (found for found in self.dataset if isinstance(found, LocatedRow))
         for place, located in enumerate(rows):
             if located.row.id not in self._in_journal:
-                yield Job(place, located, self._cached(located))
+                yield RowTask(place, located, self._cached(located))
             elif self.retry_failed and (before := self._in_journal[located.row.id]) is not None:
                 kept = (each for each in before.scores if each.status != "failed")
                 known = {each.key: each.model_copy(update={"usage": Usage()}) for each in kept}
-                yield Job(place, located, known, before)
+                yield RowTask(place, located, known, before)
 
     def _resume(self, journal: Journal) -> None:
         """Count rows of the journal as done; add bad rows that it does not have."""
@@ -252,7 +267,7 @@ class Evaluation:
         }
         return {key: score for key, score in found.items() if score is not None}
 
-    def _scored(self, job: Job) -> Flow[Done]:
+    def _scored(self, job: RowTask) -> Flow[Done]:
         begun = perf_counter()
         scores: list[RowScore] = []
         for key, evaluator in self._bound:

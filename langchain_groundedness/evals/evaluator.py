@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import (
@@ -21,14 +21,14 @@ from langchain_groundedness._runtime.flow import (
     exceptions_at_most,
 )
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness._runtime.options import OptionsAlone
+from langchain_groundedness._runtime.options import FrozenModel, OptionsAlone, expand_options
 from langchain_groundedness._runtime.timeouts import (
     DEFAULT_TIMEOUT,
     Seconds,
     acall_with_timeout,
     call_with_timeout,
 )
-from langchain_groundedness.evals.columns import Example, read_columns, read_row
+from langchain_groundedness.evals.columns import Example, RowColumns, read_columns, read_row
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.progress import ProgressBar
 from langchain_groundedness.evals.summary import add_usage
@@ -43,7 +43,7 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import Usage
 
-__all__ = ["EvaluationResult", "Evaluator", "listed_ids"]
+__all__ = ["EvaluationResult", "Evaluator", "listed_ids", "metered"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -52,11 +52,11 @@ _ROWS_PER_CALL = 2
 
 _MAX_LISTED = 10
 
+ResultT = TypeVar("ResultT")
 
-class EvaluationResult(BaseModel):
+
+class EvaluationResult(FrozenModel):
     """The scores of one evaluator over rows; `result["score"]` works as `result.score` does."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str
     """Name of the metric."""
@@ -161,50 +161,22 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return True
 
     @override
-    def batch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[RowScore]:
-        outputs = super().batch(
-            inputs, self._bounded(config), return_exceptions=return_exceptions, **kwargs
-        )
-        return exceptions_at_most(outputs)
+    def batch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[RowScore]:
+        return exceptions_at_most(super().batch(inputs, self._bounded(config), **kwargs))
 
     @override
-    async def abatch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[RowScore]:
-        outputs = await super().abatch(
-            inputs, self._bounded(config), return_exceptions=return_exceptions, **kwargs
-        )
-        return exceptions_at_most(outputs)
+    async def abatch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[RowScore]:
+        return exceptions_at_most(await super().abatch(inputs, self._bounded(config), **kwargs))
 
     def run(
-        self,
-        *,
-        questions: Sequence[str] | None = None,
-        contexts: Sequence[Any] | None = None,
-        predicted_answers: Sequence[str] | None = None,
-        reference_answers: Sequence[str] | None = None,
-        config: RunnableConfig | None = None,
+        self, *, config: RunnableConfig | None = None, **columns: Unpack[RowColumns]
     ) -> EvaluationResult:
         """Score rows that are given as columns of one length.
 
         Args:
-            questions: Questions.
-            contexts: For each row a list of texts or `Document`s.
-            predicted_answers: Answers.
-            reference_answers: The right answers.
-            config: Config for the calls; `max_concurrency` bounds how many calls run at once.
+            config: Config for the calls; `max_concurrency` limits how many run at the same time.
+            **columns: `questions`, `contexts` (a list of texts or `Document`s per row),
+                `predicted_answers` and `reference_answers`.
 
         Returns:
             The mean over the rows that have a score, and what there is about each row.
@@ -213,15 +185,11 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             InputFormatError: The columns do not fit together.
             EvaluationError: Rows failed, and `raise_on_failure` is set.
         """
-        rows = read_columns(
-            questions=questions,
-            contexts=contexts,
-            predicted_answers=predicted_answers,
-            reference_answers=reference_answers,
-        )
+        rows = read_columns(**columns)
         scores: dict[int, RowScore] = {}
         limit, config = self._limit(config)
-        with self._progress(len(rows)) as bar, limit.executor:
+        with ProgressBar(wanted=self.progress_bar) as bar, limit.executor:
+            bar.start(self.key, len(rows))
             for place, score in self.batch_as_completed(
                 rows, config, raise_on_failure=False, limit=limit
             ):
@@ -230,22 +198,13 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return self._summarize_rows(rows, [scores[place] for place in range(len(rows))])
 
     async def arun(
-        self,
-        *,
-        questions: Sequence[str] | None = None,
-        contexts: Sequence[Any] | None = None,
-        predicted_answers: Sequence[str] | None = None,
-        reference_answers: Sequence[str] | None = None,
-        config: RunnableConfig | None = None,
+        self, *, config: RunnableConfig | None = None, **columns: Unpack[RowColumns]
     ) -> EvaluationResult:
         """Score rows that are given as columns, without blocking the event loop.
 
         Args:
-            questions: As for `run`.
-            contexts: As for `run`.
-            predicted_answers: As for `run`.
-            reference_answers: As for `run`.
             config: As for `run`.
+            **columns: As for `run`.
 
         Returns:
             As `run`.
@@ -254,12 +213,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             InputFormatError: As `run`.
             EvaluationError: As `run`.
         """
-        rows = read_columns(
-            questions=questions,
-            contexts=contexts,
-            predicted_answers=predicted_answers,
-            reference_answers=reference_answers,
-        )
+        rows = read_columns(**columns)
         done = 0
         limit, config = self._limit(config)
         rows_begun = asyncio.Semaphore(config["max_concurrency"] or 1)
@@ -272,7 +226,8 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             bar.show(done, Usage())
             return found
 
-        with self._progress(len(rows)) as bar:
+        with ProgressBar(wanted=self.progress_bar) as bar:
+            bar.start(self.key, len(rows))
             # `abatch_as_completed` leaves rows running when the run is cancelled; a group does not.
             try:
                 async with asyncio.TaskGroup() as group:
@@ -345,7 +300,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             if missing := [name for name in self.needs if _is_missing(row, name)]:
                 score = self._skipped(f"the row has no {' and no '.join(missing)}")
             else:
-                score = yield from _metered(self._score(row), counters, options.get("limit"))
+                score = yield from metered(self._score(row), counters, options.get("limit"))
         except (ConfigurationError, MissingDependencyError):
             raise  # a broken installation fails every row, so the caller must see it
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
@@ -369,15 +324,6 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         limit = _CallLimit(self._bounded(config)["max_concurrency"])
         return limit, {**(config or {}), "max_concurrency": _ROWS_PER_CALL * limit.calls}
 
-    @contextmanager
-    def _progress(self, rows: int) -> Iterator[ProgressBar]:
-        bar = ProgressBar(wanted=self.progress_bar)
-        bar.start(self.key, rows)
-        try:
-            yield bar
-        finally:
-            bar.stop()
-
     def _summarize_rows(
         self, rows: Sequence[EvaluationRow], scores: Sequence[RowScore]
     ) -> EvaluationResult:
@@ -391,6 +337,10 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         if result.note:
             _LOGGER.warning("%s: %s", self.key, result.note)
         return result
+
+
+expand_options(Evaluator.run, read_columns)
+expand_options(Evaluator.arun, read_columns)
 
 
 class _CallLimit:
@@ -408,9 +358,9 @@ class _CallLimit:
         self.semaphore = asyncio.Semaphore(calls)
 
 
-def _metered(
-    flow: Flow[RowScore], counters: list[UsageCounter], limit: _CallLimit | None
-) -> Flow[RowScore]:
+def metered(
+    flow: Flow[ResultT], counters: list[UsageCounter], limit: _CallLimit | None = None
+) -> Flow[ResultT]:
     """Record the usage of a flow's calls, and make them within a limit."""
     try:
         call = next(flow)

@@ -5,10 +5,12 @@ Its own module because it needs pyarrow, and only the command line writes Parque
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from langchain_groundedness._runtime.files import replacing
 from langchain_groundedness.evals.readers import file_error, open_filesystem
 from langchain_groundedness.evals.run_files import as_json, read_line, read_run
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun
@@ -54,15 +56,22 @@ def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
     files, path = open_filesystem(str(url))
     rows = (_cells(each, keys) for each in found)
     try:
-        with (
-            files.transaction,
-            files.open(path, "wb") as file,
-            parquet.ParquetWriter(file, schema) as writer,
-        ):
+        with _opened(files, path) as file, parquet.ParquetWriter(file, schema) as writer:
             while batch := list(islice(rows, _BATCH_ROWS)):
                 writer.write_table(arrow.Table.from_pylist(batch, schema))
     except (OSError, ValueError) as exc:
         raise ConfigurationError(str(file_error(url, exc))) from exc
+
+
+@contextmanager
+def _opened(files: Any, path: str) -> Iterator[Any]:
+    """Open a file that appears when it is whole; a local one is for its owner only."""
+    if "file" in files.protocol:
+        with replacing(Path(path)) as file:
+            yield file
+    else:
+        with files.transaction, files.open(path, "wb") as file:
+            yield file
 
 
 def _rows_at(path: str | Path, begins: Iterable[int]) -> Iterator[EvaluatedRow]:

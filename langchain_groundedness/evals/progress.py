@@ -2,7 +2,7 @@
 
 import sys
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import Usage
@@ -38,6 +38,14 @@ class ProgressBar:
         self._bar: Any = None
         self._done_before = 0
 
+    def __enter__(self) -> Self:
+        """Give the bar."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the bar."""
+        self.stop()
+
     def start(self, title: str, total: int, done: int = 0) -> None:
         """Show the bar."""
         if not self._shown:
@@ -56,13 +64,14 @@ class ProgressBar:
         self._bar.add_task(title, total=total, completed=done, rate="", spent="")
         self._bar.start()
 
-    def show(self, done: int, usage: Usage) -> None:
-        """Move the bar on."""
+    def show(self, done: int, usage: Usage, title: str | None = None) -> None:
+        """Move the bar on; a new title replaces the one before."""
         if self._bar is None:
             return
         [task] = self._bar.tasks
         rate = f"{(done - self._done_before) / task.elapsed:.1f} rows/s" if task.elapsed else ""
-        self._bar.update(task.id, completed=done, rate=rate, spent=spending(usage, self._price))
+        spent = spending(usage, self._price)
+        self._bar.update(task.id, completed=done, description=title, rate=rate, spent=spent)
 
     def stop(self) -> None:
         """Remove the bar; repeated calls do nothing."""

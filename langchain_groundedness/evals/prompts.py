@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.claims.extractors import ExtractionExample
 from langchain_groundedness.llm.prompts import (
     DATA_RULE,
@@ -164,17 +165,16 @@ FEW_SHOT_VERIFICATION_PROMPT = ChatPromptTemplate.from_messages(
 Text = Annotated[str, Field(min_length=1)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _FaithfulnessInputs(_Part):
+class _RelevanceInputs(FrozenModel):
     questions: Text
     contexts: tuple[Text, ...] = Field(min_length=1)
+
+
+class _FaithfulnessInputs(_RelevanceInputs):
     predicted_answers: Text
 
 
-class _FaithfulnessOutputs(_Part):
+class _FaithfulnessOutputs(FrozenModel):
     statements: tuple[Text, ...]
     statement_scores: tuple[Literal[0, 1], ...]
 
@@ -189,7 +189,7 @@ class _FaithfulnessOutputs(_Part):
         return self
 
 
-class FaithfulnessExample(_Part):
+class FaithfulnessExample(FrozenModel):
     """One worked example of `FaithfulnessEvaluator`."""
 
     inputs: _FaithfulnessInputs
@@ -231,16 +231,11 @@ class FaithfulnessExample(_Part):
         ]
 
 
-class _RelevanceInputs(_Part):
-    questions: Text
-    contexts: tuple[Text, ...] = Field(min_length=1)
-
-
-class _RelevanceOutputs(_Part):
+class _RelevanceOutputs(FrozenModel):
     relevant_statements: tuple[Text, ...]
 
 
-class RelevanceExample(_Part):
+class RelevanceExample(FrozenModel):
     """One worked example of `ContextRelevanceEvaluator`."""
 
     inputs: _RelevanceInputs

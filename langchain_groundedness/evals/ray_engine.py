@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +25,8 @@ from langchain_core.load.load import ALL_SERIALIZABLE_MAPPINGS
 from langchain_core.runnables import RunnableConfig
 from pydantic import SecretBytes, SecretStr
 
-from langchain_groundedness.evals.evaluation import Done, Evaluation, Job
+from langchain_groundedness._runtime.options import require_one_of, require_positive
+from langchain_groundedness.evals.evaluation import Done, Evaluation, RowTask
 from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.values import EvaluatedRow, RowScore
 from langchain_groundedness.exceptions import (
@@ -47,6 +49,7 @@ _RETRIES = 1
 """How often a row is retried when its worker dies; then it is evaluated alone."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class RayEngine:
     """Evaluates rows on the workers of a Ray cluster.
 
@@ -54,25 +57,18 @@ class RayEngine:
     fault of the row. A row that still kills its worker counts as failed.
     """
 
-    def __init__(
-        self,
-        *,
-        workers: int = 1,
-        address: str | None = None,
-        max_concurrency: int = 16,
-    ) -> None:
+    workers: int = 1
+    address: str | None = None
+    max_concurrency: int = 16
+
+    def __post_init__(self) -> None:
         """Check the options; nothing is started yet."""
-        if workers < 1 or max_concurrency < 1:
-            msg = f"workers and max_concurrency must be 1 or more, got {workers}, {max_concurrency}"
-            raise ConfigurationError(msg)
-        self._workers = workers
-        self._address = address
-        self._max_concurrency = max_concurrency
+        require_positive(workers=self.workers, max_concurrency=self.max_concurrency)
 
     @property
     def max_rows_in_flight(self) -> int:
         """Most rows that are read but not finished."""
-        return self._workers * self._max_concurrency * _TASKS_PER_THREAD * _ROWS_PER_TASK
+        return self.workers * self.max_concurrency * _TASKS_PER_THREAD * _ROWS_PER_TASK
 
     def run(self, evaluation: Evaluation) -> None:
         """Run an evaluation; starts nothing if all its rows are done."""
@@ -81,29 +77,25 @@ class RayEngine:
         jobs = evaluation.advance([], self.max_rows_in_flight)
         if not jobs:
             return
-        with cluster(self._workers, self._address) as ray, ExitStack() as stack:
+        with cluster(self.workers, self.address) as ray, ExitStack() as stack:
             worker_class = ray.remote(RowWorker).options(
                 num_cpus=1,
-                max_concurrency=self._max_concurrency,
+                max_concurrency=self.max_concurrency,
                 max_restarts=-1,
                 max_task_retries=_RETRIES,
             )
             workers = []
-            for _ in range(self._workers):
+            for _ in range(self.workers):
                 workers.append(worker_class.remote(evaluators, config))
                 stack.callback(ray.kill, workers[-1])
-            _Dispatch(ray, workers * self._max_concurrency * _TASKS_PER_THREAD, evaluation).run(
-                jobs
-            )
+            _Dispatch(ray, workers * self.max_concurrency * _TASKS_PER_THREAD, evaluation).run(jobs)
 
 
 def make_engine(
     engine: str, workers: int | None, address: str | None, max_concurrency: int
 ) -> RayEngine | None:
     """Make the Ray engine; `None` to use threads of this process."""
-    if engine not in {"local", "ray"}:
-        msg = f"engine must be 'local' or 'ray', got {engine!r}"
-        raise ConfigurationError(msg)
+    require_one_of("engine", engine, ("local", "ray"))
     if engine == "ray":
         require("ray", extra="ray")
         workers = 1 if workers is None else workers
@@ -121,11 +113,11 @@ class _Dispatch:
         self._ray = ray
         self._free = deque(slots)  # the worker of each task that may be sent
         self._evaluation = evaluation
-        self._in_flight: dict[Any, tuple[Sequence[Job], Any]] = {}
+        self._in_flight: dict[Any, tuple[Sequence[RowTask], Any]] = {}
 
-    def run(self, jobs: Sequence[Job]) -> None:
+    def run(self, jobs: Sequence[RowTask]) -> None:
         """Evaluate these rows and all that follow."""
-        lost: list[Job] = []
+        lost: list[RowTask] = []
         while jobs or self._in_flight:
             tasks = min(len(jobs), len(self._free))
             for number in range(tasks):
@@ -139,19 +131,19 @@ class _Dispatch:
             [(_, outcome)] = self._receive()
             self._evaluation.advance([outcome or self._failed(job)], 0)
 
-    def _send(self, jobs: Sequence[Job]) -> None:
+    def _send(self, jobs: Sequence[RowTask]) -> None:
         worker = self._free.popleft()
         sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
         self._in_flight[worker.evaluate.remote(sent)] = jobs, worker
 
-    def _receive(self) -> list[tuple[Job, Done | Exception | None]]:
+    def _receive(self) -> list[tuple[RowTask, Done | Exception | None]]:
         """Wait for rows; the outcome of one is `None` if its worker has died too often."""
         waiting = list(self._in_flight)
         self._ray.wait(waiting, num_returns=1)
         ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
         return [each for answer in ready for each in self._outcomes(answer)]
 
-    def _outcomes(self, answer: Any) -> Iterator[tuple[Job, Done | Exception | None]]:
+    def _outcomes(self, answer: Any) -> Iterator[tuple[RowTask, Done | Exception | None]]:
         jobs, worker = self._in_flight.pop(answer)
         self._free.append(worker)
         try:
@@ -171,7 +163,7 @@ class _Dispatch:
             for job, (row, fault) in zip(jobs, answers, strict=True):
                 yield job, ConfigurationError(fault) if row is None else Done(job, row)
 
-    def _failed(self, job: Job) -> Done:
+    def _failed(self, job: RowTask) -> Done:
         reason = (
             f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
         )
@@ -195,11 +187,11 @@ class RowWorker:
         except ConfigurationError as exc:
             self._fault = str(exc)
 
-    def evaluate(self, jobs: Sequence[Job]) -> list[tuple[EvaluatedRow | None, str]]:
+    def evaluate(self, jobs: Sequence[RowTask]) -> list[tuple[EvaluatedRow | None, str]]:
         """Return each row with its scores, or why the run cannot continue."""
         return [self._evaluated(job) for job in jobs]
 
-    def _evaluated(self, job: Job) -> tuple[EvaluatedRow | None, str]:
+    def _evaluated(self, job: RowTask) -> tuple[EvaluatedRow | None, str]:
         if self._fault is not None:
             return None, self._fault
         found = self._evaluation.work(job)

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.audit import AuditRecord
-from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import ClaimVerdict
 
 __all__ = ["ReviewExport"]
@@ -15,14 +15,14 @@ _RIGHT, _WRONG = "supported", "unsupported"
 
 
 class ReviewExport:
-    """Turns reviewed records into rows that evaluators and `calibrate` read; counts what it skips.
+    """Turns reviewed records into rows for evaluators and `calibrate`, and counts skipped records.
 
-    An answer that was approved is labelled `supported`; one that was edited or rejected,
-    `unsupported`. A reviewer judges an answer, not its claims, so a claim is labelled only where
-    that follows: all claims of an approved answer are `supported`; of an edited one, those whose
-    words the edited text still holds, while the others are `unsupported`; so is the only claim of
-    a rejected one. Documents are those whose texts the log has kept: of a record that has waited
-    all, up to a bound; of another one those that a claim cites.
+    Approved answers are labelled `supported`; edited and rejected answers, `unsupported`. Reviewers
+    judge answers, not claims, so a claim gets a label only where it follows from the review: the
+    claims of an approved answer are `supported`; a claim of an edited answer is `supported` if the
+    edited text still contains its words, and else `unsupported`; the only claim of a rejected
+    answer is `unsupported`. Rows have the documents whose texts the log kept: all of them, up to a
+    limit, for records under review, and the cited ones for others.
 
     Example:
         >>> from langchain_groundedness.testing import ScriptedVerifier
@@ -41,9 +41,7 @@ class ReviewExport:
 
     def __init__(self, *, unit: Unit = "answer") -> None:
         """Say what a row is."""
-        if unit not in ("answer", "claim"):
-            msg = f"unit must be 'answer' or 'claim', got {unit!r}"
-            raise ConfigurationError(msg)
+        require_one_of("unit", unit, get_args(Unit))
         self._unit = unit
         self.skipped: dict[str, int] = {}
         """Why records gave no row, and how many; complete when the rows are."""

@@ -8,24 +8,24 @@ earlier one. An incomplete last line, as a killed process leaves it, is ignored.
 import json
 import mmap
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-from langchain_core.load.serializable import Serializable
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from langchain_groundedness._runtime.files import (
     lines_up_to,
     need_locks,
+    open_private,
+    refusing,
     replace_file,
     try_lock,
-    unusable,
     write_all,
 )
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
 from langchain_groundedness.exceptions import ConfigurationError
@@ -36,7 +36,9 @@ __all__ = [
     "RunEnd",
     "as_json",
     "as_line",
+    "cut_torn_line",
     "load_run",
+    "open_to_append",
     "read_line",
     "read_run",
     "save_run",
@@ -46,10 +48,8 @@ LONGEST_LINE = 256 << 20
 """Bytes of a line: a row with its documents and all that was found about it."""
 
 
-class RunEnd(BaseModel):
+class RunEnd(FrozenModel):
     """The last line of a run file; without it, the run was killed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     complete: bool
     seconds: float | None = None
@@ -127,10 +127,8 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     Raises:
         ConfigurationError: It cannot be written.
     """
-    try:
+    with refusing(path):
         replace_file(Path(path), _lines(run))
-    except OSError as exc:
-        raise unusable(path, exc) from exc
 
 
 def _lines(run: EvaluationRun) -> Iterator[bytes]:
@@ -173,15 +171,12 @@ def as_json(data: Mapping[str, Any]) -> str:
 def read_lines(path: str | Path) -> Iterator[RunLine]:
     """Read the lines of a run file, never all at once."""
     begin = 0
-    try:
-        with Path(path).open("rb") as file:
-            for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
-                line = read_line(data, f"{path}, line {number}", is_first=number == 1)
-                if line is not None:
-                    yield line._replace(begin=begin)
-                begin += len(data)
-    except OSError as exc:
-        raise unusable(path, exc) from exc
+    with refusing(path), Path(path).open("rb") as file:
+        for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
+            line = read_line(data, f"{path}, line {number}", is_first=number == 1)
+            if line is not None:
+                yield line._replace(begin=begin)
+            begin += len(data)
 
 
 _KINDS: Mapping[str, type[RunHeader | EvaluatedRow | BadRow | RunEnd]] = {
@@ -229,13 +224,11 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
-    if isinstance(value, Serializable):
+    if isinstance(value, BaseModel):
         return value.model_dump()
-    item = getattr(value, "item", None)  # numbers of numpy
-    return item() if callable(item) else str(value)
+    to_list = getattr(value, "tolist", None)  # arrays and numbers of numpy
+    return to_list() if callable(to_list) else str(value)
 
-
-_READ_WRITE_ALL = 0o666  # less the umask: users may want to share the file
 
 _RUN_BEGIN = b'{"type": "run"'
 """The beginning of an incomplete header."""
@@ -257,12 +250,7 @@ class Journal:
         self._fsync = fsync
         self.header: RunHeader | None = None
         """The header of the run; `None` if the file is new."""
-        try:
-            self._file = os.open(
-                self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, _READ_WRITE_ALL
-            )
-        except OSError as exc:
-            raise unusable(path, exc) from exc
+        self._file = open_to_append(self._path)
         try:
             self._begin(fresh=fresh)
         except BaseException:
@@ -308,12 +296,6 @@ class Journal:
             self._file = -1
 
     def _begin(self, *, fresh: bool) -> None:
-        if not stat.S_ISREG(os.fstat(self._file).st_mode):
-            msg = f"{self._path}: not a plain file"
-            raise ConfigurationError(msg)
-        if not try_lock(self._file):
-            msg = f"{self._path}: another process is writing into it; wait until it has ended"
-            raise ConfigurationError(msg)
         first = next(read_lines(self._path), None)
         if fresh or first is None:
             if first is None and not _RUN_BEGIN.startswith(
@@ -323,33 +305,46 @@ class Journal:
                 raise ConfigurationError(msg)
             os.ftruncate(self._file, 0)
             return
-        self._cut_torn_line()
+        cut_torn_line(self._file)
         if isinstance(first.value, RunHeader):
             self.header = first.value
-
-    def _cut_torn_line(self) -> None:
-        """Remove an incomplete last line, or end it if only the newline is missing."""
-        with mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as data:
-            last = data[data.rfind(b"\n") + 1 :]
-            size = len(data)
-        if not last:
-            return
-        try:
-            json.loads(last)
-        except ValueError:
-            os.ftruncate(self._file, size - len(last))
-        else:
-            write_all(self._file, b"\n")
 
     def _append(self, lines: list[bytes]) -> None:
         if not lines:
             return
-        try:
+        with refusing(self._path):
             write_all(self._file, b"".join(lines))
             if self._fsync:
                 os.fsync(self._file)
-        except OSError as exc:
-            raise unusable(self._path, exc) from exc
+
+
+def open_to_append(path: Path) -> int:
+    """Open a file that this process alone may append to; it is made if it is not there."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+    with refusing(path):
+        descriptor = open_private(path, flags, follow_symlinks=True)
+    if try_lock(descriptor):
+        return descriptor
+    os.close(descriptor)
+    msg = f"{path}: another process is writing into it; wait until it has ended"
+    raise ConfigurationError(msg)
+
+
+def cut_torn_line(descriptor: int) -> None:
+    """Remove an incomplete last line, or end it if only the newline is missing."""
+    size = os.fstat(descriptor).st_size
+    if not size:
+        return
+    with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as data:
+        last = data[data.rfind(b"\n") + 1 :]
+    if not last:
+        return
+    try:
+        json.loads(last)
+    except ValueError:
+        os.ftruncate(descriptor, size - len(last))
+    else:
+        write_all(descriptor, b"\n")
 
 
 def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:

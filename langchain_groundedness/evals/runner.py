@@ -1,15 +1,12 @@
 """Evaluates data sets; a run can be resumed at any point."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from langchain_core.runnables import RunnableConfig
-
-from langchain_groundedness.evals.cache import ResultCache
-from langchain_groundedness.evals.evaluation import Evaluation
+from langchain_groundedness._runtime.options import expand_options
+from langchain_groundedness.evals.evaluation import Evaluation, EvaluationOptions
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.ray_engine import make_engine
 from langchain_groundedness.evals.schedule import in_thread, run_in_threads, run_on_loop
@@ -37,20 +34,11 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
     dataset: Any,
     evaluators: Evaluator | Sequence[Evaluator],
     *,
-    columns: Mapping[str, str] | None = None,
-    journal: str | Path | None = None,
-    fresh: bool = False,
-    retry_failed: bool = False,
-    fsync: bool = False,
     max_concurrency: int = _MAX_CONCURRENCY,
-    cache: ResultCache | str | Path | None = None,
-    progress: bool = False,
-    price: tuple[float, float] | None = None,
-    name: str | None = None,
-    config: RunnableConfig | None = None,
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
     address: str | None = None,
+    **options: Unpack[EvaluationOptions],
 ) -> EvaluationRun:
     """Evaluate all rows of a data set.
 
@@ -107,20 +95,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         [1.0, 0.0]
     """
     ray = make_engine(engine, workers, address, max_concurrency)
-    evaluation = Evaluation(
-        dataset,
-        evaluators,
-        columns=columns,
-        journal=journal,
-        fresh=fresh,
-        retry_failed=retry_failed,
-        fsync=fsync,
-        cache=cache,
-        progress=progress,
-        price=price,
-        name=name,
-        config=config,
-    )
+    evaluation = Evaluation(dataset, evaluators, **options)
     try:
         with evaluation:
             if ray is None:
@@ -132,21 +107,12 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
     return evaluation.result(complete=True)
 
 
-async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
+async def aevaluate(
     dataset: Any,
     evaluators: Evaluator | Sequence[Evaluator],
     *,
-    columns: Mapping[str, str] | None = None,
-    journal: str | Path | None = None,
-    fresh: bool = False,
-    retry_failed: bool = False,
-    fsync: bool = False,
     max_concurrency: int = _MAX_CONCURRENCY,
-    cache: ResultCache | str | Path | None = None,
-    progress: bool = False,
-    price: tuple[float, float] | None = None,
-    name: str | None = None,
-    config: RunnableConfig | None = None,
+    **options: Unpack[EvaluationOptions],
 ) -> EvaluationRun:
     """Evaluate all rows of a data set without blocking the event loop.
 
@@ -157,17 +123,8 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
     Args:
         dataset: As for `evaluate`.
         evaluators: As for `evaluate`.
-        columns: As for `evaluate`.
-        journal: As for `evaluate`.
-        fresh: As for `evaluate`.
-        retry_failed: As for `evaluate`.
-        fsync: As for `evaluate`.
         max_concurrency: As for `evaluate`.
-        cache: As for `evaluate`.
-        progress: As for `evaluate`.
-        price: As for `evaluate`.
-        name: As for `evaluate`.
-        config: As for `evaluate`.
+        **options: As for `evaluate`, without `engine`, `workers` and `address`.
 
     Returns:
         As `evaluate`.
@@ -177,23 +134,13 @@ async def aevaluate(  # noqa: PLR0913  (each is an option of its own)
         InputFormatError: As `evaluate`.
         EvaluationError: As `evaluate`.
     """
-    evaluation = await asyncio.to_thread(
-        Evaluation,
-        dataset,
-        evaluators,
-        columns=columns,
-        journal=journal,
-        fresh=fresh,
-        retry_failed=retry_failed,
-        fsync=fsync,
-        cache=cache,
-        progress=progress,
-        price=price,
-        name=name,
-        config=config,
-    )
+    evaluation = await asyncio.to_thread(Evaluation, dataset, evaluators, **options)
     await arun_evaluation(evaluation, max_concurrency)
     return evaluation.result(complete=True)
+
+
+expand_options(evaluate, Evaluation)
+expand_options(aevaluate, Evaluation)
 
 
 async def arun_evaluation(evaluation: Evaluation, max_concurrency: int) -> None:

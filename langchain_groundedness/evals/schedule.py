@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
-from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness._runtime.options import require_positive
 
 __all__ = ["in_thread", "run_in_threads", "run_on_loop"]
 
@@ -28,7 +28,7 @@ def run_in_threads(
     advance: Advance[DoneT, JobT], work: Callable[[JobT], DoneT | Exception], limit: int
 ) -> None:
     """Run jobs in threads; `advance` runs in the calling thread."""
-    _require_positive(limit)
+    require_positive(max_concurrency=limit)
     pool = ContextThreadPoolExecutor(limit, thread_name_prefix="groundedness-evaluate")
     running: set[Future[DoneT | Exception]] = set()
     try:
@@ -48,7 +48,7 @@ async def run_on_loop(
     advance: Advance[DoneT, JobT], work: Callable[[JobT], Awaitable[DoneT | Exception]], limit: int
 ) -> None:
     """Run jobs on the event loop; `advance` runs in a thread."""
-    _require_positive(limit)
+    require_positive(max_concurrency=limit)
     running: set[asyncio.Future[DoneT | Exception]] = set()
     try:
         jobs = await in_thread(partial(advance, [], limit))
@@ -82,9 +82,3 @@ def _first_done(
         done, others = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
         if done:
             return done, others
-
-
-def _require_positive(limit: int) -> None:
-    if limit < 1:
-        msg = f"max_concurrency must be 1 or more, got {limit}"
-        raise ConfigurationError(msg)

@@ -9,12 +9,18 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from langchain_groundedness._runtime.options import (
+    FrozenModel,
+    expand_options,
+    require_one_of,
+    require_positive,
+)
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.calibration.threshold_choice import group_numbers, wilson
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
@@ -51,15 +57,11 @@ _SAME = 1e-9
 """Differences up to this count as zero."""
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Estimate(_Value):
+class Estimate(FrozenModel):
     """A mean with its interval."""
 
     n: int = Field(ge=1)
-    """Scores that it is the mean of."""
+    """Number of scores."""
     groups: int = Field(ge=1)
     """Number of independent groups."""
     mean: float = Field(allow_inf_nan=False)
@@ -79,29 +81,30 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
     resamples: int = 2000,
     seed: int = 0,
 ) -> Estimate | None:
-    """Estimate a mean and its interval, by drawing the rows again with replacement.
+    """Estimate a mean and its confidence interval with the bootstrap.
 
-    Rows that share their documents are not independent evidence: name their group, and whole groups
-    are drawn (Davison and Hinkley 1997, section 3.8); the mean stays that of the rows. The interval
-    is `bca`, corrected for bias and acceleration (Efron 1987; the acceleration by leaving out one
-    group at a time), or `percentile` (Efron and Tibshirani 1993, chapter 13). For zeros and ones it
-    is at least Wilson's interval (1927), since a bootstrap shows no uncertainty where all rows are
-    the same. From 50,000 groups on it is the normal interval with the standard error of a ratio
-    (Cochran 1977, section 2.11), which is the same by then and needs no draws.
+    Rows that share their documents are not independent evidence. Give their `groups`, and whole
+    groups are resampled (Davison and Hinkley 1997, section 3.8); the mean is still that of the
+    rows. The interval is `bca`, corrected for bias and acceleration (Efron 1987, with the jackknife
+    over groups), or `percentile` (Efron and Tibshirani 1993, chapter 13). If all scores are 0 or 1,
+    it contains Wilson's interval (1927), because a bootstrap of equal rows shows no uncertainty.
+    With 50,000 groups or more it is the normal interval with the standard error of a ratio (Cochran
+    1977, section 2.11), which is then the same and needs no resampling.
 
     Args:
-        values: The scores, finite; their order makes no difference.
-        groups: The group of each score; an empty one stands alone. By default, all do.
-        confidence: Share of such intervals that should hold the true mean, between 0 and 1.
-        method: Which interval.
-        resamples: How often to draw, at least 100.
-        seed: Seed of the draws: the same scores give the same interval.
+        values: Finite scores, in any order.
+        groups: The group of each score; an empty name is a group of its own, as is every score by
+            default.
+        confidence: Confidence level, between 0 and 1.
+        method: Kind of interval.
+        resamples: Number of bootstrap samples, at least 100.
+        seed: Random seed; the same scores give the same interval.
 
     Returns:
         The estimate; `None` without scores.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work, or a score is not finite.
+        ConfigurationError: An option is invalid, or a score is not finite.
 
     Example:
         >>> found = estimate_mean([0.0, 0.5, 1.0, 1.0])
@@ -109,9 +112,7 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
         (0.625, True)
     """
     _require_sampling(confidence, resamples)
-    if method not in {"bca", "percentile"}:
-        msg = f"method must be 'bca' or 'percentile', got {method!r}"
-        raise ConfigurationError(msg)
+    require_one_of("method", method, get_args(Method))
     found = _Grouped.of(values, groups)
     if found is None:
         return None
@@ -126,54 +127,58 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
     )
 
 
-class Slice(_Value):
+class Slice(FrozenModel):
     """The rows with one value of a column."""
 
     value: str | None
-    """The value, as text; `None` for rows that have none, and for the rest."""
+    """The value as text; `None` for rows without a value, and for the rest."""
     is_rest: bool = False
-    """Whether it holds all rows whose values are too rare to be shown alone."""
+    """Whether it combines all values with too few rows for a slice of their own."""
     values: int = Field(default=1, ge=1)
-    """How many values of the column it holds."""
+    """Number of values of the column in it."""
     rows: int
     not_scored: int
-    """How many of the rows failed, or were skipped."""
+    """Number of rows that failed or were skipped."""
     score: Estimate | None
-    """Of the others; `None` if there are none."""
+    """Estimate over the other rows; `None` if there are none."""
 
 
-def slice_scores(  # noqa: PLR0913  (options by keyword)
+class Sampling(TypedDict, total=False):
+    """How intervals are drawn: options of `estimate_mean`."""
+
+    confidence: float
+    resamples: int
+    seed: int
+
+
+def slice_scores(
     rows: EvaluationRun | Iterable[EvaluatedRow],
     key: str,
     column: str,
     *,
     most: int = 10,
     group_by: str | None = None,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    **sampling: Unpack[Sampling],
 ) -> tuple[Slice, ...]:
     """Split the rows of a run by the values of a column.
 
-    With many slices, some intervals lie apart by chance alone: one in twenty at 95 %.
+    With many slices, some intervals differ by chance alone: one in twenty at 95 %.
 
     Args:
         rows: An `EvaluationRun`, or its rows.
         key: Name of the metric.
         column: Name of the column in the metadata of the rows.
-        most: How many slices to show, at least 1; the others are put together.
+        most: Largest number of slices, at least 1; the other values share one more.
         group_by: Column whose equal values mark rows that are not independent evidence.
-        confidence: As for `estimate_mean`.
-        resamples: As for `estimate_mean`.
-        seed: As for `estimate_mean`.
+        **sampling: `confidence`, `resamples` and `seed`, as for `estimate_mean`.
 
     Returns:
-        The slices, the largest first, those of equal size by their value, the rest last. Every row
-        is in one of them.
+        The slices: the largest first, those of equal size sorted by value, the rest last. Every
+        row is in one of them.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work, or no row has the metric or
-            the column; the message names those that there are.
+        ConfigurationError: An option is invalid, or no row has the metric or the column; the
+            message lists the accepted ones.
 
     Example:
         >>> from langchain_groundedness.evals import EvaluatedRow, EvaluationRow, RowScore
@@ -185,9 +190,7 @@ def slice_scores(  # noqa: PLR0913  (options by keyword)
         >>> [(each.value, each.rows, each.score.mean) for each in slice_scores(rows, "m", "topic")]
         [('law', 2, 0.75), ('art', 1, 0.0)]
     """
-    if isinstance(most, bool) or most < 1:
-        msg = f"most must be at least 1, got {most!r}"
-        raise ConfigurationError(msg)
+    require_positive(most=most)
     given = _rows_of(rows)
     _require_metric(given, key)
     for name in filter(None, (column, group_by)):
@@ -202,13 +205,7 @@ def slice_scores(  # noqa: PLR0913  (options by keyword)
     def made(value: str | None, rows: list[EvaluatedRow], **fields: Any) -> Slice:
         scored = [(row, score) for row in rows if (score := _score(row, key)) is not None]
         names = None if group_by is None else [_cell_text(row, group_by) or "" for row, _ in scored]
-        estimate = estimate_mean(
-            [score for _, score in scored],
-            groups=names,
-            confidence=confidence,
-            resamples=resamples,
-            seed=seed,
-        )
+        estimate = estimate_mean([score for _, score in scored], groups=names, **sampling)
         missing = len(rows) - len(scored)
         return Slice(value=value, rows=len(rows), not_scored=missing, score=estimate, **fields)
 
@@ -219,7 +216,7 @@ def slice_scores(  # noqa: PLR0913  (options by keyword)
     return tuple(slices)
 
 
-class ScoreChange(_Value):
+class ScoreChange(FrozenModel):
     """A row whose score differs in the second run."""
 
     id: str
@@ -228,79 +225,75 @@ class ScoreChange(_Value):
 
     @property
     def difference(self) -> float:
-        """After minus before: above 0 if the row has become better."""
+        """After minus before: positive if the row has improved."""
         return self.after - self.before
 
 
-class PairedComparison(_Value):
+class PairedComparison(FrozenModel):
     """How the scores of the same rows differ between two runs."""
 
     key: str = ""
     """Name of the metric."""
     rows: int = Field(ge=0)
-    """Rows with a score in both runs."""
+    """Number of rows with a score in both runs."""
     before: float | None
     """Mean of these rows in the first run; `None` without rows."""
     after: float | None
     difference: Estimate | None
     """Mean difference, after minus before, with its interval."""
     p_value: float | None = Field(ge=0, le=1)
-    """How often chance alone gives a difference as large as this one, if the two runs were the
-    same: a permutation test of the mean. `None` without rows."""
+    """Probability of a difference at least this large if the two runs were equally good, by a
+    permutation test of the mean. `None` without rows."""
     sign_p_value: float | None = Field(ge=0, le=1)
-    """The same for how many rows became better, and how many worse: the sign test."""
+    """The same for the numbers of improved and worsened rows, by the sign test."""
     better: int
     worse: int
     same: int
     changes: tuple[ScoreChange, ...] = ()
-    """The rows that changed, by the size of the change."""
+    """The rows that changed, the largest change first."""
     only_before: tuple[str, ...] = ()
-    """Rows of the first run that are not in the second."""
+    """Rows that are only in the first run."""
     only_after: tuple[str, ...] = ()
     not_scored: tuple[str, ...] = ()
-    """Rows of both that have no score in one of them, or in both."""
+    """Rows of both runs without a score in at least one of them."""
     other_question: tuple[str, ...] = ()
-    """Rows with the same id but another question: they are not compared."""
+    """Rows with the same id but another question; they are not compared."""
 
     def is_significant(self, level: float = 0.05) -> bool:
         """Tell whether the difference is statistically significant.
 
         Args:
-            level: The significance level that `p_value` must stay below.
+            level: Significance level; `p_value` must be below it.
 
         Returns:
-            True if it is; false also if nothing could be compared.
+            True if it is; false also if no row could be compared.
         """
         return self.p_value is not None and self.p_value < level
 
 
-def compare_runs(  # noqa: PLR0913  (options by keyword)
+def compare_runs(
     before: EvaluationRun,
     after: EvaluationRun,
     key: str,
     *,
     group_by: str | None = None,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    **sampling: Unpack[Sampling],
 ) -> PairedComparison:
     """Compare a metric of two runs, row by row.
 
     Args:
         before: The first run.
-        after: The second run. Its answers and documents may differ, as they do when a pipeline
-            changes; rows in which another question is asked are named and left out.
+        after: The second run. Its answers and documents may differ; rows with another question are
+            listed but not compared.
         key: Name of the metric.
         group_by: Column whose equal values mark rows that are not independent evidence.
-        confidence: As for `estimate_mean`.
-        resamples: As for `estimate_mean`.
-        seed: As for `estimate_mean`.
+        **sampling: `confidence`, `resamples` and `seed`, as for `estimate_mean`.
 
     Returns:
         The comparison.
 
     Raises:
-        ConfigurationError: One of the runs does not have the metric; the message names those that
+        ConfigurationError: One of the runs does not have the metric; the message lists those that
             it has.
     """
     require_run(before, "before")
@@ -318,9 +311,7 @@ def compare_runs(  # noqa: PLR0913  (options by keyword)
         {i: _score(row, key) for i, row in first.items() if i not in other},
         {i: _score(row, key) for i, row in second.items() if i not in other},
         groups=groups,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
+        **sampling,
     )
     return found.model_copy(update={"key": key, "other_question": tuple(other)})
 
@@ -336,26 +327,26 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
 ) -> PairedComparison:
     """Compare scores of the same rows.
 
-    The p-value is that of the paired permutation test (Fisher 1935; Good 2005, section 3.2): if the
-    runs were the same, each difference could as well have the other sign. Up to 14 groups that
-    differ, all combinations of signs are counted; above that they are drawn, and the observed one
-    is counted among them, so that the p-value is never 0 (Phipson and Smyth 2010). Beside it stands
-    the sign test (Conover 1999, section 3.4), two-sided and exact, rows without a change left out.
+    `p_value` is that of the paired permutation test (Fisher 1935; Good 2005, section 3.2): if the
+    runs were equally good, each difference could have either sign. If at most 14 groups differ, the
+    test is exact. Otherwise signs are drawn at random, and the observed signs count as one draw, so
+    that the p-value is never 0 (Phipson and Smyth 2010). `sign_p_value` is that of the two-sided
+    exact sign test (Conover 1999, section 3.4), without unchanged rows.
 
     Args:
         before: Scores of the first run by the id of the row; `None` for a row without one.
         after: Scores of the second run.
-        groups: Group of each row, by id; rows without one stand alone. The signs of a group change
-            together.
+        groups: Group of each row, by id; a row without one is a group of its own. The differences
+            of a group change their signs together.
         confidence: As for `estimate_mean`.
-        resamples: As for `estimate_mean`; five times as many signs are drawn.
+        resamples: As for `estimate_mean`; the permutation test draws five times as many.
         seed: As for `estimate_mean`.
 
     Returns:
         The comparison.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work, or a score is not finite.
+        ConfigurationError: An option is invalid, or a score is not finite.
 
     Example:
         >>> found = compare_scores({"a": 0.2, "b": 0.5, "c": 1.0}, {"a": 0.9, "b": 0.5, "d": 0.1})
@@ -393,68 +384,64 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
     )
 
 
-class LabelAgreement(_Value):
-    """A score at or above the threshold says that an answer is right; so may a person.
+class LabelAgreement(FrozenModel):
+    """Agreement of a metric with human labels: a score of at least the threshold means "right".
 
-    A share is `None` where there is nothing to take a share of.
+    A share is `None` if it has no denominator.
     """
 
     threshold: float
     rows: int = Field(ge=0)
-    """Rows with a score and a label that can be read."""
+    """Number of rows with a score and a readable label."""
     true_positives: int
-    """The score and the label say right."""
+    """Score and label are "right"."""
     false_positives: int
-    """The score says right, the label wrong."""
+    """The score is "right", the label "wrong"."""
     false_negatives: int
     true_negatives: int
     balanced_accuracy: Share
     """Mean of recall and specificity (Brodersen et al. 2010)."""
     balanced_accuracy_interval: Interval = None
     precision: Share
-    """Of what the score calls right, the share that is."""
+    """Share of right rows among those that the score calls right."""
     recall: Share
-    """Of what is right, the share that the score calls so."""
+    """Share of the right rows that the score calls right."""
     specificity: Share
-    """Of what is wrong, the share that the score calls so."""
+    """Share of the wrong rows that the score calls wrong."""
     f1: Share
     """Harmonic mean of precision and recall (van Rijsbergen 1979)."""
     f1_interval: Interval = None
     kappa: Share
-    """Agreement beyond that of chance (Cohen 1960): 1 is all, 0 none; below 0, less than that."""
+    """Agreement beyond chance (Cohen 1960): 1 is perfect, 0 is chance."""
     kappa_interval: Interval = None
     unlabelled: int = 0
-    """Rows without a label."""
+    """Number of rows without a label."""
     not_scored: tuple[str, ...] = ()
     """Labelled rows without a score."""
     not_read: tuple[str, ...] = ()
-    """Rows with a label that is none of the accepted words."""
+    """Rows whose label is not an accepted word."""
 
 
-def run_agreement(  # noqa: PLR0913  (options by keyword)
+def run_agreement(
     rows: EvaluationRun | Iterable[EvaluatedRow],
     key: str,
     *,
     threshold: float = 0.5,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    **sampling: Unpack[Sampling],
 ) -> LabelAgreement | None:
     """Compare a metric with the labels of the rows.
 
     Args:
         rows: An `EvaluationRun`, or its rows.
         key: Name of the metric.
-        threshold: The lowest score that says an answer is right.
-        confidence: As for `label_agreement`.
-        resamples: As for `label_agreement`.
-        seed: As for `label_agreement`.
+        threshold: Least score of a right answer.
+        **sampling: `confidence`, `resamples` and `seed`, as for `label_agreement`.
 
     Returns:
         The agreement; `None` if no row has a label.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work, or no row has the metric.
+        ConfigurationError: An option is invalid, or no row has the metric.
     """
     given = _rows_of(rows)
     _require_metric(given, key)
@@ -465,9 +452,7 @@ def run_agreement(  # noqa: PLR0913  (options by keyword)
         [row.row.label for row in given],
         ids=[row.row.id for row in given],
         threshold=threshold,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
+        **sampling,
     )
 
 
@@ -483,26 +468,26 @@ def label_agreement(  # noqa: PLR0913  (options by keyword)
 ) -> LabelAgreement:
     """Compare scores with labels.
 
-    The intervals are percentiles over rows drawn with replacement (Efron and Tibshirani 1993,
-    chapter 13); draws in which a share is of nothing do not count.
+    The intervals are bootstrap percentiles (Efron and Tibshirani 1993, chapter 13); samples in
+    which a share has no denominator do not count.
 
     Args:
         scores: One per row; `None` for a row without one.
-        labels: One per row, in the words that `langchain-groundedness calibrate` reads: `true`,
-            `supported`, `right`, `approve`, 1 for what is right; `false`, `unsupported`, `wrong`,
-            `contradicted`, `unverifiable`, `edit`, `reject`, 0 for what is not. `None` for a row
+        labels: One per row, in the words of `langchain-groundedness calibrate`: `true`,
+            `supported`, `right`, `approve` and 1 mean right; `false`, `unsupported`, `wrong`,
+            `contradicted`, `unverifiable`, `edit`, `reject` and 0 mean wrong. `None` for a row
             without a label.
-        ids: Names of the rows, for those that could not be compared; by default their positions.
-        threshold: The lowest score that says an answer is right.
-        confidence: Of the intervals.
-        resamples: How often to draw, at least 100.
-        seed: Seed of the draws.
+        ids: Ids of the rows, to list those that could not be compared; by default their positions.
+        threshold: Least score of a right answer.
+        confidence: Confidence level of the intervals.
+        resamples: Number of bootstrap samples, at least 100.
+        seed: Random seed.
 
     Returns:
         The agreement.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work.
+        ConfigurationError: An option is invalid.
 
     Example:
         >>> found = label_agreement([0.9, 0.8, 0.3, 0.1], [True, False, True, False])
@@ -555,6 +540,10 @@ def label_agreement(  # noqa: PLR0913  (options by keyword)
             for name in ("balanced_accuracy", "f1", "kappa")
         },
     )
+
+
+for _function in (slice_scores, compare_runs, run_agreement):
+    expand_options(_function, estimate_mean)
 
 
 def find_score(row: EvaluatedRow, key: str) -> RowScore | None:

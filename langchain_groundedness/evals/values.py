@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 from langchain_core.documents import Document
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 from typing_extensions import override
 
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.types import HTML_FORMATTERS, GroundednessResult, Usage
 
 __all__ = [
@@ -21,11 +22,7 @@ __all__ = [
 Status = Literal["scored", "failed", "skipped"]
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class EvaluationRow(_Value):
+class EvaluationRow(FrozenModel):
     """One example of a data set: a question, its answer, and what they are judged by.
 
     Which parts an evaluator needs, its `needs` says.
@@ -48,7 +45,7 @@ class EvaluationRow(_Value):
     """The other columns, for slices."""
 
 
-class RowScore(_Value):
+class RowScore(FrozenModel):
     """What one evaluator found in one row."""
 
     key: str
@@ -79,7 +76,7 @@ class RowScore(_Value):
         return self
 
 
-class EvaluatedRow(_Value):
+class EvaluatedRow(FrozenModel):
     """A row with the scores that it got."""
 
     row: EvaluationRow
@@ -91,7 +88,7 @@ class EvaluatedRow(_Value):
     """How long all of it took."""
 
 
-class BadRow(_Value):
+class BadRow(FrozenModel):
     """A row that could not be read and was skipped."""
 
     line: int | None
@@ -99,7 +96,7 @@ class BadRow(_Value):
     reason: str
 
 
-class RunHeader(_Value):
+class RunHeader(FrozenModel):
     """What a run is of."""
 
     name: str
@@ -114,7 +111,7 @@ class RunHeader(_Value):
     """Of this package."""
 
 
-class EvaluationRun(_Value):
+class EvaluationRun(FrozenModel):
     """The result of an evaluation."""
 
     header: RunHeader

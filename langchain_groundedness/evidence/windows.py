@@ -37,12 +37,14 @@ def evidence_windows(
     *,
     sentences: int,
     max_tokens: int,
+    overlap: int | None = None,
     count_tokens: Callable[[str], int] = encoder_tokens,
 ) -> list[Passage]:
     """Cover documents with windows of neighbouring sentences.
 
-    A window starts at every sentence and includes the following ones up to the limits. A sentence
-    over the budget is split, at white space if possible. All text except white space is covered.
+    A window starts at every sentence, or, with `overlap`, so that it shares at most that many
+    sentences with the one before, and includes the following ones up to the limits. A sentence over
+    the budget is split, at white space if possible. All text except white space is covered.
     """
     windows: list[Passage] = []
     for place, document in enumerate(documents):
@@ -50,13 +52,17 @@ def evidence_windows(
         units = [
             u for s in split_sentences(text) for u in cut_sentence(s, max_tokens, count_tokens)
         ]
-        reached = 0
+        reached = following_start = 0
         for first, unit in enumerate(units):
-            end = unit.end
-            for following in units[first + 1 : first + sentences]:
+            if first < following_start:
+                continue
+            end, last = unit.end, first
+            for number, following in enumerate(units[first + 1 : first + sentences], first + 1):
                 if count_tokens(text[unit.start : following.end]) > max_tokens:
                     break
-                end = following.end
+                end, last = following.end, number
+            if overlap is not None:
+                following_start = last + 1 - overlap
             if end > reached:  # else the previous window covers this one
                 windows.append(
                     Passage(document=place, start=unit.start, end=end, text=text[unit.start : end])

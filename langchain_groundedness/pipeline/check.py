@@ -15,7 +15,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackMa
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.flow import JointBatch, exceptions_at_most
 from langchain_groundedness._runtime.telemetry import caught, step, streamed_step
 from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.correction.corrector import Corrector
@@ -104,7 +104,7 @@ class ApplyReply(Protocol):
         """Apply a reply; `complete` is false while more of it may follow."""
 
 
-class Step(Runnable[CheckState, CheckState]):
+class Step(JointBatch[CheckState, CheckState]):
     """A named step: it sends a request to a runnable and applies the reply to the state."""
 
     def __init__(  # noqa: PLR0913  (all by keyword)
@@ -136,34 +136,6 @@ class Step(Runnable[CheckState, CheckState]):
         self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
     ) -> CheckState:
         return (await self.abatch([input], config))[0]
-
-    @override
-    def batch(
-        self,
-        inputs: list[CheckState],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[CheckState]:
-        outcomes = self._batch_with_config(
-            self._run, inputs, config, return_exceptions=return_exceptions
-        )
-        return exceptions_at_most(outcomes)
-
-    @override
-    async def abatch(
-        self,
-        inputs: list[CheckState],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[CheckState]:
-        outcomes = await self._abatch_with_config(
-            self._arun, inputs, config, return_exceptions=return_exceptions
-        )
-        return exceptions_at_most(outcomes)
 
     @override
     def transform(

@@ -26,7 +26,7 @@ from pydantic import (
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable, CheckedOptions
+from langchain_groundedness._runtime.options import AnyRunnable, CheckedOptions, FrozenModel
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -146,10 +146,8 @@ class QueryClass(BaseModel):
 EMPTY_QUERY = QueryClass.unknown("the query is empty")
 
 
-class QuerySample(BaseModel):
+class QuerySample(FrozenModel):
     """A query, and the class that a person says it has."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     query: Annotated[str, StringConstraints(pattern=r"\S")]
     label: Annotated[str, StringConstraints(pattern=r"\S")]
@@ -215,10 +213,8 @@ def _sample(place: int, sample: object) -> QuerySample:
     raise ConfigurationError(msg) from None
 
 
-class ClassFigures(BaseModel):
+class ClassFigures(FrozenModel):
     """How well queries of one class are found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str
     samples: int

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, cast
+from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 from typing_extensions import override
 
 from langchain_groundedness._runtime.files import read_up_to, replace_file
-from langchain_groundedness._runtime.flow import Flow, adrive, drive, exceptions_at_most
+from langchain_groundedness._runtime.flow import Flow, JointBatch, adrive, drive
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -186,7 +186,7 @@ class QueryWeights(_Value):
         return found
 
 
-class EmbeddingQueryClassifier(ClosedSetClassifier):
+class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier):
     """Sorts queries by a logistic regression over their embeddings, fitted on queries of yours.
 
     `fit` needs scikit-learn (extra `classify`); a classifier that was saved and loaded needs
@@ -277,7 +277,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
             regularization=self.regularization,
             fitted=self._learned(),
         )
-        replace_file(Path(path), [saved.model_dump_json().encode()])
+        replace_file(Path(path), [saved.model_dump_json().encode()], private=False)
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Self:
@@ -309,42 +309,12 @@ class EmbeddingQueryClassifier(ClosedSetClassifier):
         return made
 
     @override
-    def batch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[QueryClass]:
-        def run(values: list[Any], config: list[RunnableConfig]) -> list[Exception | QueryClass]:
-            return drive(self._flow_of_all(values), config[0])
-
-        return exceptions_at_most(
-            self._batch_with_config(
-                cast("Any", run), inputs, config, return_exceptions=return_exceptions, **kwargs
-            )
-        )
+    def _run(self, inputs: list[str], config: list[RunnableConfig]) -> Any:
+        return drive(self._flow_of_all(inputs), config[0])
 
     @override
-    async def abatch(
-        self,
-        inputs: list[Any],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[QueryClass]:
-        async def run(
-            values: list[Any], config: list[RunnableConfig]
-        ) -> list[Exception | QueryClass]:
-            return await adrive(self._flow_of_all(values), config[0])
-
-        return exceptions_at_most(
-            await self._abatch_with_config(
-                cast("Any", run), inputs, config, return_exceptions=return_exceptions, **kwargs
-            )
-        )
+    async def _arun(self, inputs: list[str], config: list[RunnableConfig]) -> Any:
+        return await adrive(self._flow_of_all(inputs), config[0])
 
     @override
     def _classify(self, query: str) -> Flow[QueryClass]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, drive
-from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.options import CheckedOptions, FrozenModel
 from langchain_groundedness.calibration.threshold_choice import (
     Scored,
     Target,
@@ -38,10 +38,8 @@ __all__ = ["GateCalibration", "RetrievalGate", "RetrievalStrength"]
 RetrievalSample: TypeAlias = tuple[Any, bool]
 
 
-class RetrievalStrength(BaseModel):
+class RetrievalStrength(FrozenModel):
     """How close the retrieved documents come to the question."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     is_weak: bool
     """Whether no document is close enough, or the similarity could not be measured."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from langchain_groundedness._runtime.files import replace_file, unusable
+from langchain_groundedness._runtime.files import refusing, replace_file
 from langchain_groundedness.evals.statistics import require_run
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError
@@ -55,7 +55,5 @@ def write_report(
         case _:
             msg = f"{target}: unknown report format; name the file .html, .md or .xml"
             raise ConfigurationError(msg)
-    try:
+    with refusing(target):
         replace_file(target, [text.encode("utf-8", "replace")])
-    except OSError as exc:
-        raise unusable(target, exc) from exc

@@ -11,7 +11,6 @@ from langchain_groundedness.calibration import CalibrationSample, Reliability, S
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.calibration.thresholds import reliability
 from langchain_groundedness.calibration.values import main_verifier
-from langchain_groundedness.display.escaping import printable
 from langchain_groundedness.evals.display import format_count, format_number, run_title
 from langchain_groundedness.evals.statistics import (
     Estimate,
@@ -156,7 +155,7 @@ def _sliced(run: EvaluationRun, column: str) -> SlicedColumn:
 def _group_name(part: Slice) -> str:
     if part.is_rest:
         return f"{part.values} other values"
-    return "without a value" if part.value is None else printable(_shortened(part.value))
+    return "without a value" if part.value is None else _shortened(part.value)
 
 
 def _shortened(value: str) -> str:

@@ -2,8 +2,8 @@
 
 Its content security policy allows only its own script and fetches nothing. The rows are in three
 blocks of JSON: what the table shows of all rows, one line per row with the rest, and one line per
-document, each once. The script reads a line when a row is opened. Positions are in UTF-16, as
-JavaScript counts.
+document, each once. The script reads a line when a row is opened. Hidden
+characters are named in it. Positions are in UTF-16, as JavaScript counts.
 """
 
 import json
@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.thresholds import reliability_plot
-from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.display.hidden_characters import named, named_offset
 from langchain_groundedness.display.marked_text import SIGNS, is_located
 from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.display.templates import render
@@ -32,7 +32,7 @@ __all__ = ["to_html"]
 
 _BINS = 20
 _WIDE, _INSET = 120, 6
-_UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
+_UNSAFE = re.compile("[<>&]")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -93,7 +93,7 @@ def _distribution(metric: figures.MetricFigures) -> str:
         counts[min(int((score - low) / (high - low) * _BINS), _BINS - 1)] += 1
     most = max(counts)
     plot = Plot(
-        title=printable(f"Distribution of {metric.key}"),
+        title=named(f"Distribution of {metric.key}"),
         highest=float(most),
         y_label="rows",
         width=340,
@@ -170,7 +170,7 @@ def _table_row(
         claims=[verdicts.count(name) for name in SIGNS] if result else None,
         scores=[_shown(find_score(row, key)) for key in keys],
         before=before and [_shown(find_score(before, key)) for key in keys],
-        groups=[printable(figures.slice_value(row, column) or "") for column in columns],
+        groups=[figures.slice_value(row, column) or "" for column in columns],
     )
 
 
@@ -255,8 +255,10 @@ def _citation(citation: Citation, documents: Sequence[Document]) -> dict[str, An
 
 
 def _in_utf16(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    before, inside = (len(_BEYOND.findall(text, *part)) for part in ((0, span[0]), span))
-    return span[0] + before, span[1] + before + inside
+    start, end = (
+        named_offset(text, place) + len(_BEYOND.findall(text, 0, place)) for place in span
+    )
+    return start, end
 
 
 class _Documents:
@@ -286,5 +288,17 @@ def _filled(**fields: Any) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    shown = _named_texts(value)
+    text = json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _named_texts(value: Any) -> Any:
+    """Name the hidden characters in all texts of a value."""
+    if isinstance(value, str):
+        return named(value)
+    if isinstance(value, Mapping):
+        return {named(str(key)): _named_texts(each) for key, each in value.items()}
+    if isinstance(value, Sequence):
+        return [_named_texts(each) for each in value]
+    return value

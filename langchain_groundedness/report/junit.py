@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC
 from xml.etree import ElementTree as ET
 
+from langchain_groundedness.display.hidden_characters import named
 from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
@@ -13,7 +14,7 @@ from langchain_groundedness.report import figures
 
 __all__ = ["to_junit"]
 
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 2000
 
 _Case = tuple[str, str, str]
@@ -89,10 +90,11 @@ def _count(element: ET.Element, cases: list[_Case]) -> None:
 
 
 def _line(text: str) -> str:
-    return _fit(" ".join(text.split()))
+    return _fit(" ".join(named(text).split()))
 
 
 def _fit(text: str) -> str:
-    """Replace what XML cannot hold, and shorten very long texts."""
+    """Name hidden characters, replace what XML cannot hold, and shorten very long texts."""
+    text = named(text)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return _NOT_XML.sub("\ufffd", text)

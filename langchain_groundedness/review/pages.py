@@ -4,13 +4,13 @@ Its own module because who may see a page is the subject of `app`, and what it s
 """
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple, Self, get_args
 from urllib.parse import quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -18,8 +18,9 @@ from langchain_groundedness.audit import AuditPage, SQLAuditLog
 from langchain_groundedness.audit.record import AuditRecord
 from langchain_groundedness.audit.redaction import MOST_UNCITED
 from langchain_groundedness.audit.sql import cursor
-from langchain_groundedness.display.escaping import printable
+from langchain_groundedness.display.hidden_characters import editable, edited
 from langchain_groundedness.display.marked_text import SIGNS
+from langchain_groundedness.display.templates import environment
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, ReviewConflictError
 from langchain_groundedness.review.item import Item
 from langchain_groundedness.review.sessions import Session, Sessions
@@ -80,7 +81,10 @@ class Filters:
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Self:
         """Read the filters; invalid ones are ignored."""
-        known = {field.name: given.get(field.name, "")[:_LONGEST].strip() for field in fields(cls)}
+        known = {
+            field.name: edited(given.get(field.name, ""))[:_LONGEST].strip()
+            for field in fields(cls)
+        }
         for name, accepted in CHOICES.items():
             known[name] = known[name] if known[name] in accepted else accepted[0]
         for name in ("since", "until"):
@@ -255,7 +259,7 @@ class Pages:
         if not found.records or cursor(found.records[0]) == after:
             visit.known.notice = f"{visit.known.notice} There are no other items in this queue."
             return visit.redirect(f"/?{filters.address}")
-        place = quote(editable(found.records[0].id), safe="")
+        place = _quoted(found.records[0].id)
         return visit.redirect(f"/records/{place}?{filters.address}")
 
     def decide(self, visit: Visit) -> Response:
@@ -270,7 +274,8 @@ class Pages:
             seen = self._store.get(visit.request.path_params["record_id"])
             if seen is None:
                 return _unsaved(visit, 404, NOT_SAVED, NO_RECORD)
-            problem = _problem(visit, action, answer, note, Item(seen))
+            item = Item(seen)
+            problem = _problem(visit, action, answer, note, item)
             if problem and seen.revision == int(revision[:9]) and seen.review.status != "decided":
                 return self._item(visit, problem=problem, status=422)
             record = self._store.decide(
@@ -278,7 +283,7 @@ class Pages:
                 revision=int(revision[:9]),
                 reviewer=visit.known.name,
                 action=action,
-                answer=answer if action == "edit" else None,
+                answer=_unless_changed(answer, item.proposal) if action == "edit" else None,
                 note=note,
             )
         except ReviewConflictError as exc:
@@ -371,8 +376,8 @@ def _unsaved(  # noqa: PLR0913  (what the page shows)
         first=first,
         again=again,
         action=_SAID.get(form.get("action", "")),
-        note=_text(form.get("note", "")),
-        answer=_text(form.get("answer", "")) if form.get("action") == "edit" else "",
+        note=form.get("note", ""),
+        answer=form.get("answer", "") if form.get("action") == "edit" else "",
         form=form,
         filters=Filters.read(form),
     )
@@ -386,10 +391,10 @@ def _problem(
         return Problem(f"The edited answer is longer than {LONGEST_ANSWER:,} characters.", "edited")
     if note and len(note) > LONGEST_NOTE:
         return Problem(f"The note is longer than {LONGEST_NOTE:,} characters.", "note")
-    why, proposal = None, _text(editable(item.proposal))
+    why, proposal = None, _lines(item.proposal)
     if action == "edit" and not answer.strip():
         why = "The edited answer is empty. To withhold the answer, reject it."
-    elif action == "edit" and answer == _text(editable(item.standing or "")):
+    elif action == "edit" and answer == _lines(item.standing or ""):
         why = "The edited answer is the same as the one you would approve. Change it, or approve."
     elif action == "approve" and "answer" in visit.form and answer != proposal:
         why = "You have edited the answer. Send the edited answer, or undo your changes first."
@@ -397,8 +402,17 @@ def _problem(
 
 
 def _text(given: str) -> str:
-    """Read a form text; browsers send CRLF line ends."""
-    return given.replace("\r\n", "\n").replace("\r", "\n")
+    """Read a form text: browsers send CRLF line ends, and `editable` has named characters."""
+    return edited(_lines(given).replace("\r", "\n"))
+
+
+def _unless_changed(answer: str, proposal: str) -> str:
+    """Return the proposal itself, with its own line ends, unless somebody changed it."""
+    return proposal if answer == _lines(proposal) else answer
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def _day(text: str) -> datetime | None:
@@ -415,17 +429,8 @@ def _next(day: datetime | None) -> datetime | None:
         return None
 
 
-def editable(text: str) -> str:
-    """Drop characters that a form field cannot hold."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
-
-
-def _shown(text: object) -> str:
-    return printable(str(text).replace("\r\n", "\n"))
-
-
 def _short(text: str, most: int = 160) -> str:
-    text = " ".join(text.split())
+    text = re.sub(r"[ \t\n]+", " ", text.replace("\r\n", "\n")).strip(" ")
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
@@ -434,24 +439,16 @@ def _moment(moment: datetime) -> str:
 
 
 def _quoted(text: str) -> str:
-    return quote(editable(text), safe="")
+    return quote(text.replace("\0", ""), safe="", errors="replace")
 
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-_templates = Environment(
-    loader=PackageLoader("langchain_groundedness.review"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    finalize=lambda value: "" if value is None else value,
-)
+_templates = environment("langchain_groundedness.review")
 
 _templates.filters |= {
-    "shown": _shown,
     "editable": editable,
     "short": _short,
     "moment": _moment,

@@ -144,8 +144,9 @@ def _lines(change: Callable[[list[str]], list[Any]]) -> Callable[..., ScriptedRe
 
     def spoil(response: ScriptedResponse, request: ScriptedRequest) -> ScriptedResponse:
         if request.form == "text":
-            lines = [line.removeprefix(f"{request.tag} ") for line in response.text.splitlines()]
-            changed = [f"{request.tag} {line}".lstrip() for line in change(lines)]
+            tag = request.tag  # found by reading the whole prompt
+            lines = [line.removeprefix(f"{tag} ") for line in response.text.splitlines()]
+            changed = [f"{tag} {line}".lstrip() for line in change(lines)]
             return response._replace(text="\n".join(changed))
         reply = json.loads(response.text)
         return response._replace(text=json.dumps({**reply, "lines": change(reply["lines"])}))

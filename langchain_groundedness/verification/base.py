@@ -16,7 +16,7 @@ from pydantic import model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
-from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.flow import JointBatch, exceptions_at_most
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError, cause
@@ -87,7 +87,10 @@ VerdictSteps = Generator[Any, Any, None]
 
 
 class PooledVerifier(
-    CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]], ABC
+    CheckedOptions,
+    JointBatch[VerificationTask, list[ClaimVerdict]],
+    RunnableSerializable[VerificationTask, list[ClaimVerdict]],
+    ABC,
 ):
     """Judges the claims of all its tasks together; returns exactly one verdict per claim.
 
@@ -124,7 +127,7 @@ class PooledVerifier(
         self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[ClaimVerdict]:
         def judge(task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
-            return self._judge_all([task], [config])[0]
+            return self._run([task], [config])[0]
 
         return self._call_with_config(cast("Any", judge), input, config, **kwargs)
 
@@ -133,47 +136,9 @@ class PooledVerifier(
         self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[ClaimVerdict]:
         async def judge(task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
-            return (await self._ajudge_all([task], [config]))[0]
+            return (await self._arun([task], [config]))[0]
 
         return await self._acall_with_config(cast("Any", judge), input, config, **kwargs)
-
-    @override
-    def batch(
-        self,
-        inputs: list[VerificationTask],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[list[ClaimVerdict]]:
-        return exceptions_at_most(
-            self._batch_with_config(
-                cast("Any", self._judge_all),
-                inputs,
-                config,
-                return_exceptions=return_exceptions,
-                **kwargs,
-            )
-        )
-
-    @override
-    async def abatch(
-        self,
-        inputs: list[VerificationTask],
-        config: RunnableConfig | list[RunnableConfig] | None = None,
-        *,
-        return_exceptions: bool = False,
-        **kwargs: Any,
-    ) -> list[list[ClaimVerdict]]:
-        return exceptions_at_most(
-            await self._abatch_with_config(
-                cast("Any", self._ajudge_all),
-                inputs,
-                config,
-                return_exceptions=return_exceptions,
-                **kwargs,
-            )
-        )
 
     @override
     def stream(
@@ -193,12 +158,12 @@ class PooledVerifier(
         async for verdicts in self._atransform_stream_with_config(inputs(), run, config, **kwargs):
             yield verdicts
 
-    def _judge_all(
+    def _run(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
     ) -> list[list[ClaimVerdict]]:
         return self._by_task(tasks, self._final_verdicts(tasks, config))
 
-    async def _ajudge_all(
+    async def _arun(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
     ) -> list[list[ClaimVerdict]]:
         return self._by_task(tasks, [found async for found in self._afinal_verdicts(tasks, config)])

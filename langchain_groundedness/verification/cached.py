@@ -27,7 +27,6 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import override
 
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness._runtime.timeouts import TimedCalls
 from langchain_groundedness.exceptions import ConfigurationError, cause
 from langchain_groundedness.llm.weak_cache import memoized
@@ -46,6 +45,7 @@ from langchain_groundedness.verification.base import (
     VerdictSteps,
     checked_reply,
 )
+from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.cascade import CascadeVerifier
 
 __all__ = ["CachedVerifier", "VerdictCache", "require_store"]
@@ -87,8 +87,8 @@ class CachedVerifier(PooledVerifier):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     _can_be_saved = False
 
-    verifier: AnyRunnable
-    """A verifier of this package, or any runnable from a task to verdicts."""
+    verifier: AnyVerifier
+    """A verifier of this package or its name, or any runnable from a task to verdicts."""
     store: VerdictCache
     """Any `BaseCache`, or any `BaseStore` that takes bytes."""
     key: str | None = Field(default=None, min_length=1)

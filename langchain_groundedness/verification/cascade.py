@@ -19,6 +19,7 @@ from langchain_groundedness.verification.base import (
     VerdictSteps,
     checked_reply,
 )
+from langchain_groundedness.verification.by_name import named_verifier
 
 __all__ = ["CascadeVerifier", "Stage"]
 
@@ -41,7 +42,7 @@ class Stage(CheckedOptions, Serializable):
     _can_be_saved = True
 
     verifier: Runnable[VerificationTask, list[ClaimVerdict]]
-    """A verifier, or any function or chain from a task to verdicts."""
+    """A verifier or its name, or any function or chain from a task to verdicts."""
     settle_supported: float = 0.9
     """From this support probability on, `supported` is final."""
     settle_unsupported: float = 0.1
@@ -68,7 +69,9 @@ class Stage(CheckedOptions, Serializable):
     @field_validator("verifier", mode="before")
     @classmethod
     def _runnable(cls, verifier: Any) -> Any:
-        return coerce_to_runnable(verifier)
+        return (
+            named_verifier(verifier) if isinstance(verifier, str) else coerce_to_runnable(verifier)
+        )
 
     @property
     def title(self) -> str:

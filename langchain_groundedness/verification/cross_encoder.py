@@ -1,35 +1,46 @@
 """Verification with a cross-encoder, a model that reads a claim and a passage together."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, cast, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from numpy.typing import NDArray
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 from typing_extensions import override
 
+from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.windows import (
     check_window_options,
     encoder_tokens,
     evidence_windows,
 )
-from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError, cause
 from langchain_groundedness.text.words import content_words
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
 from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
+from langchain_groundedness.verification.public_models import (
+    LoadedModel,
+    load_public_model,
+    public_model,
+)
 from langchain_groundedness.verification.scoring import merge_verdicts
 
 __all__ = ["CrossEncoderVerifier"]
 
 ScoreKind = Literal["probability", "logit", "relevance"]
 ScoreClass = Literal["supported", "contradicted", "unverifiable"]
-Pair = tuple[str, str]
+Pair = tuple[str, ...]
+"""The texts that a model reads together; a public model may have them in one."""
 _THRESHOLD = 0.5
+_LEAST_EVIDENCE = 32
+"""Least tokens of evidence that a public model must be able to read beside a claim."""
+_LOAD: Final = "load"
+"""The request to load a public model."""
 _EXPLANATIONS: dict[ScoreClass, str] = {
     "supported": "A passage reads as supporting the claim.",
     "contradicted": "A passage reads as contradicting the claim.",
@@ -47,6 +58,11 @@ class CrossEncoderVerifier(PooledVerifier):
     and contradictions are detected too. Support in one window then outweighs contradiction in
     another, and the verdict is marked `conflicting`. If a score is missing and no other window
     supports the claim, the claim is `unchecked`.
+
+    Several public verification models are known by name, such as `cross_encoder="hhem"` (extra
+    `transformers`). They are loaded on first use, without code from their repository, and kept in
+    memory; input, labels and token counts are those of the model. No text is cut: documents are
+    read in windows that fit, and a claim that leaves no room for evidence is `unchecked`.
 
     Example:
         >>> from langchain_core.cross_encoders import BaseCrossEncoder
@@ -66,7 +82,17 @@ class CrossEncoderVerifier(PooledVerifier):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    cross_encoder: BaseCrossEncoder
+    cross_encoder: BaseCrossEncoder | str
+    """A cross-encoder, or the name of a public model: `hhem`, `minicheck-roberta`,
+    `minicheck-deberta`, `minicheck-flan-t5`, `lettucedetect-base`, `lettucedetect-large` or
+    `deberta-nli`. With a name, the model decides on `scores`, `classes`, `evidence_first` and
+    `count_tokens`, and has its own defaults for the sizes below."""
+    path: str | None = None
+    """Folder with the files of the public model, instead of its repository on the hub. A
+    `CachedVerifier` needs another `key` when the files change."""
+    revision: str | None = None
+    """Commit, tag or branch of the public model's repository. By default the commit that this
+    version of the package was written for; for LettuceDetect the newest."""
     scores: ScoreKind = "probability"
     """What the scores mean: the `probability` of support; a `logit`, converted by the sigmoid (the
     softmax for several classes); or a `relevance` that is only compared with the threshold, so that
@@ -80,20 +106,43 @@ class CrossEncoderVerifier(PooledVerifier):
     """Order in a pair: NLI models read (evidence, claim), rerankers (claim, evidence). By default
     evidence first exactly when `classes` are given."""
     window_sentences: int = 3
-    """Most sentences in a window."""
+    """Most sentences in a window. Windows of a public model are filled up to `max_tokens`."""
     max_tokens: int = 256
     """Most tokens in a window; with the claim it must fit what the model reads."""
-    count_tokens: Callable[[str], int] = encoder_tokens
-    """Size of a text in tokens; give the model's own tokenizer to be exact."""
+    count_tokens: Callable[[str], int] | None = None
+    """Size of a text in tokens; give the model's own tokenizer to be exact. By default a token for
+    three bytes."""
     batch_size: int = 1024
     """Most pairs in one call."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _options_of_the_model(cls, options: Any) -> Any:
+        """Set what a public model decides; its packages must be installed."""
+        name = options.get("cross_encoder") if isinstance(options, Mapping) else None
+        if not isinstance(name, str):
+            return options
+        model = public_model(name)
+        decided = {"scores": "probability", "classes": model.family.classes, "evidence_first": True}
+        for option, value in {**decided, "count_tokens": None}.items():
+            given = options.get(option, value)
+            if (tuple(given) if isinstance(given, list) else given) != value:
+                msg = f"{option} is decided by the model {name}: leave it out"
+                raise ConfigurationError(msg)
+        sizes = {"window_sentences": 1000, "max_tokens": model.window, "batch_size": 64}
+        return {"name": name, **sizes, **options, **decided}
+
     @override
     def _check_options(self) -> None:
-        check_window_options(sentences=self.window_sentences, max_tokens=self.max_tokens)
-        if self.batch_size < 1:
-            msg = f"batch_size must be at least 1, got {self.batch_size}"
+        public = isinstance(self.cross_encoder, str)
+        if not public and (self.path is not None or self.revision is not None):
+            msg = "path= and revision= are for a public model, given by name as cross_encoder="
             raise ConfigurationError(msg)
+        if self.path is not None and self.revision is not None:
+            msg = "path excludes revision, which is of the model's repository: leave one out"
+            raise ConfigurationError(msg)
+        check_window_options(sentences=self.window_sentences, max_tokens=self.max_tokens)
+        require_positive(batch_size=self.batch_size)
         if self.scores == "relevance":
             if self.threshold is None or not math.isfinite(self.threshold) or self.classes:
                 msg = "scores='relevance' needs a finite threshold= and excludes classes="
@@ -110,15 +159,34 @@ class CrossEncoderVerifier(PooledVerifier):
             )
             raise ConfigurationError(msg)
 
+    def warm_up(self) -> None:
+        """Load a public model now instead of on first use; raises whatever prevents it."""
+        if isinstance(self.cross_encoder, str):
+            load_public_model(self.cross_encoder, self.path, self.revision)
+
     @override
     def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
-        windows = [self._windows(task) for task in tasks]
+        public: LoadedModel | None = None
+        if isinstance(self.cross_encoder, str) and any(task.claims for task in tasks):
+            try:
+                public = yield _LOAD
+            except (ConfigurationError, MissingDependencyError):
+                raise
+            except Exception as exc:  # noqa: BLE001  (files or a network may fail in any way)
+                reason = (
+                    f"the model {self.cross_encoder} could not be loaded: {cause(caught(exc))}; "
+                    "warm_up() raises the error itself"
+                )
+                for place, task in enumerate(tasks):
+                    yield FinalVerdicts(place, [self._unchecked(c, reason) for c in task.claims])
+                return
+        evidence = [self._evidence(task, public) for task in tasks]
         pairs = list(
             dict.fromkeys(
-                self._pair(claim, window)
-                for task, task_windows in zip(tasks, windows, strict=True)
+                pair
+                for task, each in zip(tasks, evidence, strict=True)
                 for claim in task.claims
-                for window in task_windows
+                for pair, _ in self._pairs(task, claim, each, public)
             )
         )
         readings: dict[Pair, _Reading] = {}
@@ -129,38 +197,78 @@ class CrossEncoderVerifier(PooledVerifier):
             except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
                 scored = [_Reading(failure=_cause(caught(exc)))] * len(chunk)
             readings.update(zip(chunk, scored, strict=True))
-        for place, (task, task_windows) in enumerate(zip(tasks, windows, strict=True)):
-            yield FinalVerdicts(
-                place,
-                [
-                    self._verdict(
-                        task,
-                        claim,
-                        [(readings[self._pair(claim, window)], window) for window in task_windows],
-                    )
-                    for claim in task.claims
-                ],
+        for place, (task, each) in enumerate(zip(tasks, evidence, strict=True)):
+            verdicts = []
+            for claim in task.claims:
+                windows = self._pairs(task, claim, each, public)
+                read = [(readings[pair], window) for pair, window in windows]
+                too_long = each.too_long.get(claim.text)
+                verdicts.append(
+                    self._unchecked(claim, too_long)
+                    if too_long
+                    else self._verdict(task, claim, read)
+                )
+            yield FinalVerdicts(place, verdicts)
+
+    @override
+    def _ask(self, request: list[Pair] | str, configs: Sequence[RunnableConfig]) -> Any:
+        model: Any = self.cross_encoder
+        if isinstance(model, str):
+            model = load_public_model(model, self.path, self.revision)
+        return model if request == _LOAD else model.score(request)
+
+    @override
+    async def _aask(self, request: list[Pair] | str, configs: Sequence[RunnableConfig]) -> Any:
+        return await run_in_executor(None, self._ask, request, configs)
+
+    def _evidence(self, task: VerificationTask, public: LoadedModel | None) -> "_Evidence":
+        """Split the documents into windows that fit beside each claim that is not too long."""
+        documents = task.documents if task.claims else ()
+        if public is None:
+            windows = evidence_windows(
+                documents,
+                sentences=self.window_sentences,
+                max_tokens=self.max_tokens,
+                count_tokens=self.count_tokens or encoder_tokens,
             )
-
-    @override
-    def _ask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Any:
-        return self.cross_encoder.score(request)
-
-    @override
-    async def _aask(self, request: list[Pair], configs: Sequence[RunnableConfig]) -> Any:
-        return await run_in_executor(None, self.cross_encoder.score, request)
-
-    def _windows(self, task: VerificationTask) -> list[Passage]:
-        return evidence_windows(
-            task.documents if task.claims else (),
+            return _Evidence(windows, {})
+        rooms = {claim.text: public.room(claim.text, task.question) for claim in task.claims}
+        enough = [room for room in rooms.values() if room >= _LEAST_EVIDENCE]
+        windows = evidence_windows(
+            documents if enough else (),
             sentences=self.window_sentences,
-            max_tokens=self.max_tokens,
-            count_tokens=self.count_tokens,
+            max_tokens=min([self.max_tokens, *enough]),
+            overlap=1,
+            count_tokens=public.count_tokens,
         )
+        reason = (
+            f"the claim leaves no room for evidence: {self.cross_encoder} reads "
+            f"{public.model.limit} tokens"
+        )
+        too_long = {text: reason for text, room in rooms.items() if room < _LEAST_EVIDENCE}
+        return _Evidence(windows, too_long)
 
-    def _pair(self, claim: Claim, window: Passage) -> Pair:
+    def _pairs(
+        self,
+        task: VerificationTask,
+        claim: Claim,
+        evidence: "_Evidence",
+        public: LoadedModel | None,
+    ) -> Iterator[tuple[Pair, Passage]]:
+        """Yield what the model reads for a claim, with the window in it."""
+        if claim.text in evidence.too_long:
+            return
         evidence_first = bool(self.classes) if self.evidence_first is None else self.evidence_first
-        return (window.text, claim.text) if evidence_first else (claim.text, window.text)
+        for window in evidence.windows:
+            if public is not None:
+                yield public.texts(window.text, claim.text, task.question), window
+            elif evidence_first:
+                yield (window.text, claim.text), window
+            else:
+                yield (claim.text, window.text), window
+
+    def _unchecked(self, claim: Claim, reason: str) -> ClaimVerdict:
+        return ClaimVerdict.unchecked(claim, reason, verifier=self.get_name())
 
     def _read_scores(self, reply: Any, pairs: int) -> list["_Reading"]:
         rows = np.asarray(reply, dtype=np.float64)
@@ -195,7 +303,7 @@ class CrossEncoderVerifier(PooledVerifier):
         if not read:
             failure = "the documents hold no text to check against"
         if failure is not None and support is None:
-            return ClaimVerdict.unchecked(claim, failure, verifier=name)
+            return self._unchecked(claim, failure)
         best = max(r.supported for r, _ in read if r.supported is not None)
         stated: dict[ScoreClass, Passage | None] = {"supported": support, "contradicted": against}
         verdicts = [
@@ -236,6 +344,14 @@ class CrossEncoderVerifier(PooledVerifier):
             ),
             verifier=self.get_name(),
         )
+
+
+class _Evidence(NamedTuple):
+    """The evidence of one task."""
+
+    windows: list[Passage]
+    too_long: Mapping[str, str]
+    """Why a claim cannot be read with any evidence, by its text."""
 
 
 class _Reading(NamedTuple):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 from typing_extensions import override
 
+from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness.evidence.windows import (
     check_window_options,
@@ -26,9 +27,18 @@ from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifi
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.quantities import find_quantities, same_quantity
 
-__all__ = ["EmbeddingVerifier", "differences"]
+__all__ = ["EmbeddingVerifier", "SimilarityVerdict", "differences"]
 
 Vector = NDArray[np.float64]
+
+
+class SimilarityVerdict(ClaimVerdict):
+    """A verdict of `EmbeddingVerifier`, with the similarity behind it."""
+
+    similarity: float | None = None
+    """Cosine similarity of the claim to the closest passage; `None` if there is none."""
+    differing: tuple[str, ...] = ()
+    """What differs although the passage is close, as `differences` names it."""
 
 
 class EmbeddingVerifier(PooledVerifier):
@@ -79,9 +89,7 @@ class EmbeddingVerifier(PooledVerifier):
     @override
     def _check_options(self) -> None:
         check_window_options(sentences=self.window_sentences, max_tokens=self.max_tokens)
-        if self.batch_size < 1:
-            msg = f"batch_size must be at least 1, got {self.batch_size}"
-            raise ConfigurationError(msg)
+        require_positive(batch_size=self.batch_size)
         if not -1 <= self.reject <= self.accept <= 1:
             msg = (
                 "must satisfy -1 <= reject <= accept <= 1, got "
@@ -157,6 +165,11 @@ class EmbeddingVerifier(PooledVerifier):
         failure: str | None,
     ) -> ClaimVerdict:
         closest = float(similarities.max())
+        common: dict[str, Any] = {
+            "claim": claim,
+            "verifier": self.get_name(),
+            "similarity": closest,
+        }
         differing: tuple[str, ...] = ()
         for place in np.argsort(-similarities, kind="stable").tolist():
             if similarities[place] < self.accept:
@@ -167,25 +180,23 @@ class EmbeddingVerifier(PooledVerifier):
                 quote = Citation.from_document(
                     task.documents, window.document, window.start, window.end
                 )
-                return ClaimVerdict(
-                    claim=claim,
+                return SimilarityVerdict(
                     verdict="supported",
                     explanation=f"A passage has a cosine similarity of {similarities[place]:.2f}.",
                     citations=(quote,),
-                    verifier=self.get_name(),
+                    **common,
                 )
             differing = differing or found
         if closest < self.reject and failure is None:
-            return ClaimVerdict(
-                claim=claim,
+            return SimilarityVerdict(
                 verdict="unverifiable",
                 explanation=f"The closest passage has a cosine similarity of only {closest:.2f}.",
-                verifier=self.get_name(),
+                **common,
             )
         reason = failure or f"a cosine similarity of {closest:.2f} is inconclusive"
         if differing and failure is None:
             reason += f"; what differs: {', '.join(differing)}"
-        return ClaimVerdict.unchecked(claim, reason, verifier=self.get_name())
+        return SimilarityVerdict(verdict="unchecked", reason=reason, differing=differing, **common)
 
 
 def _cause(error: Exception) -> str:

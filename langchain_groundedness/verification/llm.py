@@ -43,6 +43,7 @@ from langchain_groundedness.verification.batched import (
     judge_together,
     why_unchecked,
 )
+from langchain_groundedness.verification.embedded.language import reads_as_english
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.statement import is_short_answer
 from langchain_groundedness.verification.scoring import reconcile
@@ -71,7 +72,8 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     reasoning that does not end, or with text around its lines that may take them back has none.
     What is missing is asked for again, with what was wrong, then one by one. With `per_claim`, the
     reply is one word and nothing else. Verdicts on swapped claims look right: only a second
-    verifier sees them (`CascadeVerifier`).
+    verifier sees them. Where a false `supported` is dear, let the embedded verifier confirm each
+    `supported`, in a `CascadeVerifier` as in "A cross-checked judge" of the page on security.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -318,9 +320,11 @@ _LABELS: dict[str, Label] = {
 
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
 
-_FENCED = re.compile(r"```[a-z]*\n(.*)\n```", re.DOTALL)
-
-_DECORATION = " \t\r\n\"'`*_.,;:!-\u2018\u2019\u201c\u201d\u00ab\u00bb"
+_ALONE = re.compile(
+    r"(?:```(?:text|txt|plaintext)?\n)?(?:-\s)?[\s\"'`*_\u2018\u201c\u00ab]*([a-z]+)[\s\"'`*_.!\u2019\u201d\u00bb]*",
+    re.IGNORECASE | re.ASCII,
+)
+"""A word, in quotes, emphasis or a code fence, with its stop."""
 
 _PLAIN = re.compile(r"(?:[^\W\d_]|[\s,.'\u2019\"])+")
 
@@ -331,9 +335,15 @@ _TOP_LOGPROBS = 10
 
 _ANSWER_TOKENS = 16
 
+_LONGEST_SENTENCE = 300
+"""Characters of a reply that is a sentence about one claim."""
+
 _ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
 
 _SHORTEST_PIECE = 2
+
+_LEAST_OF_ALL = 0.01
+"""Least probability of all labels together: below, the model was about to say something else."""
 
 _SUBJECT = "log-probabilities"
 
@@ -431,9 +441,14 @@ def _call(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> 
 def _read(raw: Any, threshold: float) -> _Answer:
     if refused(raw):
         return _Answer(None, None, refused=True)
-    label = _label(reply_text(raw))
+    label = None if _calls_a_tool(raw) else _label(reply_text(raw))
     probabilities = label_probabilities(raw) if label else {}
     return _from_probabilities(probabilities, threshold) if probabilities else _Answer(label, None)
+
+
+def _calls_a_tool(raw: Any) -> bool:
+    """Tell whether a reply calls a tool, none of which was given."""
+    return bool(getattr(raw, "tool_calls", None) or getattr(raw, "invalid_tool_calls", None))
 
 
 def _from_probabilities(probabilities: dict[Label, float], threshold: float) -> _Answer:
@@ -452,19 +467,22 @@ def _implied_answer(raw: Any, threshold: float) -> _Answer:
     Its text overrides the probabilities: a sentence that may take a verdict back is none.
     """
     text = reply_text(raw)
+    if _calls_a_tool(raw) or len(text) > _LONGEST_SENTENCE:
+        return _Answer(None, None)
     begun = re.match(r"[\W_]*([^\W_]+)", text)
     if begun and begun[1].lower() in _LABELS:  # and went on: it may deny its first word
         return _Answer(None, None)
     if says_no(text) or may_retract(text) or _HARDLY.search(text) or not _PLAIN.fullmatch(text):
+        return _Answer(None, None)
+    if not reads_as_english(text):  # no denial could be seen in it
         return _Answer(None, None)
     return _from_probabilities(label_probabilities(raw, forced=True), threshold)
 
 
 def _label(text: str) -> Label | None:
     """Read a reply that is a label and nothing else: what stands around one may deny it."""
-    fenced = _FENCED.fullmatch(text.strip())
-    word = (fenced[1] if fenced else text).strip(_DECORATION)
-    return _LABELS.get(word.lower()) if word.isascii() else None
+    alone = _ALONE.fullmatch(text)
+    return _LABELS.get(alone[1].lower()) if alone else None
 
 
 def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]:
@@ -485,7 +503,9 @@ def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]
                 return {}
             seen[label] = seen.get(label, 0.0) + math.exp(option["logprob"])
     total = sum(seen.values())
-    return {label: share / total for label, share in seen.items()} if total else {}
+    if total < _LEAST_OF_ALL:
+        return {}
+    return {label: share / total for label, share in seen.items()}
 
 
 def _is_token(position: Any) -> bool:

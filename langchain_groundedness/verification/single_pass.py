@@ -267,6 +267,9 @@ class _Layout(NamedTuple):
             if parts:
                 claims = rewritings(sentence, parts, known)
                 denied = whole is not None and whole.label != "supported"
+                backed = any(part and part.label != "supported" for part in parts.values())
+                if said.undecided or (denied and not backed):  # in two minds about the sentence
+                    parts = dict.fromkeys(parts)
                 if (denied or said.undecided) and sentence not in claims:
                     claims.append(sentence)
                 for claim in claims:

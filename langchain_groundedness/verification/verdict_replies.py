@@ -18,23 +18,23 @@ from 1 on; they may stand without brackets, or behind the label in brackets. `su
 `contradicted` have at least one, and `supported` has nothing after it. List signs, emphasis and
 code fences around a line do not matter.
 
-Fail closed: a claim that gets two different verdicts, or one line that says something else, has
-none. A second object, a second call, another tag, an entry that is no text, reasoning that does not
-end: the whole reply counts for nothing. So it does if the text around its lines mentions a claim,
-a label or any word of denial: it may take a verdict back. What no form can show is a verdict on the
-wrong claim; a second, independent verifier can (`CascadeVerifier`).
+Fail closed: a claim that gets two different verdicts, or one line that says something else or is
+cut off, has none. A second object, a second call, another tag, an entry that is no text, reasoning
+that does not end, claims that are numbered from another number on: the whole reply counts for
+nothing. So it does if the text around its lines has any word that is none of a few polite ones, in
+whatever language: it may take a verdict back. What no form can show is a verdict on the wrong
+claim; a second, independent verifier can (`CascadeVerifier`).
 
 Every step looks at each character a bounded number of times, however a reply runs away.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.llm.prompts import VerdictLines
 from langchain_groundedness.llm.replies import (
-    complete_lines,
     cut_at_limit,
     message_of,
     reply_text,
@@ -45,7 +45,7 @@ __all__ = [
     "Label",
     "ReplyReader",
     "ReplyVerdicts",
-    "Statement",
+    "StatementLine",
     "VerdictLine",
     "may_retract",
 ]
@@ -65,7 +65,7 @@ class VerdictLine(NamedTuple):
     reason: str = ""
 
 
-class Statement(NamedTuple):
+class StatementLine(NamedTuple):
     """What a line says about a part of a sentence."""
 
     sentence: int
@@ -81,7 +81,7 @@ class ReplyVerdicts(NamedTuple):
     """By number of the claim or sentence."""
     undecided: Mapping[int, str]
     """Why a claim that has a line has no verdict, in words that follow "its reply"."""
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[StatementLine, ...] = ()
     skipped: frozenset[int] = frozenset()
     strangers: frozenset[int] = frozenset()
     """Numbers with a line that are those of no claim."""
@@ -104,29 +104,54 @@ class ReplyReader(NamedTuple):
         if not reply_text(raw) and (why := shortcoming(raw)):
             return None, why
         try:
-            lines, remarks = self._parts(raw)
+            lines, before, after = self._parts(raw)
         except _NoReplyError as exc:
             return None, shortcoming(raw) or f"it {exc}"
         verdicts, others = self._verdicts(lines)
-        if any(_is_about_verdicts(remark) or may_retract(remark) for remark in (*remarks, *others)):
-            return None, "it has text around its lines that may take them back"
-        decided, undecided, *more = verdicts
-        if decided or any(more):
-            return verdicts, None
-        why = next(iter(undecided.values()), "has no verdict")
-        return None, shortcoming(raw) or f"it {why}"
+        why = self._fault(verdicts, before, (*after, *others))
+        return (verdicts, None) if why is None else (None, shortcoming(raw) or f"it {why}")
 
-    def _parts(self, raw: Any) -> tuple[list[str], list[str]]:
-        """Give the lines of a reply, and what stands around them."""
+    def _fault(
+        self, verdicts: ReplyVerdicts, before: Iterable[str], after: Iterable[str]
+    ) -> str | None:
+        """Say why verdicts count for nothing, in words that follow "it"."""
+        if not any(verdicts):
+            return "has no verdict"
+        announced = all(self._says_nothing(each, _announces) for each in before)
+        if not (announced and all(self._says_nothing(each, _offers) for each in after)):
+            return "has text around its lines that may take them back"
+        if self._counts_otherwise(verdicts):
+            return "numbers the claims otherwise"
+        decided, undecided, *more = verdicts
+        return None if decided or any(more) else next(iter(undecided.values()))
+
+    def _says_nothing(self, remark: str, is_polite: Callable[[str], bool]) -> bool:
+        """Tell whether a line beside the verdicts leaves them as they are."""
+        text = remark.lower().replace("\u2019", "'")
+        if re.fullmatch(rf"(?:tag\W{{0,3}})?{self.tag}", text, re.IGNORECASE):
+            return True
+        sentences = (part.strip(_TRIMMED) for part in re.split("[.!]", text))
+        return all(map(is_polite, filter(None, sentences)))
+
+    def _counts_otherwise(self, verdicts: ReplyVerdicts) -> bool:
+        """Tell whether verdicts may be meant for the claim before or behind."""
+        if not (verdicts.decided or verdicts.statements):
+            return False
+        named = {*verdicts.decided, *verdicts.undecided, *verdicts.skipped}
+        named |= {statement.sentence for statement in verdicts.statements}
+        return 0 in verdicts.strangers or bool(verdicts.strangers and len(named) < self.claims)
+
+    def _parts(self, raw: Any) -> tuple[list[str], list[str], list[str]]:
+        """Give the lines of a reply, and what stands before and after the first of them."""
         text = reply_text(raw)
         if calls := list(_tool_calls(message_of(raw))):
             return self._of_call(calls, text if str(message_of(raw).text).strip() else "")
         if not (begins := _OBJECT.search(text)):
-            return self._of_text(complete_lines(raw) if cut_at_limit(raw) else text)
+            return self._of_text(text, is_cut=cut_at_limit(raw))
         lines, end = self._of_object(text, begins.start())
-        return lines, _around(text[: begins.start()], text[end:])
+        return lines, _around(text[: begins.start()]), _around(text[end:])
 
-    def _of_call(self, calls: list[Any], beside: str) -> tuple[list[str], list[str]]:
+    def _of_call(self, calls: list[Any], beside: str) -> tuple[list[str], list[str], list[str]]:
         if len(calls) > 1:
             msg = "has more than one tool call"
             raise _NoReplyError(msg)
@@ -136,7 +161,7 @@ class ReplyReader(NamedTuple):
             raise _NoReplyError(msg)
         begins = _OBJECT.match(arguments)
         lines, end = self._of_object(arguments, 0 if begins else len(arguments))
-        return lines, _around(beside, arguments[end:])
+        return lines, _around(beside), _around(arguments[end:])
 
     def _of_object(self, text: str, start: int) -> tuple[list[str], int]:
         try:
@@ -168,7 +193,9 @@ class ReplyReader(NamedTuple):
         rest = text[place:].strip()
         if not rest.startswith('"') and rest not in {"", "]"}:
             raise _NoReplyError(_NOT_IN_FORM)
-        return self._untagged(lines, tag=begins[1])
+        last = rest[1:] if rest.startswith('"') else ""
+        known = self._rest(last)
+        return [*self._untagged(lines, tag=begins[1]), *_begun(last if known is None else known)]
 
     def _untagged(self, lines: Iterable[str], *, tag: object) -> list[str]:
         """Take the tag off lines that have it, which those of a tagged object need not."""
@@ -177,20 +204,34 @@ class ReplyReader(NamedTuple):
         if None in rests if tag is None else tag != self.tag:
             msg = "does not repeat the tag that was given"
             raise _NoReplyError(msg)
-        return [line if rest is None else rest for line, rest in zip(each, rests, strict=True)]
+        found = (line if rest is None else rest for line, rest in zip(each, rests, strict=True))
+        return [part for line in found for part in self._unmerged(line)]
 
-    def _of_text(self, text: str) -> tuple[list[str], list[str]]:
-        lines, remarks = [], []
-        for line in filter(str.strip, text.splitlines()):
+    def _of_text(self, text: str, *, is_cut: bool) -> tuple[list[str], list[str], list[str]]:
+        lines: list[str] = []
+        before: list[str] = []
+        after: list[str] = []
+        whole, _, last = text.rpartition("\n") if is_cut else (text, "", "")
+        for line in filter(str.strip, whole.splitlines()):
             rest = self._rest(line)
-            if rest is None:
-                remarks.append(line)
+            if rest is not None:
+                lines += self._unmerged(rest)
             else:
-                lines.append(rest)
+                (after if lines else before).append(line)
         if not lines:
             msg = "has no line that begins with the tag that was given"
             raise _NoReplyError(msg)
-        return lines, _around(*remarks)
+        rest = self._rest(last)
+        if rest is not None:
+            lines += _begun(rest)
+        elif not self.tag.startswith(last.strip(_AROUND)):
+            after.append(last)
+        return lines, _around(*before), _around(*after)
+
+    def _unmerged(self, line: str) -> list[str]:
+        """Give a line; one that the tag stands inside of is several, and none of them is whole."""
+        parts = line.split(self.tag)
+        return parts if len(parts) == 1 else [f"{part.lstrip(_BETWEEN)}{_CUT}" for part in parts]
 
     def _rest(self, line: str) -> str | None:
         """Give what a line says behind its tag; `None` if it does not begin with the tag."""
@@ -205,7 +246,7 @@ class ReplyReader(NamedTuple):
         found: dict[int, set[Label | str]] = {}
         decided: dict[int, VerdictLine] = {}
         undecided: dict[int, str] = {}
-        statements: list[Statement] = []
+        statements: list[StatementLine] = []
         strangers: set[int] = set()
         others: list[str] = []
         for number, rest in map(self._numbered, lines):
@@ -215,7 +256,7 @@ class ReplyReader(NamedTuple):
                 strangers.add(number)
             elif self.has_statements and rest[:1] in _CLOSING:
                 statement = self._statement(number, rest)
-                if statement is None:
+                if statement is None or _CUT in rest:
                     undecided[number] = _NOT_IN_FORM
                 else:
                     statements.append(statement)
@@ -248,20 +289,20 @@ class ReplyReader(NamedTuple):
             return 1, bare
         return None, line
 
-    def _statement(self, number: int, text: str) -> Statement | None:
+    def _statement(self, number: int, text: str) -> StatementLine | None:
         """Read `(STATEMENT): [4] LABEL | NOTES`."""
         end = _end_of_statement(text)
         if end is None:
             return None
         verdict = self._verdict(number, text[end + 1 :].lstrip(_BETWEEN))
-        return Statement(number, text[1:end], None if isinstance(verdict, str) else verdict)
+        return StatementLine(number, text[1:end], None if isinstance(verdict, str) else verdict)
 
     def _verdict(self, number: int, text: str) -> VerdictLine | str:
         """Read `[4] [5] LABEL | NOTES`, or say what is wrong with it."""
         head, *notes = (part.strip() for part in text.split("|"))
-        read = _head(head) if self.tag not in text else None
+        read = _head(head) if _CUT not in text else None
         if read is None:
-            return _NOT_IN_FORM
+            return "has a line that is not whole" if _CUT in text else _NOT_IN_FORM
         label, numbers, reason = read
         notes = [reason, *notes] if reason else notes
         if numbers is None or not all(1 <= place <= self.sentences for place in numbers):
@@ -277,6 +318,9 @@ class ReplyReader(NamedTuple):
 
 _NOT_IN_FORM = "is not in the form that was asked for"
 
+_CUT = "\0"
+"""Stands at the end of a line that is not whole."""
+
 
 class _NoReplyError(Exception):
     """Says why a reply counts for nothing, in words that follow "it"."""
@@ -288,7 +332,7 @@ _HALF = re.compile(r'\{\s*"tag"\s*:\s*"([^"\\]*)"\s*,\s*"lines"\s*:\s*\[\s*')
 
 _ENTRY = re.compile(r'\s*("(?:[^"\\]|\\.)*+")\s*(?:,|(?=\])|\Z)')
 
-_AROUND = " \t*_`'\"\u2022>#,-"
+_AROUND = " \t*_`'\"\u2022,-"
 
 _BETWEEN = " \t*_`:.,)"
 
@@ -343,6 +387,8 @@ _NOTE = re.compile(r"[\s*_`]*+[-:;,.\u2013\u2014]\s*+(?=\S)", re.ASCII)
 
 _NUMBER = re.compile(r"([0-9]++)(?:[-\u2013]([0-9]++))?+", re.ASCII)
 
+_BRACKETED = re.compile(r"\[[^\[\]]*\]")
+
 _LABEL_IN_NOTE = re.compile(
     r"(?<!not\s)(?<!not\sbe\s)(?<![^\W_])(supported|contradicted|refuted|unverifiable)(?![^\W_])",
     re.IGNORECASE | re.ASCII,
@@ -382,12 +428,80 @@ def _around(*texts: str) -> list[str]:
     return [line for line in lines if line and line.lower() not in {"json", "text", "plaintext"}]
 
 
-_ABOUT_VERDICTS = re.compile(
-    r"""[{}\[\]<>|]|support|contradict|verif|refut|unknown|entail
-    |\b(?:[cs]|claims?|sentences?|lines?|nos?|numbers?)[\s.#]{0,3}[0-9]
-    """,
-    re.IGNORECASE | re.VERBOSE,
+_ANNOUNCED = frozenset(
+    """
+    a absolutely according after all an analysis analyze analyzed analyzing and answer answers are
+    as assess assessed assessing assessment assessments at based be below by can carefully certainly
+    check checked checking claim claims course definitely document documents done each evaluate
+    evaluated evaluating evaluation evaluations every evidence fact final findings following follows
+    for from given go got great have hello here hi i in information is it its json judge judged
+    judgement judgements judging judgment judgments let line lines list ll m me my object of ok okay
+    on one order our output per please provided question ready reply requested response result
+    results review reviewed reviewing s see sentence sentences statement statements sure text that
+    the their them these thing this through to understood using ve verdict verdicts verification we
+    will with you your
+    """.split()  # noqa: SIM905  (a word list reads better as words)
 )
+"""The only words that may stand before verdicts: no arrangement of them takes one back."""
+
+_OFFERED = frozenset(
+    """
+    a about all am any anything are ask assessment assist assistance can clarification d details
+    done else end feel for free further glad happy have help helpful helps hope i if information is
+    know let like m me more need of or out please questions reach reply s thank thanks that there
+    these this to verdicts with would you your
+    """.split()  # noqa: SIM905
+)
+"""The only words that may stand behind verdicts, in a sentence that begins like an offer."""
+
+_OFFER = re.compile(
+    r"(?:please )?(?:let me know|feel free|if you|i hope|hope|thanks?|that(?: i|')s all|done|end of"
+    r"|is there anything else|(?:i(?: a|')m )?(?:happy|glad) to)\b"
+)
+
+_BASED = re.compile(
+    r"(?:all|these|the|my)(?: verdicts)? are based (?:only |solely )?on the (?:provided |given )?"
+    r"evidence(?: provided)?"
+)
+
+_TRIMMED = " \t*_`\"'\u2013\u2014\U0001f60a\U0001f642-"
+
+_WORDS = re.compile(r"[\s,;()*_`\"'\u2013\u2014-]+")
+
+_IN_THE_FORM = re.compile(
+    r"\b(?:[2-9]|[1-9][0-9]|two|three|four|five|six|seven|eight|nine|ten)\s+"
+    r"(?=(?:claims|sentences|statements|verdicts|lines)\b)"
+    r"|\bin the (?:requested|required|specified) form(?:at)?\b"
+    r"|\b(?:check|assess|evaluat|judg|review|compar)[a-z]*+(?: (?:each|every|the|all|your|these|of"
+    r"|claims?|statements?|sentences?|answer))*+ (?:against|with) the (?:given |provided )?"
+    r"(?:evidence|documents?)\b"
+)
+"""Phrases with words that are only polite there: "I check the 4 claims against the evidence"."""
+
+
+def _announces(sentence: str) -> bool:
+    """Tell whether a sentence says no more than that verdicts follow."""
+    said = _IN_THE_FORM.sub("", sentence).replace(":", " ").strip()
+    return _offers(sentence) or _ANNOUNCED.issuperset(filter(None, _WORDS.split(said)))
+
+
+def _offers(sentence: str) -> bool:
+    """Tell whether a sentence offers help, or ends the reply."""
+    sentence = sentence.removesuffix("?")
+    if _BASED.fullmatch(sentence):
+        return True
+    return bool(_OFFER.match(sentence)) and _OFFERED.issuperset(
+        filter(None, _WORDS.split(sentence))
+    )
+
+
+_BEGUN = re.compile(r"[\W_]*+(?:claim|sentence|[cs])?+[\W_]*+[0-9]*+", re.IGNORECASE | re.ASCII)
+
+
+def _begun(line: str) -> list[str]:
+    """Give a line that was cut off, unless nothing but its beginning is there."""
+    return [] if _BEGUN.fullmatch(line) else [f"{line}{_CUT}"]
+
 
 _RETRACTING = re.compile(
     r"""n['\u2019]t\b|\b(?:
@@ -400,11 +514,6 @@ _RETRACTING = re.compile(
     )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-
-
-def _is_about_verdicts(remark: str) -> bool:
-    """Tell whether a text beside the verdicts may name a claim or a label."""
-    return _ABOUT_VERDICTS.search(remark) is not None
 
 
 def may_retract(remark: str) -> bool:
@@ -437,6 +546,8 @@ def _head(text: str) -> tuple[Label, tuple[int, ...] | None, str] | None:
     found = _HEAD.match(text)
     if found is None:
         return None
+    if "[" in found["numbers"] and _NUMBER.search(_BRACKETED.sub("", found["numbers"])):
+        return None  # 4, or 4 of 5?
     label, rest = _LABELS[found["label"].lower()], text[found.end() :]
     more = _AFTER.fullmatch(rest)
     if more is not None:

@@ -370,7 +370,7 @@ def test_review_of_an_answer_becomes_a_sample_without_its_texts() -> None:
         ),
         (
             lambda: CalibrationSample(unit="page", is_right=True, claims=()),  # type: ignore[arg-type]  # wrong
-            "unit must be 'claim' or 'answer'",
+            "unit must be one of 'claim', 'answer'",
         ),
         (
             lambda: CalibrationSample(unit="claim", is_right=True, claims=("x",)),  # type: ignore[arg-type]  # wrong

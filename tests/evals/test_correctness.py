@@ -10,7 +10,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from langchain_groundedness import Claim, ConfigurationError
 from langchain_groundedness.evals import AnswerCorrectnessEvaluator, FactualCorrectnessEvaluator
-from langchain_groundedness.evals.correctness import f_beta
+from langchain_groundedness.evals.claim_metrics import f_beta
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 
 ANSWER = "A one. A two. A three."

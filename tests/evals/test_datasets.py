@@ -260,7 +260,7 @@ def test_a_path_or_value_that_is_no_data_set_is_refused(tmp_path: Path) -> None:
             read(source)
     with pytest.raises(InputFormatError, match="a value of type int"):
         read(7)
-    with pytest.raises(ConfigurationError, match="limit must be 1 or more"):
+    with pytest.raises(ConfigurationError, match="limit must be a whole number of at least 1"):
         read([ROW], limit=0)
 
 

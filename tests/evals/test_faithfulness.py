@@ -134,7 +134,7 @@ def test_a_single_call_that_fails_fails_the_row() -> None:
 def test_a_single_call_needs_a_model_and_takes_no_other_judge() -> None:
     with pytest.raises(ConfigurationError, match="single_pass=True needs a model: pass model="):
         FaithfulnessEvaluator(single_pass=True)
-    with pytest.raises(ConfigurationError, match="it excludes extractor=, verifier="):
+    with pytest.raises(ConfigurationError, match="single_pass excludes extractor=, verifier="):
         FaithfulnessEvaluator(
             model=ScriptedChatModel(replies=[]), verifier=EmbeddedVerifier(), single_pass=True
         )
@@ -234,7 +234,7 @@ def test_examples_are_shown_to_the_model_as_it_would_reply() -> None:
         ("inputs", {"contexts": "a text"}, r"examples\.1\.inputs\.contexts"),
         ("inputs", {"contexts": []}, r"examples\.1\.inputs\.contexts"),
         ("inputs", {"answers": "x"}, r"examples\.1\.inputs\.answers"),
-        ("inputs", {"predicted_answers": " "}, r"examples\.1: .*answer has no sentence"),
+        ("inputs", {"predicted_answers": " "}, r"examples\.1: .*answer must contain a sentence"),
     ],
 )
 def test_a_bad_example_is_named_by_its_place_and_key(
@@ -253,5 +253,5 @@ def test_an_example_without_a_part_is_refused(missing: str) -> None:
 
 
 def test_examples_without_a_model_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="pass model= and no extractor="):
+    with pytest.raises(ConfigurationError, match="needs model= and excludes extractor="):
         FaithfulnessEvaluator(examples=(ROME,))

@@ -11,7 +11,7 @@ from ray_evaluators import KeyEvaluator
 
 from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator, evaluate
 from langchain_groundedness.evals.datasets import LocatedRow
-from langchain_groundedness.evals.evaluation import Job
+from langchain_groundedness.evals.evaluation import RowTask
 from langchain_groundedness.evals.ray_engine import RayEngine, RowWorker, SerializedEvaluator
 from langchain_groundedness.exceptions import ConfigurationError
 
@@ -50,7 +50,7 @@ def test_an_evaluator_with_a_key_that_only_pickling_would_carry_is_refused() -> 
 def test_a_worker_evaluates_rows_as_the_process_does_that_sends_them() -> None:
     worker = RowWorker([SerializedEvaluator.of(CountingEvaluator())], {})
     row = EvaluationRow(id="a", answer="banana")
-    [(found, fault)] = worker.evaluate([Job(0, LocatedRow(row, 7), {})])
+    [(found, fault)] = worker.evaluate([RowTask(0, LocatedRow(row, 7), {})])
     assert found is not None
     assert (found.row, found.line, found.scores[0].score, fault) == (row, 7, 0.5, "")
 
@@ -59,7 +59,7 @@ def test_a_worker_that_cannot_make_an_evaluator_says_so_with_its_first_row() -> 
     sent = SerializedEvaluator.of(CountingEvaluator())
     other = sent._replace(fingerprint={**sent.fingerprint, "version": "0.0.1"})
     row = LocatedRow(EvaluationRow(id="a", answer="banana"), None)
-    [(found, fault)] = RowWorker([other], {}).evaluate([Job(0, row, {})])
+    [(found, fault)] = RowWorker([other], {}).evaluate([RowTask(0, row, {})])
     assert found is None
     assert "same version" in str(fault)
 
@@ -67,7 +67,7 @@ def test_a_worker_that_cannot_make_an_evaluator_says_so_with_its_first_row() -> 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"engine": "spark"}, "'local' or 'ray'"),
+        ({"engine": "spark"}, "'local', 'ray'"),
         ({"workers": 2}, "engine='ray'"),
         ({"address": "auto"}, "engine='ray'"),
         ({"engine": "ray", "workers": 0}, "workers"),

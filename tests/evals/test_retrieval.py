@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableLambda
 
 from langchain_groundedness import ClaimVerdict, VerificationTask
 from langchain_groundedness.evals import ContextPrecisionEvaluator, ContextRecallEvaluator
-from langchain_groundedness.evals.retrieval import average_precision
+from langchain_groundedness.evals.claim_metrics import average_precision
 from langchain_groundedness.testing import (
     ScriptedChatModel,
     ScriptedClaimExtractor,

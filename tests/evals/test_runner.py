@@ -269,7 +269,11 @@ def test_an_evaluation_without_rows_or_columns_is_refused_before_a_file_is_made(
         ([], {}, "at least one is needed"),
         ([CountingEvaluator(), CountingEvaluator()], {}, "different keys"),
         ([str], {}, "an Evaluator is needed, got type"),
-        ([CountingEvaluator()], {"max_concurrency": 0}, "max_concurrency must be 1 or more"),
+        (
+            [CountingEvaluator()],
+            {"max_concurrency": 0},
+            "max_concurrency must be a whole number of at least 1",
+        ),
     ],
 )
 def test_options_that_cannot_work_are_refused(

@@ -165,7 +165,7 @@ def test_very_many_groups_take_no_draws_and_give_the_normal_interval() -> None:
     ("options", "said"),
     [
         ({"confidence": 1.0}, "confidence must be between 0 and 1"),
-        ({"method": "magic"}, "'bca' or 'percentile'"),
+        ({"method": "magic"}, "'bca', 'percentile'"),
         ({"resamples": 9}, "resamples must be at least 100"),
         ({"groups": ["a"]}, "one per value"),
     ],

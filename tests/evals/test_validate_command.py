@@ -160,13 +160,13 @@ def test_ctrl_c_shows_what_there_is_and_the_next_run_goes_on(
 ) -> None:
     seen: list[str] = []
 
-    def interrupt(_: object, row: ValidatedRow) -> None:
+    def interrupt(_: object, __: object, row: ValidatedRow) -> None:
         seen.append(row.id)
         if len(seen) == 1:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_validate._ProgressBar, "advance", interrupt)
+        patch.setattr(_validate, "_show_progress", interrupt)
         found = run("--max-concurrency", "1")
     assert found.code == 130
     assert "not complete: run the same command again to resume" in found.out

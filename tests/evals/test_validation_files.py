@@ -239,7 +239,7 @@ def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
 
 def test_two_runs_at_a_time_do_not_write_into_the_same_files(tmp_path: Path) -> None:
     def second(_: ValidatedRow) -> None:
-        with pytest.raises(ConfigurationError, match="another run is writing"):
+        with pytest.raises(ConfigurationError, match="another process is writing"):
             run(tmp_path, FOUR)
 
     run(tmp_path, FOUR[:1], on_row=second)
@@ -262,7 +262,7 @@ def test_a_line_that_was_cut_off_is_validated_again(tmp_path: Path, cut: int) ->
     path.write_bytes(path.read_bytes()[:-cut])
     judge = Judge()
     summary = run(tmp_path, rows("one", "two", "three"), judge)
-    assert judge.asked == {"three": 1}
+    assert judge.asked == ({} if cut == 1 else {"three": 1})  # only its newline is missing
     assert summary.passed == 3
     assert ids(path) == ["r1", "r2", "r3"]
 

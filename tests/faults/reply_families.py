@@ -114,6 +114,8 @@ _DECORATED = (
     "[1] is supported",
     "[1] supported by [99]",
     "[1] un-supported",
+    "[1] 2 supported",
+    "2 [1] supported",
 )
 _RETRACTIONS = (
     "Wait, that is wrong.",
@@ -126,6 +128,17 @@ _RETRACTIONS = (
     "These were drafts, please disregard them.",
     "Actually the opposite holds.",
     "**Not** supported after all",
+    "I misread the evidence.",
+    "The evidence speaks of two lanes.",
+    "Take it all back.",
+    "Just kidding.",
+    "Strike those.",
+    "Das stimmt so.",
+    "C'est faux.",
+    "\u042d\u0442\u043e \u043d\u0435\u043f\u0440\u0430\u0432\u0434\u0430.",
+    "\u2717",
+    "N.O.T.",
+    "confidence: 0.02",
 )
 
 
@@ -156,6 +169,11 @@ def _draft_then_final(right: Right, chance: random.Random) -> str:
         f"<|channel|>analysis<|message|>{lied.object}",
         f"<|channel|>final<|message|>{lied.plain}<|end|><|channel|>final<|message|>{right.plain}",
         f"{lied.plain}</think>",
+        f"\u25c1think\u25b7\n{lied.plain}",
+        f"Thinking:\n{lied.plain}",
+        f"{lied.plain}{right.plain}",
+        f"Example:\n{lied.plain}",
+        f"{lied.plain}\nFinal answer:",
     ]
     return chance.choice(forms)
 
@@ -218,6 +236,17 @@ def _contradicting(right: Right, chance: random.Random) -> str:
     return chance.choice((mixed.plain, mixed.object, "\n".join(mixed.lines)))
 
 
+def _recounted(right: Right, chance: random.Random) -> str:
+    """Give the right verdicts to the claims before or behind."""
+    by = chance.choice((-1, 1))
+    lines = (
+        re.sub(r"(?<=[CS])\d+", lambda found: str(int(found[0]) + by), line, count=1)
+        for line in right.lines
+    )
+    other = right._replace(lines=tuple(lines))
+    return chance.choice((other.plain, other.object))
+
+
 def _untagged(right: Right, chance: random.Random) -> str:
     lied = _lied(right)
     tag = chance.choice(("TAG", "", right.tag[:2], right.tag.lower(), f"{right.tag}X", "K7"))
@@ -232,6 +261,7 @@ _FAMILIES = (
     _foreign,
     _container,
     _beside,
+    _recounted,
     _untagged,
 )
 # Nothing is cut off here: what takes a verdict back must not be lost.
@@ -296,6 +326,11 @@ _DENIALS = (
     "[{}]",
     "{{{}}}",
     "I would not say {}",
+    "!{}",
+    "-{}",
+    "{}:",
+    "```no\n{}\n```",
+    "\u25c1think\u25b7{}",
 )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from matrix import Models
 
+from langchain_groundedness import GroundednessRunnable, LLMVerifier
 from langchain_groundedness.testing import FAULTS, FaultyServer, HonestJudge, KnownClaim
 
 ROOT = Path(__file__).parents[2]
@@ -36,3 +37,19 @@ def test_a_judge_that_fails_does_not_leave_the_other_alone(
     [found] = result.claims
     assert found.verdict in {"unchecked", "contradicted"}
     assert not result.is_trusted
+
+
+@pytest.mark.enable_socket
+def test_verdicts_on_swapped_claims_are_seen_by_the_second_verifier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    true, false = "The bridge has two lanes.", "The bridge has six lanes."
+    swapped = {true: KnownClaim("contradicted", true, "two"), false: KnownClaim("supported", true)}
+    with FaultyServer(HonestJudge(swapped)) as server:
+        model = Models(server).fresh(None)
+        given = {"answer": f"{true} {false}", "documents": [true]}
+        alone = GroundednessRunnable(verifier=LLMVerifier(model=model)).invoke(given)
+        checked = of_the_page(model, monkeypatch).invoke(given)
+    assert alone.claims[1].verdict == "supported"
+    assert checked.claims[1].verdict in {"contradicted", "unverifiable"}
+    assert not checked.is_trusted

@@ -306,7 +306,8 @@ def test_a_comparison_shows_what_changed_and_what_it_was(reader: Reader) -> None
 
 def test_hostile_texts_are_shown_and_do_nothing(reader: Reader) -> None:
     page = reader.open(html("hostile"))
-    text = HOSTILE.replace("\u202e", "\ufffd")
+    text = HOSTILE
+    name = "[U+202E RIGHT-TO-LEFT OVERRIDE]"
     expect(page.locator("#table tbody a").first).to_contain_text(text)
     for place in ("", "#row-1", "#row-2"):
         page.evaluate("place => { location.hash = place; }", place)
@@ -324,7 +325,11 @@ def test_hostile_texts_are_shown_and_do_nothing(reader: Reader) -> None:
     expect(page.locator(".answer .claim")).to_contain_text("\U0001f600")
     page.click(".answer .claim")
     expect(page.locator("mark.now")).to_contain_text(text)
-    assert "\u202e" not in page.locator("body").inner_text()
+    expect(page.locator("mark.now")).to_contain_text(f"{name} [U+0000 NULL] [U+D83D SURROGATE]")
+    assert "\u202e" not in (page.locator("body").text_content() or "")
+    page.evaluate("location.hash = '#rows'")
+    page.fill("#f-text", "right-to-left over")
+    expect(page.locator("#count")).to_have_text("4 rows")
 
 
 def test_the_policy_stops_what_is_not_of_the_page(reader: Reader) -> None:

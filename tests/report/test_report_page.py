@@ -16,6 +16,7 @@ from langchain_core.documents import Document
 from review.test_review_palette import contrast, palette
 
 from langchain_groundedness import MissingDependencyError
+from langchain_groundedness.display.hidden_characters import edited, named
 from langchain_groundedness.evals import EvaluationRun
 from langchain_groundedness.report import to_html
 from report.runs import MADE, hostile, large, row, run, scored, small
@@ -23,6 +24,9 @@ from report.runs import MADE, hostile, large, row, run, scored, small
 STATIC = files("langchain_groundedness.report") / "static"
 CSS = (STATIC / "report.css").read_text("utf-8")
 JS = (STATIC / "report.js").read_text("utf-8")
+
+
+SHOWN_TEXT = st.characters(exclude_characters="\r[") | st.sampled_from("\0\u202e\u200d👩️🚀")
 
 
 class Read(HTMLParser):
@@ -100,13 +104,13 @@ def test_hostile_texts_leave_the_shape_of_the_page_as_it_is() -> None:
 
 
 @given(st.text())
-def test_any_text_comes_out_of_the_blocks_as_it_went_in(text: str) -> None:
+def test_any_text_comes_out_of_the_blocks_with_hidden_characters_named(text: str) -> None:
     made = run(row("a", scored("m", 0.5), question=text, answer=text, reference=text), keys=("m",))
     html = to_html(made)
     html.encode("utf-8")
     found = json.loads(Read(html).blocks["data"])["rows"][0]
-    assert found.get("question", "") == text
-    assert details(made).get("reference", "") == text
+    assert found.get("question", "") == named(text)
+    assert details(made).get("reference", "") == named(text)
 
 
 def test_a_text_that_looks_like_a_place_of_the_template_stays_as_it_is() -> None:
@@ -124,10 +128,24 @@ def test_without_jinja2_the_error_says_what_to_install(monkeypatch: pytest.Monke
 def test_half_a_character_does_not_keep_the_page_from_being_written() -> None:
     made = run(row("\ud83d", scored("\ud83d", 0.5), question="\ud83d"), keys=("\ud83d",))
     to_html(made).encode("utf-8")
-    assert table(made)["rows"][0]["id"] == "\ud83d"
+    assert table(made)["rows"][0]["id"] == "[U+D83D SURROGATE]"
 
 
-@given(st.text(min_size=1), st.data())
+def test_no_hidden_character_is_in_the_page_and_all_that_are_named_are() -> None:
+    made = hostile()
+    html = to_html(made, baseline=made)
+    for char in "\u202e\u2028\0\ud83d":
+        assert char not in html
+        assert f"\\u{ord(char):04x}" not in html
+    assert "\ufffd" not in html
+    for text in (table(made)["rows"][0]["question"], documents(made)[0]["text"]):
+        for name in ("202E RIGHT-TO-LEFT OVERRIDE", "2028 LINE SEPARATOR", "0000 NULL"):
+            assert f"[U+{name}]" in text
+    assert "[U+202E RIGHT-TO-LEFT OVERRIDE]" in html[: html.index('id="data"')]
+    assert not re.search(r"\\u(?!003[ce]|0026)", html)
+
+
+@given(st.text(SHOWN_TEXT, min_size=1), st.data())
 def test_spans_are_counted_as_javascript_counts(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
@@ -140,8 +158,8 @@ def test_spans_are_counted_as_javascript_counts(text: str, data: st.DataObject) 
     )
     made = run(row("a", scored("m", 0.5, result=result), answer=text), keys=("m",))
     first, last = details(made)["results"][0]["claims"][0]["span"]
-    units = text.encode("utf-16-le", "surrogatepass")[2 * first : 2 * last]
-    assert units.decode("utf-16-le", "surrogatepass") == text[start:end]
+    units = named(text).encode("utf-16-le")[2 * first : 2 * last]
+    assert edited(units.decode("utf-16-le")) == text[start:end]
 
 
 def test_a_document_that_many_rows_have_is_in_the_page_once() -> None:

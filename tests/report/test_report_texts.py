@@ -176,7 +176,7 @@ def test_runs_over_rows_in_memory_are_told_apart_by_their_time() -> None:
 @pytest.mark.parametrize("threshold", [80.0, -0.5])
 def test_thresholds_that_no_score_could_have_are_refused(threshold: float) -> None:
     made = small()
-    own = {"class": "langchain_groundedness.evals.faithfulness.FaithfulnessEvaluator"}
+    own = {"class": "langchain_groundedness.evals.claim_metrics.FaithfulnessEvaluator"}
     header = made.header.model_copy(update={"evaluators": {"faithfulness": own}})
     with pytest.raises(ConfigurationError, match="scores are from 0 to 1"):
         check_thresholds(made.model_copy(update={"header": header}), {"faithfulness": threshold})

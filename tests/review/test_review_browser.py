@@ -216,9 +216,33 @@ def test_hostile_text_does_nothing(page: Page) -> None:
         assert page.title() != "pwned"
         assert page.evaluate("[...document.images].length") == 0
         assert page.evaluate("document.querySelectorAll('script:not([src])').length") == 0
-    expect(page.locator(".answer .claim")).to_have_text(HOSTILE.replace("\u202e", "\ufffd"))
+    expect(page.locator(".answer .claim")).to_have_text(HOSTILE)
     page.keyboard.press("e")
     assert page.input_value("#edited") == f"{HOSTILE}!"
+
+
+def test_hidden_characters_are_read_by_name_and_kept_by_an_edit(page: Page, log: Kept) -> None:
+    names = "a[U+202E RIGHT-TO-LEFT OVERRIDE]b[U+0000 NULL]\nc[U+E0041 TAG LATIN CAPITAL LETTER A]"
+    for number, text in ((7, "a\u202eb\0\r\nc\U000e0041"), (8, "\u202ea\u200bb")):
+        answer = {"answer": text, "original_answer": text, "claims": ()}
+        log.add(record(number, of=answer, source="middleware", suggested_answer=f"{text} new"))
+    home = page.url
+    page.goto(home + "records/record-7")
+    expect(page.locator("#answer")).to_have_text(names, use_inner_text=True)
+    expect(page.locator("#hidden-characters")).to_be_hidden()
+    page.keyboard.press("e")
+    expect(page.locator("#hidden-characters")).to_be_visible()
+    assert page.input_value("#edited") == f"{names} new"
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/records/record-8**")
+    assert log.review("record-7").answer == "a\u202eb\0\r\nc\U000e0041 new"
+    page.goto(home + "records/record-8")
+    page.keyboard.press("e")
+    field = page.input_value("#edited")
+    page.fill("#edited", field.replace("[U+202E RIGHT-TO-LEFT OVERRIDE]", "") + "er")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/records/record-0**")
+    assert log.review("record-8").answer == "a\u200bb newer"
 
 
 def test_no_script_runs_that_is_not_ours(page: Page) -> None:

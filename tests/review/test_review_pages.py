@@ -2,6 +2,7 @@
 
 import logging
 import re
+import unicodedata
 from collections.abc import Callable
 from html import unescape
 from typing import Any
@@ -192,13 +193,102 @@ def test_an_answer_without_claims_and_documents_can_be_read(ada: Browser, keep: 
     assert "The answer was checked without documents." in shown
 
 
-def test_halves_of_characters_and_zeros_can_be_shown(ada: Browser, keep: Keep) -> None:
-    odd = "a\ud800b\x00c\u202ed\r\ne"
-    page = ada.get(
-        f"/records/{keep(record(of={'answer': odd, 'original_answer': odd, 'claims': ()})).id}"
+ODD = "a\ud800b\x00c\u202ed\r\ne\U000e0041f\rg [U+202E RIGHT-TO-LEFT OVERRIDE]"
+SHOWN = (
+    "a[U+D800 SURROGATE]b[U+0000 NULL]c[U+202E RIGHT-TO-LEFT OVERRIDE]d\n"
+    "e[U+E0041 TAG LATIN CAPITAL LETTER A]f[U+000D CARRIAGE RETURN]g "
+)
+
+
+def test_characters_that_nobody_sees_are_shown_by_name(ada: Browser, keep: Keep) -> None:
+    found = ClaimVerdict(
+        claim=Claim(id=ODD, text=ODD, start=0, end=len(ODD)),
+        verdict="contradicted",
+        explanation=ODD,
+        correction=ODD,
+        citations=({"document": 0, "start": 0, "end": len(ODD), "quote": ODD},),
     )
-    assert page.status_code == 200
-    assert "a\ufffdb\ufffdc\ufffdd\ne" in page.text
+    missing = ClaimVerdict(claim=Claim(id="y", text="y"), verdict="unchecked", reason=ODD)
+    fields: dict[str, Any] = {
+        "question": ODD,
+        "answer": f"{ODD}!",
+        "original_answer": ODD,
+        "claims": (found, missing),
+        "documents": (Document(ODD, id=ODD, metadata={"title": ODD, ODD: ODD}),),
+        "decision": {"action": "review", "reasons": (ODD,)},
+    }
+    texts: dict[str, Any] = dict.fromkeys(
+        ("query_class", "risk_tier", "outcome", "suggested_answer"), ODD
+    )
+    kept = keep(record(id="odd", of=fields, notes=(ODD,), **texts))
+    typed = ODD.replace("\ud800", SHOWN[1 : SHOWN.index("b")])
+    pages = [
+        ada.get(f"/records/{kept.id}").text,
+        ada.get("/", text=typed, query_class=typed, status="any").text,
+        ada.decide(kept, "edit", answer=" ", note=typed).text,
+        ada.decide(kept, "edit", answer=typed, note=typed, revision=7).text,
+    ]
+    for page in pages:
+        page.encode()
+        shown = page.replace("\n", "").replace("\t", "")
+        assert not {c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn")}
+        assert "\ufffd" not in page
+    assert pages[0].count(SHOWN) > 10
+    assert all(SHOWN in page for page in pages)
+
+
+@pytest.mark.parametrize("text", [ODD, "a\r\nb", "\u202eb", "x\u200by"])
+def test_what_is_edited_by_nobody_is_saved_as_it_was(
+    ada: Browser, keep: Keep, log: SQLAuditLog, text: str
+) -> None:
+    kept = keep(record(source="middleware", shown_answer=None, suggested_answer=text))
+    field = field_of(ada.get(f"/records/{kept.id}").text)
+    assert ada.decide(kept, "edit", answer=field.replace("\n", "\r\n")).status_code == 200
+    found = log.get(kept.id)
+    assert found
+    assert found.review.answer == text
+
+
+def test_an_edit_keeps_the_hidden_characters_whose_names_were_left(
+    ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    kept = keep(record(suggested_answer="a\u202eb\u200bc"))
+    page = ada.get(f"/records/{kept.id}").text
+    assert "characters that cannot be seen" in page
+    field = field_of(page)
+    assert field == "a[U+202E RIGHT-TO-LEFT OVERRIDE]b[U+200B ZERO WIDTH SPACE]c"
+    typed = field.replace("[U+202E RIGHT-TO-LEFT OVERRIDE]", "").replace("c", "\u2066d")
+    again = field_of(ada.decide(kept, "edit", answer=typed, note="x" * 10_001).text)
+    assert again == "ab[U+200B ZERO WIDTH SPACE][U+2066 LEFT-TO-RIGHT ISOLATE]d"
+    assert ada.decide(kept, "edit", answer=again, note="[U+202E RIGHT-TO-LEFT OVERRIDE]")
+    found = log.get(kept.id)
+    assert found
+    assert (found.review.answer, found.review.note) == ("ab\u200b\u2066d", "\u202e")
+
+
+def test_the_answer_as_it_was_shown_can_be_approved_with_hidden_characters(
+    ada: Browser, keep: Keep, log: SQLAuditLog
+) -> None:
+    kept = keep(record(of={"answer": ODD, "original_answer": ODD, "claims": ()}))
+    page = ada.get(f"/records/{kept.id}").text
+    assert ada.decide(kept, "approve", answer=field_of(page)).status_code == 200
+    found = log.get(kept.id)
+    assert found
+    assert found.review.action == "approve"
+
+
+def test_a_name_copied_from_a_page_finds_the_character(ada: Browser, keep: Keep) -> None:
+    keep(record(1, question="a\u202eb"), record(2, question="ab"))
+    page = ada.get("/", text="[U+202E RIGHT-TO-LEFT OVERRIDE]")
+    assert titles(page) == ["a[U+202E RIGHT-TO-LEFT OVERRIDE]b"]
+    assert 'value="[U+202E RIGHT-TO-LEFT OVERRIDE]"' in page.text
+
+
+def field_of(page: str) -> str:
+    """What a browser puts into the field of the edited answer."""
+    found = re.search(r'(?s)<textarea id="edited"[^>]*>\n?(.*?)</textarea>', page)
+    assert found
+    return unescape(found[1])
 
 
 def test_there_is_a_page_for_records_that_are_not_there(ada: Browser) -> None:

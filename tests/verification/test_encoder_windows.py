@@ -14,12 +14,12 @@ TEXTS = st.lists(
 )
 
 
-@given(TEXTS, st.integers(1, 4), st.integers(8, 40))
+@given(TEXTS, st.integers(1, 4), st.integers(8, 40), st.none() | st.integers(0, 2))
 def test_every_character_is_in_a_window_within_the_budget(
-    texts: list[str], sentences: int, budget: int
+    texts: list[str], sentences: int, budget: int, overlap: int | None
 ) -> None:
     documents = [Document(page_content=text) for text in texts]
-    windows = evidence_windows(documents, sentences=sentences, max_tokens=budget)
+    windows = evidence_windows(documents, sentences=sentences, max_tokens=budget, overlap=overlap)
     unseen = [set(range(len(text))) for text in texts]
     for window in windows:
         assert documents[window.document].page_content[window.start : window.end] == window.text
@@ -29,12 +29,12 @@ def test_every_character_is_in_a_window_within_the_budget(
         assert "".join(text[place] for place in places).strip() == ""
 
 
-@given(TEXTS, st.integers(1, 4), st.integers(8, 40))
+@given(TEXTS, st.integers(1, 4), st.integers(8, 40), st.none() | st.integers(0, 2))
 def test_no_window_lies_inside_the_one_before(
-    texts: list[str], sentences: int, budget: int
+    texts: list[str], sentences: int, budget: int, overlap: int | None
 ) -> None:
     documents = [Document(page_content=text) for text in texts]
-    windows = evidence_windows(documents, sentences=sentences, max_tokens=budget)
+    windows = evidence_windows(documents, sentences=sentences, max_tokens=budget, overlap=overlap)
     for before, after in pairwise(windows):
         assert before.document < after.document or (
             before.document == after.document
@@ -47,6 +47,16 @@ def test_windows_overlap_so_that_neighbours_are_read_together() -> None:
     document = Document(page_content="One. Two. Three. Four.")
     windows = evidence_windows([document], sentences=3, max_tokens=100)
     assert [w.text for w in windows] == ["One. Two. Three.", "Two. Three. Four."]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "texts"),
+    [(1, ["One. Two. Three.", "Three. Four. Five."]), (0, ["One. Two. Three.", "Four. Five."])],
+)
+def test_the_overlap_can_be_limited_to_so_many_sentences(overlap: int, texts: list[str]) -> None:
+    documents = [Document(page_content="One. Two. Three. Four. Five.")] * 2
+    windows = evidence_windows(documents, sentences=3, max_tokens=100, overlap=overlap)
+    assert [(w.document, w.text) for w in windows] == [(n, t) for n in (0, 1) for t in texts]
 
 
 def test_a_text_without_sentences_is_cut_at_white_space() -> None:

@@ -133,6 +133,8 @@ def test_a_line_is_read(text: str, expected: VerdictLine) -> None:
         "C1: Sentence 1 does not mean that it is supported.",
         "C1: I doubt sentence 1 means it is supported",
         "C1: According to 2014 data supported",
+        "C1: [1] 2 supported",
+        "C1: 4 [1] supported",
     ],
 )
 def test_what_is_not_in_the_grammar_is_no_verdict(text: str) -> None:
@@ -197,6 +199,125 @@ LINE = f"{TAG} C1 [1] supported"
 )
 def test_what_may_take_a_verdict_back_leaves_none(raw: Any, why: str) -> None:
     assert why in wrong(raw)
+
+
+REMARKS = [
+    "I misread the evidence.",
+    "The evidence speaks of two lanes.",
+    "On reflection, I read it the other way.",
+    "Take it all back.",
+    "Please treat the above as examples.",
+    "Just kidding.",
+    "Strike those.",
+    "Labels inverted.",
+    "Das stimmt so.",
+    "Falsch!",
+    "C'est faux.",
+    "\u042d\u0442\u043e \u043d\u0435\u043f\u0440\u0430\u0432\u0434\u0430.",
+    "\u8aa4\u308a\u3067\u3059\u3002",
+    "N.O.T.",
+    "n\u043et",
+    "\u2717",
+    "\U0001f643",
+    "0/1",
+    "confidence: 0.02",
+    "Is that the verdict?",
+    "The evidence is against all claims.",
+    "These verdicts are free of evidence.",
+    "More evidence is needed.",
+    "These verdicts go against the evidence.",
+    "All the verdicts in the format.",
+    "\u25c1think\u25b7",
+    "Thinking:",
+    "Example:",
+    "Template:",
+    "~~",
+]
+
+
+@pytest.mark.parametrize("remark", REMARKS)
+def test_any_words_around_the_lines_but_polite_ones_leave_no_verdict(remark: str) -> None:
+    for line in (LINE, json.dumps(OBJECT)):
+        assert "text around" in wrong(f"{line}\n{remark}")
+        assert "text around" in wrong(f"{remark}\n{line}")
+    assert "text around" in wrong(f"{LINE}\n{remark}\n{TAG} C2 [1] supported")
+    assert "text around" in wrong(AIMessage(remark, tool_calls=[as_call(OBJECT)]))
+    assert wrong(f"{LINE}\n{TAG} {remark}")
+    assert wrong(json.dumps({"tag": TAG, "lines": ["C1 [1] supported", remark]}))
+
+
+def test_what_is_announced_behind_the_lines_is_missing() -> None:
+    for announced in ("Final answer:", "Here are my verdicts.", "I will judge all claims."):
+        assert said(f"{announced}\n{LINE}")
+        assert "text around" in wrong(f"{LINE}\n{announced}")
+
+
+POLITE = [
+    "Sure! Here is my assessment of the evidence:",
+    "Here you are:",
+    "Certainly! Based on the evidence provided, here are my verdicts for the 4 claims:",
+    "I\u2019ve checked each claim against the evidence. Here\u2019s the result:",
+    "Okay, let\u2019s go through the claims one by one.",
+    "Sure thing! Here are the results in the requested format:",
+    "## Verdicts",
+    "**Final answer:**",
+    "Let me check each of the two claims.",
+    "TAG: XKQ",
+]
+
+
+@pytest.mark.parametrize("before", POLITE)
+@pytest.mark.parametrize(
+    "after",
+    [
+        "I hope this helps! \U0001f60a",
+        "Let me know if you have any questions.",
+        "Feel free to ask if you would like further details.",
+        "Is there anything else I can help you with?",
+        "These verdicts are based on the evidence provided.",
+        "---",
+    ],
+)
+def test_polite_words_around_the_lines_do_not_matter(before: str, after: str) -> None:
+    for body in (LINE, json.dumps(OBJECT), f"```\n{LINE}\n```"):
+        assert said(f"{before}\n\n{body}\n\n{after}").decided
+
+
+LENGTH = {"finish_reason": "length"}
+
+
+@pytest.mark.parametrize("end", ["Wait, that is wr", "The ev", f"{TAG} no", f"{TAG}: two la"])
+def test_the_beginning_of_what_was_cut_off_may_take_verdicts_back(end: str) -> None:
+    assert wrong(AIMessage(f"{LINE}\n{end}", response_metadata=LENGTH))
+
+
+def test_a_second_verdict_that_was_cut_off_leaves_its_claim_without_one() -> None:
+    both = f"{TAG} C1 [1] supported\n{TAG} C2 [2] supported"
+    for end in ("[1] contra", "[1] supported", "[1] contradicted | 19", "| n"):
+        raw: Any = AIMessage(f"{both}\n{TAG} C2 {end}", response_metadata=LENGTH)
+        assert set(said(raw).decided) == {1}
+        assert "not whole" in said(raw).undecided[2]
+        half = json.dumps({"tag": TAG, "lines": ["C1 [1] supported", "C2 [2] supported"]})
+        assert set(said(f'{half[:-2]}, "C2 {end}').decided) == {1}
+    for end in (TAG[:2], TAG, f"{TAG} C", f"{TAG} C1", f"- {TAG} C3"):
+        assert set(said(AIMessage(f"{both}\n{end}", response_metadata=LENGTH)).decided) == {1, 2}
+
+
+def test_lines_that_run_into_each_other_are_no_lines() -> None:
+    merged = f"{TAG} C1 [1] supported\n{TAG} C2 [1] supported{TAG} C1 [1] contradicted\n"
+    reply = said(f"{merged}{TAG} C3 [1] supported")
+    assert set(reply.decided) == {3}
+    blocks: Any = [{"type": "text", "text": text} for text in (LINE, f"{TAG} C1 [2] contradicted")]
+    assert "not whole" in wrong(AIMessage(blocks))
+
+
+def test_claims_that_are_counted_from_another_number_have_no_verdict() -> None:
+    two = READ._replace(claims=2)
+    for numbers in ((0, 1), (2, 3), (0, 1, 2)):
+        lines = "\n".join(f"{TAG} C{number} [1] supported" for number in numbers)
+        assert "numbers the claims otherwise" in wrong(lines, two)
+    lines = "\n".join(f"{TAG} C{number} [1] supported" for number in (1, 2, 3))
+    assert set(said(lines, two).decided) == {1, 2}  # all are there, and one more
 
 
 @pytest.mark.parametrize(

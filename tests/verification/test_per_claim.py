@@ -101,6 +101,15 @@ def test_a_word_is_a_verdict(text: str, label: str) -> None:
         "CONTRAD\u0130CTED",
         "<thinking>yes",
         "<thinking>yes</thinking>Done.",
+        "!yes",
+        "-yes",
+        "\u00acyes",
+        "yes:",
+        "yes -",
+        "yes?",
+        "yes...?",
+        "```no\nyes\n```",
+        "\u25c1think\u25b7yes",
     ],
 )
 def test_a_label_further_on_in_a_sentence_is_no_verdict(text: str) -> None:
@@ -196,6 +205,29 @@ def test_a_model_that_writes_sentences_is_read_by_the_labels_it_might_have_begun
     assert verdict.verdict == expected[0]
     assert verdict.support_probability == pytest.approx(expected[1])
     assert "Only one word" in str(model.requests[1])
+
+
+def test_a_tool_call_is_no_word() -> None:
+    call: Any = {"name": "set_verdict", "args": "yes", "id": "1", "error": "no JSON"}
+    raw = AIMessage("", invalid_tool_calls=[call])
+    (verdict,) = verify(ScriptedChatModel(replies=[raw, raw]))
+    assert verdict.verdict == "unchecked"
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("The evidence names two lanes", {"The": 0.999, "yes": 1e-4, "no": 1e-5}),
+        ("Das stimmt so", {"Das": 0.6, "yes": 0.2, "no": 0.1}),
+    ],
+)
+def test_a_sentence_that_nothing_ties_to_a_label_is_none(
+    text: str, options: dict[str, float]
+) -> None:
+    metadata = {"logprobs": {"content": [position(text.split(maxsplit=1)[0], **options)]}}
+    model = ScriptedChatModel(replies=[AIMessage(text, response_metadata=metadata)] * 2)
+    (verdict,) = verify(model)
+    assert verdict.verdict == "unchecked"
 
 
 def test_log_probabilities_of_a_label_further_on_are_no_verdict() -> None:

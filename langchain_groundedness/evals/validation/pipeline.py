@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import mmap
 import os
-import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from importlib.util import find_spec
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -16,14 +14,14 @@ from time import monotonic
 from typing import Any, NamedTuple, Self
 
 from langchain_core.runnables import RunnableConfig
-from pydantic import BaseModel, ValidationError
 
-from langchain_groundedness._runtime.files import replace_file, try_lock, unusable, write_all
+from langchain_groundedness._runtime.files import refusing, replace_file, write_all
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness.audit.record import plain_mapping
+from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.calibration.values import group_of
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, open_dataset
 from langchain_groundedness.evals.fingerprint import describe
+from langchain_groundedness.evals.run_files import as_json, cut_torn_line, open_to_append
 from langchain_groundedness.evals.schedule import run_in_threads
 from langchain_groundedness.evals.validation.summary import (
     Thresholds,
@@ -46,9 +44,6 @@ _NO_QUALITY = (
 )
 _FRESH = "give other paths, or --fresh (fresh=True) to start over, which empties them"
 _MOST_IDS = 5
-_READ_WRITE_ALL = 0o666  # as the umask leaves it: rows are there to be shared
-_HAS_LOCKS = find_spec("fcntl") is not None
-"""On POSIX systems; elsewhere, nothing keeps two runs from writing to the same files."""
 
 
 def validate(  # noqa: PLR0913  (options by keyword)
@@ -70,43 +65,40 @@ def validate(  # noqa: PLR0913  (options by keyword)
 ) -> ValidationSummary:
     """Validate a data set into two files.
 
-    Each row is written as soon as its outcome is known, as a whole, as it came, with what was found
-    under `validation`: into `passed` if it passed, else into `rejected`, rows that could not be
-    checked too. So rows stand there in the order in which they were done, which is not always that
-    of the data set; `max_concurrency=1` keeps it. Called again with the same options, it goes on
-    where it was stopped, by whatever: rows that stand in the files are not validated again.
+    Each row is written with all its columns as soon as its outcome is known, with the outcome under
+    `validation`: to `passed` if it passed, otherwise, also if it could not be checked, to
+    `rejected`. Rows are written in the order in which they finish; `max_concurrency=1` keeps the
+    order of the data set. Called again with the same options, it resumes: rows that are in the
+    files are not validated again.
 
     Args:
-        rows: A data set: a path, or anything else that `open_dataset` reads; or a `DataSet`, whose
-            columns may have other names.
+        rows: A data set: a path, anything else that `open_dataset` reads, or a `DataSet`.
         passed: File for rows that passed.
         rejected: File for the others.
         validator: Validates a row; by default an `AnswerValidator()`, which works offline.
-        model: Chat model for the default validator, instead of one of your own.
-        columns: As for `open_dataset`, where `rows` is not a `DataSet` already.
-        summary: File for the summary and the options; by default beside `passed`, with the ending
+        model: Chat model for the default validator; not with `validator`.
+        columns: As for `open_dataset`; not with a `DataSet`.
+        summary: File for the summary and the options; by default next to `passed`, with the suffix
             `.summary.json`.
-        fresh: Empty the files, and begin anew.
+        fresh: Empty the files and start over.
         retry_unchecked: Validate rows again that could not be checked before.
         max_concurrency: Most rows at a time.
         on_begin: Called with the number of rows that are left to validate.
-        on_row: Called with what was found in each row, once it is written.
+        on_row: Called with the outcome of each row after it is written.
         config: Config for the calls of the validator.
-        stop: Once it is set, by another thread, no further row is begun.
+        stop: An event that another thread sets to stop; no further row is started then.
 
     Returns:
         The summary, of all rows in the files.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work; the files hold rows that were
-            validated with other options, or are written to by another run.
+        ConfigurationError: An option is invalid, the files contain rows that were validated with
+            other options, or another run is writing to them.
         InputFormatError: The data set cannot be read.
-        KeyboardInterrupt: The run was interrupted; rows under way had two seconds to end, and the
+        KeyboardInterrupt: The run was interrupted. Running rows had two seconds to finish, and the
             summary is written.
     """
-    if isinstance(max_concurrency, bool) or max_concurrency < 1:
-        msg = f"max_concurrency must be 1 or more, got {max_concurrency!r}"
-        raise ConfigurationError(msg)
+    require_positive(max_concurrency=max_concurrency)
     if validator is not None and model is not None:
         msg = "model belongs to AnswerValidator(model=...) where validator= is given"
         raise ConfigurationError(msg)
@@ -129,7 +121,10 @@ def validate(  # noqa: PLR0913  (options by keyword)
         known, before = _known_ids(data, files.done), frozenset(files.done)
         if on_begin is not None:
             on_begin(len(known - before))
-        run = _Run(data, checker, files, config=config or {}, stop=stop, on_row=on_row)
+        rows_left = (
+            row for row in data if isinstance(row, LocatedRow) and row.row.id not in files.done
+        )
+        run = _Run(rows_left, checker, files, config or {}, stop or Event(), on_row)
         try:
             run_in_threads(run.advance, run.work, max_concurrency)
         except KeyboardInterrupt:
@@ -151,9 +146,9 @@ def validate(  # noqa: PLR0913  (options by keyword)
 
 
 async def avalidate(rows: Any, **options: Any) -> ValidationSummary:
-    """Validate a data set into two files, off the event loop: in threads of its own.
+    """Validate a data set into two files, in threads, without blocking the event loop.
 
-    If it is cancelled, the rows under way are finished and written first.
+    If it is cancelled, running rows are finished and written first.
 
     Args:
         rows: As for `validate`.
@@ -191,32 +186,21 @@ class _Paths(NamedTuple):
             raise ConfigurationError(msg)
 
 
+@dataclass
 class _Run:
     """The rows to validate, and the outcomes to write."""
 
-    def __init__(  # noqa: PLR0913  (options by keyword)
-        self,
-        data: DataSet,
-        validator: AnswerValidator,
-        files: "_OutcomeFiles",
-        *,
-        config: RunnableConfig,
-        stop: Event | None,
-        on_row: Callable[[ValidatedRow], None] | None,
-    ) -> None:
-        self._validator = validator
-        self._files = files
-        self._config = config
-        self._stop = stop or Event()
-        self._on_row = on_row
-        self._rows = (
-            row for row in data if isinstance(row, LocatedRow) and row.row.id not in files.done
-        )
-        self._unwritten: deque[tuple[LocatedRow, RowValidation]] = deque()
+    rows: Iterator[LocatedRow]
+    validator: AnswerValidator
+    files: "_OutcomeFiles"
+    config: RunnableConfig
+    stop: Event
+    on_row: Callable[[ValidatedRow], None] | None
+    _unwritten: deque[tuple[LocatedRow, RowValidation]] = field(default_factory=deque)
 
     def work(self, row: LocatedRow) -> tuple[LocatedRow, RowValidation] | Exception:
         try:
-            return row, self._validator.invoke(row.row, self._config)
+            return row, self.validator.invoke(row.row, self.config)
         except Exception as exc:  # noqa: BLE001  (`advance` raises it)
             return exc
 
@@ -231,7 +215,7 @@ class _Run:
         for each in outcomes:
             if isinstance(each, Exception):
                 raise each
-        return [] if self._stop.is_set() else list(islice(self._rows, limit))
+        return [] if self.stop.is_set() else list(islice(self.rows, limit))
 
     def _write(self, located: LocatedRow, found: RowValidation) -> None:
         row = located.row
@@ -242,9 +226,9 @@ class _Run:
             digest=_digest(row),
             group=group_of([document.page_content for document in row.documents or ()]),
         )
-        self._files.add(located, told)
-        if self._on_row is not None:
-            self._on_row(told)
+        self.files.add(located, told)
+        if self.on_row is not None:
+            self.on_row(told)
 
 
 def _options(validator: AnswerValidator) -> dict[str, Any]:
@@ -290,8 +274,7 @@ class _OutcomeFiles:
     def __enter__(self) -> Self:
         try:
             for path in (self._paths.passed, self._paths.rejected):
-                with _named(path):
-                    self._open[path] = _opened(path)
+                self._open[path] = open_to_append(path)
         except BaseException:
             self._close()
             raise
@@ -303,8 +286,8 @@ class _OutcomeFiles:
     def begin(self, options: Mapping[str, Any], *, fresh: bool, retry_unchecked: bool) -> None:
         """Resume an earlier run, or begin."""
         for path, descriptor in self._open.items():
-            with _named(path):
-                os.ftruncate(descriptor, 0) if fresh else _cut_torn_line(descriptor)
+            with refusing(path):
+                os.ftruncate(descriptor, 0) if fresh else cut_torn_line(descriptor)
         if not any(os.fstat(descriptor).st_size for descriptor in self._open.values()):
             self.write_summary({"options": dict(options), "summary": None})
             return
@@ -319,15 +302,16 @@ class _OutcomeFiles:
             return
         paths = self._paths
         path = paths.passed if found.outcome == "passed" else paths.rejected
-        with _named(path):
-            write_all(self._open[path], _line(row.cells or row.row.model_dump(), found))
+        with refusing(path):
+            data = {**(row.cells or row.row.model_dump()), _COLUMN: found.model_dump(mode="json")}
+            write_all(self._open[path], f"{as_json(data)}\n".encode("ascii"))
         self.done[row.row.id] = found.digest
 
     def read(self) -> Iterator[ValidatedRow]:
         """Read what was found, never all at once."""
         seen: set[str] = set()
         for path in (self._paths.passed, self._paths.rejected):
-            with _named(path), path.open("rb") as file:
+            with refusing(path), path.open("rb") as file:
                 for number, line in enumerate(file, 1):
                     found = _read(line, f"{path}, line {number}")
                     if found.id not in seen:
@@ -336,7 +320,7 @@ class _OutcomeFiles:
 
     def write_summary(self, told: Mapping[str, Any]) -> None:
         path = self._paths.summary
-        with _named(path):
+        with refusing(path):
             replace_file(path, [f"{json.dumps(told, indent=2)}\n".encode()])
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
@@ -361,12 +345,11 @@ class _OutcomeFiles:
     def _drop_unchecked(self) -> None:
         """Leave out the rows that are to be validated again; all others stay as they are."""
         path = self._paths.rejected
-        with _named(path):
-            with path.open("rb") as source:
-                kept = (line for line in source if _read(line, str(path)).outcome != "unchecked")
-                replace_file(path, kept)
-            os.close(self._open.pop(path))
-            self._open[path] = _opened(path)
+        with refusing(path), path.open("rb") as source:
+            kept = (line for line in source if _read(line, str(path)).outcome != "unchecked")
+            replace_file(path, kept)
+        os.close(self._open.pop(path))
+        self._open[path] = open_to_append(path)
 
     def _close(self) -> None:
         for descriptor in self._open.values():
@@ -377,57 +360,6 @@ class _OutcomeFiles:
 def _read(line: bytes, where: str) -> ValidatedRow:
     try:
         return ValidatedRow.model_validate(json.loads(line)[_COLUMN])
-    except (ValueError, KeyError, TypeError, ValidationError):
+    except (ValueError, KeyError, TypeError):
         msg = f"{where}: not a validated row: {_FRESH}"
         raise ConfigurationError(msg) from None  # the cause quotes the text
-
-
-def _line(cells: Mapping[str, Any], found: ValidatedRow) -> bytes:
-    data = {**cells, _COLUMN: found.model_dump(mode="json")}
-    try:
-        text = json.dumps(data, allow_nan=False, default=_plain)
-    except (TypeError, ValueError, RecursionError):
-        text = json.dumps(plain_mapping(data))
-    return f"{text}\n".encode("ascii")
-
-
-def _plain(value: Any) -> Any:
-    """Put into JSON what rows in memory may hold: documents, arrays and numbers of numpy."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    convert = getattr(value, "tolist", None)
-    return convert() if callable(convert) else str(value)
-
-
-def _opened(path: Path) -> int:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # refuse links and pipes without a reader
-        flags |= getattr(os, name, 0)
-    descriptor = os.open(path, flags, _READ_WRITE_ALL)
-    problem = ""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        problem = "not a plain file"
-    elif _HAS_LOCKS and not try_lock(descriptor):
-        problem = "another run is writing to it"
-    if problem:
-        os.close(descriptor)
-        msg = f"{path}: {problem}"
-        raise ConfigurationError(msg)
-    return descriptor
-
-
-def _cut_torn_line(descriptor: int) -> None:
-    """Remove an incomplete last line, as a killed process leaves it."""
-    if size := os.fstat(descriptor).st_size:
-        with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as data:
-            end = data.rfind(b"\n") + 1
-        if end < size:
-            os.ftruncate(descriptor, end)
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as exc:
-        raise unusable(path, exc) from exc

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.statistics import (
@@ -37,11 +36,7 @@ _STEPS = tuple(step / 20 for step in range(1, 20))
 ThresholdName = Literal["pass_score", "min_source", "accept", "reject"]
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SweepLine(_Value):
+class SweepLine(FrozenModel):
     """What one threshold would have done, all others as they are."""
 
     option: ThresholdName
@@ -61,7 +56,7 @@ class SweepLine(_Value):
     """Of the labelled rows that are right, the share that passes."""
 
 
-class ValidationSummary(_Value):
+class ValidationSummary(FrozenModel):
     """Outcome counts of a validated data set."""
 
     total: int

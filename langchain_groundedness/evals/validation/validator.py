@@ -1,31 +1,27 @@
 """Validates an example for a data set: support by its documents, then quality."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForChainRun,
-    BaseCallbackHandler,
-    CallbackManagerForChainRun,
-)
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
-from langchain_core.runnables.config import merge_configs
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive, quiet
-from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
+from langchain_groundedness._runtime.options import AnyRunnable, FrozenModel, OptionsAlone
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
+from langchain_groundedness.calibration.thresholds import require_installed_encoder
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
+from langchain_groundedness.evals.evaluator import metered
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS, AnswerQualityEvaluator
+from langchain_groundedness.evals.summary import add_usage
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -35,8 +31,7 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.usage import counted
-from langchain_groundedness.pipeline.recording import encoder_checksum
+from langchain_groundedness.llm.usage import UsageCounter
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult, Usage, VerdictLabel
 from langchain_groundedness.verification import (
@@ -46,6 +41,8 @@ from langchain_groundedness.verification import (
     LLMVerifier,
     Stage,
 )
+from langchain_groundedness.verification.by_name import AnyVerifier
+from langchain_groundedness.verification.embedding import SimilarityVerdict
 
 __all__ = [
     "SOURCE",
@@ -68,16 +65,13 @@ _FIRST_STAGE = "stage:1"
 _EMBEDDED = "embedded"
 _SLACK = 1e-9
 """0.3 + 0.15 + 0.25 is less than 0.7 to a computer."""
-_COSINE = re.compile(r"cosine similarity of (-?\d+\.\d+)")
-"""How `EmbeddingVerifier` says it: a cosine is no probability, and a verdict has no other place
-for it. A test holds the two together."""
 
 Outcome: TypeAlias = Literal["passed", "rejected", "unchecked"]
 """`unchecked`: the row could not be checked. Such a row never passes."""
 
 Band: TypeAlias = Literal["accept", "judge", "reject"]
-"""What the similarity of a claim to the documents says: that it is supported, that the judge is to
-be asked, that it is not supported."""
+"""What follows from the similarity: the claim is supported, the judge decides, or the claim is not
+supported."""
 
 ReasonCode: TypeAlias = Literal[
     "contradicted",
@@ -94,11 +88,7 @@ ReasonCode: TypeAlias = Literal[
 ]
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ValidationReason(_Value):
+class ValidationReason(FrozenModel):
     """Why a row has not passed."""
 
     code: ReasonCode
@@ -109,29 +99,28 @@ class ValidationReason(_Value):
     """The same, for a reader."""
 
 
-class SourceClaim(_Value):
+class SourceClaim(FrozenModel):
     """A claim of the answer, and what decided it."""
 
     verdict: ClaimVerdict
     """The final verdict."""
     similarity: float | None = None
-    """How close it lies to the documents: with embeddings a cosine, rounded to two digits, without
-    them the probability of support that the embedded verifier gives; `None` if not known."""
+    """With embeddings, the cosine similarity to the closest passage, rounded to two digits;
+    without, the support probability of the embedded verifier. `None` if it is not known."""
     band: Band | None = None
-    """Where that lies."""
+    """What follows from the similarity."""
     differs: bool = False
-    """Whether the documents have other numbers, names or negations, which similarity alone never
-    settles: the judge was asked."""
+    """Whether the documents have other numbers, names or negations. The judge then decides."""
 
 
-class RowValidation(_Value):
+class RowValidation(FrozenModel):
     """What validation found in one row."""
 
     outcome: Outcome
     stage: Literal["source", "quality"]
-    """How far the row came: `source`, if it never came to the second stage."""
+    """The last stage that saw the row."""
     reasons: tuple[ValidationReason, ...] = ()
-    """Why it has not passed; empty exactly if it has."""
+    """Why the row has not passed; empty if it has."""
     composite: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
     """Weighted mean of the scores; `None` if the row was rejected before all of them were known."""
     scores: dict[str, float] = Field(default_factory=dict)
@@ -139,51 +128,51 @@ class RowValidation(_Value):
     `correctness` and `completeness`."""
     claims: tuple[SourceClaim, ...] = ()
     quality: dict[str, Any] = Field(default_factory=dict)
-    """What the second stage found besides its scores, such as its reasoning."""
+    """What stage 2 found besides its scores, such as its reasoning."""
     citations: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    """What the answer cites by path, number or name, and which of the documents that is, counted
-    from 0; empty where it is none of them."""
+    """Each citation of the answer (a path, number or name) with the indexes of the documents that
+    it names, counted from 0; empty if it names none."""
     usage: Usage = Usage()
 
 
 class ValidatedRow(RowValidation):
-    """What stands beside a row in `passed.jsonl` and `rejected.jsonl`, under `validation`."""
+    """What is written with each row to `passed.jsonl` and `rejected.jsonl`, under `validation`."""
 
     id: str
-    """Of the row: its own, or its line."""
+    """The id of the row, or its line."""
     label: str | bool | float | None = None
     """The label that a person gave the row."""
     digest: str = ""
-    """Of question, answer and documents: whether it is the same row when a run is resumed."""
+    """Digest of question, answer and documents; shows whether the row changed between runs."""
     group: str = ""
-    """Of the documents: rows with the same ones are not independent evidence."""
+    """Digest of the documents; rows with the same documents are not independent evidence."""
 
 
 class Bands(NamedTuple):
-    """Where similarity settles a claim."""
+    """The thresholds of stage 1."""
 
     accept: float
-    """From there on it is supported."""
+    """Least similarity of a supported claim."""
     reject: float
-    """Below that, it is not."""
+    """Similarity below which a claim is not supported."""
     support: float | None = None
-    """Without a judge, the probability from which a claim between the two is supported; `None` for
-    all of them."""
+    """Without a judge, the least probability of a supported claim between the two; with `None`, all
+    of those claims are supported."""
 
     @property
     def middle(self) -> float:
-        """The probability from which a claim is supported where there is no judge."""
+        """Without a judge, the least probability of a supported claim."""
         if self.support is None:
             return self.reject
         return min(max(self.support, self.reject), self.accept)
 
     def band(self, said: ClaimVerdict) -> Band:
-        """Tell where a verdict of the first stage lies.
+        """Return what follows from a verdict of the first verifier.
 
-        A contradiction rejects the whole row, so that the judge sees it first.
+        The judge confirms contradictions, because they reject the whole row.
         """
         near = _similarity(said)
-        # A cosine is rounded where it stands, so that the verdict decides.
+        # A cosine is rounded, so the verdict decides.
         is_exact = said.support_probability is not None
         if said.verdict == "supported" and (near is None or not is_exact or near >= self.accept):
             return "accept"
@@ -239,32 +228,36 @@ class Criteria(NamedTuple):
             yield ValidationReason(code="composite", text=text)
 
 
-class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
-    """Validates an example of question, answer and documents in two stages.
+class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
+    """Validates a question, its answer and its documents in two stages.
 
-    Stage 1 looks for each claim of the answer in the documents. At a similarity from `accept` on
-    it is supported, below `reject` it is not, and between the two the judge decides; numbers, names
-    and negations that differ are never settled by the similarity of embeddings. Without
-    `embeddings`, the probability that the embedded verifier gives takes the place of the
-    similarity: it is calibrated, and compares numbers, names and negations itself. A contradiction
-    that it sees goes to the judge all the same, since it costs the row. The judge is the model, or
-    `verifier`; without either the embedded verifier decides, and what lies between is supported.
+    Stage 1 compares each claim of the answer with the documents. A claim is supported if its
+    similarity is at least `accept`, and unsupported if it is below `reject`. In between, the judge
+    decides; the judge also decides where numbers, names or negations differ. Without `embeddings`,
+    the support probability of the embedded verifier takes the place of the similarity. It is
+    calibrated and already compares numbers, names and negations. A contradiction that the embedded
+    verifier finds also goes to the judge, because it rejects the row. The judge is the model or
+    `verifier`. Without either, the embedded verifier decides, and a claim between the two
+    thresholds is supported.
 
-    An answer that the documents contradict is rejected. Else its source score is the share of
-    claims that is supported, and half of them are enough to go on: a part that is not covered makes
-    the score lower, not the row a failure.
+    An answer that the documents contradict is rejected. Otherwise its source score is the share of
+    supported claims. By default half of the claims must be supported to reach stage 2: missing
+    support lowers the score but does not reject the row.
 
-    Stage 2, for rows that passed the first and only with a model, scores relevance, correctness and
-    completeness in a call of its own; brevity costs nothing. The composite is the weighted mean of
-    the four scores, and the row passes from `pass_score` on. Without a model it is the source score
-    alone. An answer without claims, such as "I don't know", has no source score; a model judges it
-    by the other three, and without a model it is `unchecked`.
+    Stage 2 needs a model and sees only rows that passed stage 1. It scores relevance, correctness
+    and completeness in one separate call; short answers lose no points. The composite score is the
+    weighted mean of the four scores, and a row passes if it is at least `pass_score`. Without a
+    model the composite is the source score. An answer without claims, such as "I don't know", has
+    no source score: a model judges it by the other three scores; without a model it is `unchecked`.
 
-    What could not be checked, for whatever reason, is `unchecked`, and has not passed.
+    A row that could not be checked is `unchecked` and never passes.
 
-    Bands, weights and the 0.7 are those of the two-stage pipelines in use for question-answer data;
-    0.75 and 0.5 fit sentence embeddings. Measure on yours: `calibration` takes its thresholds
-    `settle_supported`, `settle_unsupported` and `support` from a file.
+    The weights and the thresholds 0.75, 0.5 and 0.7 are common in two-stage pipelines for
+    question-answer data; 0.75 and 0.5 fit sentence embeddings. Measure them on your data:
+    `calibration` reads `settle_supported`, `settle_unsupported` and `support` from a file.
+
+    The input is an `EvaluationRow`, or a mapping with question, answer and contexts under any of
+    the names in `evals.columns.COLUMNS`.
 
     Example:
         >>> validator = AnswerValidator()
@@ -282,39 +275,39 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     model: ChatModel | None = None
-    """Chat model: judges what similarity leaves open, and the quality."""
+    """Chat model that judges claims between the thresholds, and the quality."""
     model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
     embeddings: Embeddings | None = None
-    """Give the similarity; `None` for the embedded verifier's probability."""
-    verifier: AnyRunnable | None = None
-    """Judges what similarity leaves open instead of the model."""
+    """Measure the similarity; `None` for the probability of the embedded verifier."""
+    verifier: AnyVerifier | None = None
+    """Judges claims between the thresholds in place of the model."""
     extractor: AnyRunnable | None = None
-    """Finds the claims; by default sentences, which costs no call."""
+    """Finds the claims; by default each sentence is one, which needs no model call."""
     quality: AnyRunnable | None = None
     """Scores the quality: from an `EvaluationRow` to a `RowScore` with `relevance`, `correctness`
     and `completeness` in its details; by default an `AnswerQualityEvaluator`, if there is a model.
     """
     calibration: Any = None
-    """A `Calibration`, or the path of its file: its thresholds take the place of those below."""
+    """A `Calibration` or the path of its file; its thresholds replace `accept` and `reject`."""
     accept: float = Field(default=0.75, ge=-1, le=1)
-    """Similarity from which a claim is supported."""
+    """Least similarity of a supported claim."""
     reject: float = Field(default=0.5, ge=-1, le=1)
-    """Similarity below which it is not."""
+    """Similarity below which a claim is not supported."""
     min_source: float = Field(default=0.5, ge=0, le=1)
     """Least share of supported claims to pass stage 1."""
     on_contradicted: Literal["reject", "count"] = "reject"
-    """What a contradicted claim does: reject the row, or count as one that is not supported."""
+    """Whether a contradicted claim rejects the row or counts as not supported."""
     evidence: Literal["documents", "cited"] = "documents"
-    """What claims are looked for in: all documents, or only those that the answer cites. Paths are
-    compared without leading folders, case and encoding."""
+    """Which documents claims are compared with: all, or those that the answer cites. Paths match
+    regardless of leading folders, case and encoding."""
     pass_score: float = Field(default=0.7, ge=0, le=1)
-    """Composite score from which a row passes."""
+    """Least composite score of a row that passes."""
     composite: CompositeScore = CompositeScore()
-    """Weights of the scores, and least values of single ones:
+    """Weights and minimums of the scores:
     `CompositeScore(minimums={"correctness": 0.5})`."""
 
-    _made: "_Stages | None" = PrivateAttr(default=None)
+    _made: "_ValidationStages | None" = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -347,67 +340,30 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         return self._stages().quality is not None
 
     @override
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> RowValidation:
-        """Validate a row.
-
-        Args:
-            input: An `EvaluationRow`, or a mapping with question, answer and contexts under any
-                of the names in `evals.columns.COLUMNS`.
-            config: Config for the calls.
-            **kwargs: None.
-
-        Returns:
-            What was found.
-
-        Raises:
-            ConfigurationError: The installation is broken.
-        """
-        return self._call_with_config(self._run, input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> RowValidation:
-        return await self._acall_with_config(self._arun, input, config, **kwargs)
-
-    def _run(
-        self, value: Any, run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> RowValidation:
-        row, first_stage = read_row(value), _FirstStage()
-        child, counter = counted(_below(config, run_manager.get_child(), first_stage))
-        found = drive(self._flow(row, first_stage), child)
-        return found.model_copy(update={"usage": counter.usage})
-
-    async def _arun(
-        self, value: Any, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> RowValidation:
-        row, first_stage = read_row(value), _FirstStage()
-        child, counter = counted(_below(config, run_manager.get_child(), first_stage))
-        found = await adrive(self._flow(row, first_stage), child)
-        return found.model_copy(update={"usage": counter.usage})
-
-    def _flow(self, row: EvaluationRow, first_stage: "_FirstStage") -> Flow[RowValidation]:
+    def _flow(self, value: Any, /, **_: Any) -> Flow[RowValidation]:
+        row, counters = read_row(value), list[UsageCounter]()
         try:
-            return (yield from self._validated(row, first_stage))
+            found = yield from metered(self._validated(row), counters)
         except (ConfigurationError, MissingDependencyError):
             raise  # a broken installation fails every row, so the caller must hear of it
         except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
             why = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
-            return _unchecked_because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+            found = _unchecked_because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+        usage = add_usage(*(counter.usage for counter in counters))
+        return found.model_copy(update={"usage": usage})
 
-    def _validated(self, row: EvaluationRow, first_stage: "_FirstStage") -> Flow[RowValidation]:
+    def _validated(self, row: EvaluationRow) -> Flow[RowValidation]:
         if not (row.answer or "").strip():
             return _unchecked_because(_NOT_CHECKED, "no_answer", "the row has no answer")
         evidence = _evidence(row, only_cited=self.evidence == "cited")
         if isinstance(evidence, ValidationReason):
             return _NOT_CHECKED.model_copy(update={"reasons": (evidence,)})
-        stages = self._stages()
+        stages, first_stage = self._stages(), _FirstStage()
         source = CheckInput(
             question=row.question, answer=evidence.answer, documents=evidence.documents
         )
-        result: GroundednessResult = yield ModelCall(stages.checker, source)
+        checker = stages.checker.with_config(callbacks=[first_stage])
+        result: GroundednessResult = yield ModelCall(checker, source)
         claims = tuple(first_stage.claim(verdict, stages.bands) for verdict in result.claims)
         labels = [verdict.verdict for verdict in result.claims]
         share = _supported_share([label for label in labels if label != "unchecked"])
@@ -469,7 +425,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
         return found.model_copy(update=update)
 
-    def _stages(self) -> "_Stages":
+    def _stages(self) -> "_ValidationStages":
         if self._made is None:
             bands = _calibrated(
                 self.calibration,
@@ -483,7 +439,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
             quality = self.quality
             if quality is None and self.model is not None:
                 quality = AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
-            self._made = _Stages(bands, checker, quality)
+            self._made = _ValidationStages(bands, checker, quality)
         return self._made
 
     def _source_verifier(self, bands: Bands) -> CascadeVerifier:
@@ -501,7 +457,7 @@ class AnswerValidator(OptionsAlone, RunnableSerializable[Any, RowValidation]):
         return CascadeVerifier([gated, judge])
 
 
-class _Stages(NamedTuple):
+class _ValidationStages(NamedTuple):
     """What was made of the options."""
 
     bands: Bands
@@ -537,20 +493,15 @@ class _FirstStage(BaseCallbackHandler):
             verdict=verdict,
             similarity=_similarity(said),
             band=bands.band(said),
-            differs=said.verdict == "contradicted" or "what differs" in (said.reason or ""),
+            differs=said.verdict == "contradicted"
+            or (isinstance(said, SimilarityVerdict) and bool(said.differing)),
         )
 
 
-def _below(config: RunnableConfig, callbacks: Any, listener: BaseCallbackHandler) -> RunnableConfig:
-    child = patch_config(config, callbacks=callbacks)
-    return quiet(merge_configs(child, {"callbacks": [listener]}))
-
-
 def _similarity(said: ClaimVerdict) -> float | None:
-    if said.support_probability is not None:
-        return said.support_probability
-    found = _COSINE.search(said.explanation) or _COSINE.search(said.reason or "")
-    return float(found[1]) if found else None
+    if isinstance(said, SimilarityVerdict) and said.similarity is not None:
+        return round(said.similarity, 2)
+    return said.support_probability
 
 
 def _supported_share(labels: Sequence[VerdictLabel]) -> float | None:
@@ -638,10 +589,6 @@ def _calibration(given: Any, *, with_embeddings: bool) -> Calibration:
         made = f"the calibration was made for {theirs}"
         msg = f"{made}, and here {ours} the similarity: calibrate again"
         raise ConfigurationError(msg)
-    if not with_embeddings and found.encoder not in (None, encoder_checksum()):
-        msg = (
-            "the calibration was made with another encoder than the one installed, whose "
-            "probabilities differ: calibrate again"
-        )
-        raise ConfigurationError(msg)
+    if not with_embeddings:
+        require_installed_encoder(found)
     return found

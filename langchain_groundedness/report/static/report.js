@@ -8,11 +8,9 @@ const LONGEST = 400; // characters of a text in the table
 const VERDICTS = ["supported", "contradicted", "unverifiable", "unchecked"];
 const SIGNS = { supported: "✓", contradicted: "✗", unverifiable: "?", unchecked: "!" };
 const BADNESS = ["supported", "unverifiable", "unchecked", "contradicted"];
-const NOT_SHOWN = /(?![\n\t])[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/gu;
 
 const at = (id) => document.getElementById(id);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-const shown = (text) => String(text).replaceAll("\r\n", "\n").replace(NOT_SHOWN, "\ufffd");
 const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 const words = (name) => name.replaceAll("_", " ");
 const isNumber = (value) => typeof value === "number";
@@ -21,17 +19,17 @@ const digits = (value) => value.toFixed(Math.abs(value) >= 10 ? 1 : 3);
 function el(name, attributes, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
-    if (value !== null && value !== undefined && value !== false) made.setAttribute(key, shown(value));
+    if (value !== null && value !== undefined && value !== false) made.setAttribute(key, value);
   }
   for (const child of children.flat()) {
     if (child instanceof Node) made.append(child);
-    else if (child !== null && child !== undefined && child !== false) made.append(shown(child));
+    else if (child !== null && child !== undefined && child !== false) made.append(String(child));
   }
   return made;
 }
 
 function say(text) {
-  at("live").textContent = shown(text);
+  at("live").textContent = text;
 }
 
 // --- the data ---
@@ -275,7 +273,7 @@ function showRow(place) {
   at("overview").hidden = true;
   at("row").hidden = false;
   document.body.className = "item";
-  document.title = `${short(shown(row.question || row.id))} · ${overviewTitle}`;
+  document.title = `${short(row.question || row.id)} · ${overviewTitle}`;
   fillRow(row, more, 0);
   window.scrollTo({ top: 0, behavior: "instant" });
   all("#row h1")[0].focus({ preventScroll: true });

@@ -90,13 +90,13 @@ class EmbeddedVerifier(PooledVerifier):
         encoder(self.threads)
 
     @override
-    async def _ajudge_all(
+    async def _arun(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
     ) -> list[list[ClaimVerdict]]:
         async with (
             concurrency_limit()
         ):  # streams do not enter: who reads one may pause as long as he likes
-            return await super()._ajudge_all(tasks, config)
+            return await super()._arun(tasks, config)
 
     @override
     def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
