@@ -160,6 +160,24 @@ print(state["messages"][-1].text)
 print(state["groundedness"]["outcome"], "|", state["groundedness"]["verdict"])
 
 # %% [markdown]
+# ## A second turn
+#
+# The answer to a second question is checked against what the tools returned for the first, even
+# when the agent does not call them again; `evidence="turn"` would leave that out. *Expect* that the
+# true answer passes, with a citation from turn 1, and that the wrong one is blocked.
+
+# %%
+checks = GroundednessMiddleware(on_ungrounded="block", blocked_message="Please ask our staff.")
+agent = agent_that_says(RIGHT, RIGHT, WRONG, checks=checks, checkpointer=InMemorySaver())
+agent.invoke(QUESTION, thread)
+for again in ("Are you sure?", "Really?"):
+    state = agent.invoke({"messages": [("user", again)]}, thread)
+    print(state["messages"][-1].text)
+    for claim in state["groundedness"]["claims"]:
+        for citation in claim["citations"]:
+            print("  from turn", citation["metadata"]["turn"], "|", citation["quote"])
+
+# %% [markdown]
 # ## Hold the stream
 #
 # An agent streams tokens from inside its model, before any middleware has seen them. With

@@ -1,7 +1,6 @@
 """The whole check as one runnable, for use after any RAG chain."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
-from contextlib import aclosing
 from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -13,7 +12,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.flow import JointBatch
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
-from langchain_groundedness._runtime.streams import atransformed, transformed
+from langchain_groundedness._runtime.streams import Closing, atransformed, transformed
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.claims.extractors import (
@@ -26,7 +25,7 @@ from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.modes import MODES, Finding
 from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.inputs.formats import GroundednessInput, InputReader, reader
+from langchain_groundedness.inputs.formats import Evidence, GroundednessInput, InputReader
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
@@ -75,6 +74,12 @@ class CheckerOptions(TypedDict, total=False):
     examples: Sequence[Any] | None
     single_pass: bool | SinglePassJudge
     verdict_cache: VerdictCache | None
+    evidence: Evidence
+    trust_generated: bool
+    metadata_keys: Sequence[str]
+    answer_key: str | None
+    documents_key: str | None
+    question_key: str | None
 
 
 class RunnableOptions(CheckerOptions, total=False):
@@ -98,6 +103,9 @@ class GroundednessRunnable(
 
     A claim that could not be checked is never shown as supported: it is `unchecked`, with the
     reason, and the answer is not trusted.
+
+    LangChain's `dumpd` saves it, without keys, and `load(saved, **load_arguments())` loads it;
+    `load` alone refuses every class from outside LangChain.
 
     Example:
         >>> checker = GroundednessRunnable(on_contradicted="correct")
@@ -132,6 +140,12 @@ class GroundednessRunnable(
     single_pass: bool | SinglePassJudge = False
     audit_log: AuditLog | None = Field(default=None, exclude=True)
     verdict_cache: VerdictCache | None = Field(default=None, exclude=True)
+    evidence: Evidence = "thread"
+    trust_generated: bool = False
+    metadata_keys: tuple[str, ...] = ("title",)
+    answer_key: str | None = None
+    documents_key: str | None = None
+    question_key: str | None = None
 
     _check: Check | None = PrivateAttr(default=None)
 
@@ -165,6 +179,16 @@ class GroundednessRunnable(
                 or a `SinglePassJudge`. `stream` and `transform` then wait for the whole answer; a
                 guard calls the model once per sentence.
             verdict_cache: Caches verdicts, like `CachedVerifier`. It is not saved with the checker.
+            evidence: Which tool results of a conversation are evidence: those of the whole
+                `thread`, or only those since the last question (`turn`). Documents of earlier turns
+                have the number of their turn in the metadata, as `turn`.
+            trust_generated: Whether text that a model wrote inside a tool, such as the reply of a
+                sub-agent, is evidence.
+            metadata_keys: Metadata of the documents that is evidence too: it is read before the
+                text, and citations of it name its key as `field`.
+            answer_key: Key of the answer in the input, if it is not one of the usual keys.
+            documents_key: Key of the documents in the input, if it is not one of the usual keys.
+            question_key: Key of the question in the input, if it is not one of the usual keys.
             context_extractor: Converts an input of any shape to an accepted one.
             audit_log: Receives a record of each decision. It is not saved with the checker.
             name: Name of the runnable in traces.
@@ -239,7 +263,7 @@ class GroundednessRunnable(
         async def inputs() -> AsyncIterator[Any]:
             yield input
 
-        async with aclosing(self.atransform(inputs(), config, **kwargs)) as chunks:
+        async with Closing(self.atransform(inputs(), config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -281,7 +305,7 @@ class GroundednessRunnable(
             As `transform`.
         """
         await admitted()
-        async with aclosing(atransformed(self, self._astream, input, config, **kwargs)) as chunks:
+        async with Closing(atransformed(self, self._astream, input, config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -329,6 +353,7 @@ class GroundednessRunnable(
                 trust_threshold=self.trust_threshold,
                 policy=self._policy(),
                 raise_on_failure=self.raise_on_failure,
+                metadata_keys=self.metadata_keys,
                 single_pass=judge,
             )
         return self._check
@@ -389,8 +414,20 @@ class GroundednessRunnable(
         reader = self._reader(**given)
         return LiveCheck(self.check, reader, gather=gather, removes=removes, whole=whole)
 
+    @property
+    def reader(self) -> InputReader:
+        """The reader of its inputs."""
+        return InputReader(
+            context_extractor=self.context_extractor,
+            evidence=self.evidence,
+            trust_generated=self.trust_generated,
+            answer_key=self.answer_key,
+            documents_key=self.documents_key,
+            question_key=self.question_key,
+        )
+
     def _reader(self, **given: Any) -> InputReader:
-        return reader(type(self).__name__, self.context_extractor, given)
+        return self.reader.with_parts(type(self).__name__, given)
 
     @property
     def _recorder(self) -> Recorder:
@@ -436,7 +473,7 @@ class GroundednessRunnable(
         **given: Any,
     ) -> AsyncGenerator[GroundednessResultChunk]:
         pending, live = self._recorder.begin(run_manager, config), self.live(whole=True, **given)
-        async with aclosing(arun_pieces(live, pieces, config, pending)) as chunks:
+        async with Closing(arun_pieces(live, pieces, config, pending)) as chunks:
             async for chunk in chunks:
                 yield chunk
 

@@ -1,7 +1,7 @@
 """A guard between a model and the reader: releases text only after the check allows it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import aclosing, closing
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.options import CheckedOptions, expand_options
-from langchain_groundedness._runtime.streams import atransformed, transformed
+from langchain_groundedness._runtime.streams import Closing, atransformed, transformed
 from langchain_groundedness.audit import AuditLog, Review
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.events import EventStream
@@ -161,7 +161,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         async def inputs() -> AsyncIterator[Any]:
             yield input
 
-        async with aclosing(self.atransform(inputs(), config, **kwargs)) as texts:
+        async with Closing(self.atransform(inputs(), config, **kwargs)) as texts:
             async for text in texts:
                 yield text
 
@@ -198,7 +198,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
             As `transform`.
         """
         await admitted()
-        async with aclosing(atransformed(self, self._astream, input, config, **kwargs)) as texts:
+        async with Closing(atransformed(self, self._astream, input, config, **kwargs)) as texts:
             async for text in texts:
                 yield text
 
@@ -284,7 +284,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         guarded = _Guarded(self, config, given)
         pending = self._recorder.begin(run_manager, config)
         try:
-            async with aclosing(arun_live(pieces, guarded.live, guarded.config)) as steps:
+            async with Closing(arun_live(pieces, guarded.live, guarded.config)) as steps:
                 async for _ in steps:
                     text = guarded.advance()
                     await guarded.apublish()

@@ -18,6 +18,7 @@ __all__ = [
     "Decision",
     "Edit",
     "EvidenceBatch",
+    "EvidenceSource",
     "ExtractionTask",
     "FinalVerdict",
     "GroundednessResult",
@@ -53,6 +54,11 @@ decision is `block`, and a guard replaces the rest of the answer with its messag
 
 OnUnverifiable = Literal["keep", "strip"]
 """What to do with the text of an unverifiable claim: keep or remove it."""
+
+EvidenceSource = Literal["returned", "prompt", "retrieved"]
+"""Where the documents of a check come from. `returned`: they came with the answer, such as the
+`context` that a chain returns. `prompt`: the model that wrote the answer was shown them.
+`retrieved`: the retrievers and tools of the run or conversation returned them."""
 
 Offset = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -108,6 +114,9 @@ class Passage(_Span):
     document: Offset
     """Index of the document in the task."""
     text: str
+    heading: str = ""
+    """The headings above it, and the header of the table in which it begins, if it begins inside
+    the document."""
     score: float | None = None
     """The document's retriever score, if any; higher is better."""
 
@@ -121,12 +130,18 @@ class EvidenceBatch(_Value):
 
 
 class Citation(_Span):
-    """Verbatim evidence: `documents[document].page_content[start:end] == quote`."""
+    """Verbatim evidence: `documents[document].page_content[start:end] == quote`.
+
+    If `field` is set, the quote stands in that field of the document's metadata instead:
+    `str(documents[document].metadata[field])[start:end] == quote`.
+    """
 
     document: Offset
     """Index of the document in the task."""
     document_id: str | None = None
     quote: str
+    field: str | None = None
+    """Key of the metadata in which the quote stands; `None` for the document's text."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """The document's metadata, unchanged."""
 
@@ -166,7 +181,10 @@ class Citation(_Span):
         """
         if self.document >= len(documents) or not self.quote.strip():
             return False
-        return documents[self.document].page_content[self.start : self.end] == self.quote
+        document = documents[self.document]
+        field = self.field
+        text = document.page_content if field is None else str(document.metadata.get(field, ""))
+        return text[self.start : self.end] == self.quote
 
 
 class ClaimVerdict(_Value):
@@ -314,6 +332,8 @@ class GroundednessResult(_Value):
     original_answer: str
     """The unmodified answer. Spans of claims and edits refer to this text."""
     documents: tuple[Document, ...]
+    evidence_source: EvidenceSource | None = None
+    """Where the documents come from; `None` without documents."""
     claims: tuple[ClaimVerdict, ...]
     trust_score: Probability | None
     """supported / (supported + contradicted + unverifiable); `None` if nothing was checked."""

@@ -2,14 +2,17 @@
 
 import inspect
 import pickle
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any, get_type_hints
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumpd, load
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 
@@ -28,6 +31,7 @@ from langchain_groundedness.query import LLMQueryClassifier
 from langchain_groundedness.runnable import CheckerOptions, acheck, check
 from langchain_groundedness.streaming import GroundednessGuard
 from langchain_groundedness.testing import ScriptedVerifier
+from langchain_groundedness.types import Claim
 from langchain_groundedness.verification import LLMVerifier
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
@@ -195,3 +199,68 @@ def test_the_type_of_a_model_is_said_where_it_is_none() -> None:
     model: Any = 3
     with pytest.raises(ConfigurationError, match=r"model: .*Runnable"):
         LLMVerifier(model=model)
+
+
+OWN_KEYS: Any = {"answer_key": "said", "documents_key": "hits", "question_key": "asked"}
+OWN_OUTPUT = {"said": ANSWER, "hits": DOCUMENTS, "asked": "Which?", "context": ["Rome."]}
+
+
+def own_chain() -> RunnableLambda[Any, Any]:
+    return RunnableLambda(lambda _: OWN_OUTPUT)
+
+
+def test_keys_of_ones_own_are_named_at_the_runnable_the_guard_and_the_node() -> None:
+    result = (own_chain() | GroundednessRunnable(**OWN_KEYS)).invoke("?")
+    assert (result.question, result.original_answer) == ("Which?", ANSWER)
+    assert result.verdict == "has_contradictions"
+    guard = GroundednessGuard(on_contradicted="correct", **OWN_KEYS)
+    assert (own_chain() | guard).invoke("?") == "Revenue was [CORRECTED: $2.1B] in Q3."
+    update = groundedness_node(on_ungrounded="correct", **OWN_KEYS).invoke(OWN_OUTPUT)
+    assert update["said"] == "Revenue was [CORRECTED: $2.1B] in Q3."
+    assert update["groundedness"]["evidence_source"] == "returned"
+
+
+def test_an_answer_under_a_key_of_ones_own_is_checked_while_it_streams() -> None:
+    judged = Event()
+
+    def judge(claim: Claim) -> Any:
+        judged.set()
+        return "supported" if claim.text else "contradicted"
+
+    def pieces() -> Iterator[Any]:
+        yield {"hits": DOCUMENTS}
+        for word in ("Revenue was ", "$2.1B in Q3. ", "It ", "rose."):
+            yield {"said": word}
+        assert judged.wait(timeout=300)
+        yield {"said": " Bye!"}
+
+    guard = GroundednessGuard(verifier=ScriptedVerifier(judge), **OWN_KEYS)
+    assert "".join(guard.transform(pieces())) == "Revenue was $2.1B in Q3. It rose. Bye!"
+
+
+@pytest.mark.parametrize("taker", ["sync handler", "async handler", "collect"])
+def test_keys_of_ones_own_are_named_at_handlers(taker: str) -> None:
+    with entered(TAKERS[taker](**OWN_KEYS)) as handler:
+        own_chain().invoke("?", {"callbacks": [] if taker == "collect" else [handler]})
+        [result] = handler.results.values()
+    assert (result.question, result.original_answer) == ("Which?", ANSWER)
+    assert result.verdict == "has_contradictions"
+
+
+def test_the_middleware_reads_documents_under_a_key_that_is_named() -> None:
+    middleware = GroundednessMiddleware(documents_key="hits")
+    state = {"messages": [AIMessage(ANSWER)], "hits": DOCUMENTS}
+    update = middleware.after_agent(state, None)  # type: ignore[arg-type]
+    assert update
+    assert update["groundedness"]["verdict"] == "has_contradictions"
+
+
+@pytest.mark.parametrize("taker", ["sync handler", "async handler"])
+def test_a_handler_that_cannot_read_an_output_names_options_that_it_has(taker: str) -> None:
+    handler = TAKERS[taker]()
+    chain: Any = RunnableLambda(lambda _: {"said": ANSWER})
+    chain.invoke("?", {"callbacks": [handler]})
+    [result] = handler.results.values()
+    named = set(re.findall(r"(\w+)=", "; ".join(result.decision.reasons)))
+    assert {"answer_key", "documents_key"} <= named
+    assert named - {"context_extractor"} <= set(inspect.signature(TAKERS[taker]).parameters)

@@ -278,3 +278,59 @@ def test_a_claim_that_shares_no_word_has_no_evidence() -> None:
     index = SentenceIndex([passage("Rome is in Italy.")])
     assert index.best("Cats sleep.") is None
     assert SentenceIndex([]).best("Cats sleep.") is None
+
+
+MANUAL = """# Pump manual
+
+## Faults
+
+The pump beeps when it stops. Look at the display.
+
+| code | meaning |
+|------|---------|
+| E04 | too little water |
+| E05 | too much water |
+
+Care
+----
+Clean the pump once a year.
+
+***
+## 3 Warranty
+It lasts two years.
+"""
+
+
+def test_passages_inside_a_document_carry_the_headings_above_them() -> None:
+    packer = EvidencePacker(max_tokens=7, count_tokens=count_words, overlap_sentences=0)
+    batches = packer.pack([Document(page_content=MANUAL)])
+    headings = {p.text: p.heading for batch in batches for p in batch.passages}
+    assert next(iter(headings.values())) == ""
+    told = {
+        "The pump beeps": "Pump manual > Faults",
+        "| E05": "Pump manual > Faults > code | meaning",
+        "Clean the pump": "Pump manual > Care",
+        "It lasts": "Pump manual > 3 Warranty",
+    }
+    for beginning, heading in told.items():
+        assert [h for text, h in headings.items() if text.startswith(beginning)] == [heading]
+
+
+def test_a_heading_is_not_the_sentence_that_matches_best() -> None:
+    [batch] = EvidencePacker(max_tokens=1000).pack([Document(page_content=MANUAL)])
+    index = SentenceIndex(batch.passages)
+    shown = [sentence.text for sentence in index.sentences]
+    assert shown[:3] == [
+        "The pump beeps when it stops.",
+        "Look at the display.",
+        "| E04 | too little water |",
+    ]
+    best = index.best("The faults of the pump are in the pump manual.")
+    assert best
+    assert best.text in {"The pump beeps when it stops.", "Clean the pump once a year."}
+
+
+@pytest.mark.parametrize("text", ["# Rome is old", "**Rome is old**", "Rome is old\n==="])
+def test_a_document_of_headings_alone_is_read_as_sentences(text: str) -> None:
+    [batch] = EvidencePacker(max_tokens=1000).pack([Document(page_content=text)])
+    assert [sentence.text for sentence in SentenceIndex(batch.passages).sentences] == [text]

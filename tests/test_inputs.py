@@ -146,7 +146,12 @@ def test_what_is_read_cannot_be_changed() -> None:
 def test_tool_artifacts_that_are_documents_are_preferred_to_the_text_of_the_tool() -> None:
     messages = turn(*searched("Rome is…", artifact=[ROME]), AIMessage("Rome."))
     read = read_input({"messages": messages})
-    assert read == CheckInput(question="Capital of Italy?", answer="Rome.", documents=(ROME,))
+    assert read == CheckInput(
+        question="Capital of Italy?",
+        answer="Rome.",
+        documents=(ROME,),
+        evidence_source="retrieved",
+    )
 
 
 @pytest.mark.parametrize("artifact", [None, [], {"rows": 3}, ["rome.md"]])
@@ -163,17 +168,59 @@ def test_a_single_document_may_be_the_artifact() -> None:
     assert read_input(messages).documents == (ROME,)
 
 
-def test_only_the_turn_since_the_last_question_counts() -> None:
-    earlier = turn(*searched("Oslo.", artifact=[OSLO]), AIMessage("Oslo."), asking="Norway?")
-    read = read_input({"messages": earlier + turn(*searched(artifact=[ROME]), AIMessage("Rome."))})
-    assert read == CheckInput(question="Capital of Italy?", answer="Rome.", documents=(ROME,))
+EARLIER = turn(*searched("Oslo.", artifact=[OSLO]), AIMessage("Oslo."), asking="Norway?")
+
+
+def test_documents_of_earlier_turns_follow_those_of_the_last_and_name_their_turn() -> None:
+    last = turn(*searched(artifact=[ROME]), AIMessage("Rome."))
+    read = read_input({"messages": turn(AIMessage("Hello.")) + EARLIER + last})
+    assert (read.question, read.answer) == ("Capital of Italy?", "Rome.")
+    assert read.documents[0] is ROME
+    assert [(d.id, d.page_content, d.metadata) for d in read.documents[1:]] == [
+        ("oslo", OSLO.page_content, {"turn": 2})
+    ]
+    assert OSLO.metadata == {}
+
+
+def test_a_turn_without_a_tool_call_has_the_documents_of_earlier_turns() -> None:
+    messages = EARLIER + turn(AIMessage("Oslo, as I said."), asking="Sure?")
+    assert [d.id for d in read_input(messages).documents] == ["oslo"]
+    assert read_input(messages, evidence="turn").documents == ()
+
+
+def test_documents_of_earlier_turns_are_taken_newest_first_up_to_a_limit() -> None:
+    texts = [f"Report {number}. " * 6000 for number in range(6)]
+    turns = [turn(*searched(text), AIMessage("Yes."), asking=text[:9]) for text in texts]
+    messages = [message for each in turns for message in each]
+    read = read_input(messages + turn(AIMessage("Yes.")))
+    assert [d.metadata["turn"] for d in read.documents] == [6, 5, 4]
+    assert [d.page_content for d in read.documents] == texts[:2:-1]
+
+
+def test_one_document_in_several_turns_is_one_document() -> None:
+    read = read_input(EARLIER + EARLIER + turn(AIMessage("Oslo."), asking="Sure?"))
+    assert [(d.id, d.metadata["turn"]) for d in read.documents] == [("oslo", 2)]
+
+
+def test_text_that_a_model_wrote_inside_a_tool_is_evidence_only_if_it_is_trusted() -> None:
+    for mark, count in (({"generated": True}, 0), ({}, 1)):
+        messages = turn(*searched(response_metadata=mark), AIMessage("Rome."))
+        assert len(read_input(messages).documents) == count
+        assert len(read_input(messages, trust_generated=True).documents) == 1
+    messages = turn(
+        *searched(response_metadata={"generated": True}, artifact=[ROME]), AIMessage("Rome.")
+    )
+    assert read_input(messages).documents == (ROME,)
 
 
 def test_what_middleware_says_as_the_user_is_not_the_question() -> None:
     summary = HumanMessage("Summary.", additional_kwargs={"lc_source": "summarization"})
     messages = turn(*searched(artifact=[ROME]), summary, AIMessage("Rome."))
     assert read_input(messages) == CheckInput(
-        question="Capital of Italy?", answer="Rome.", documents=(ROME,)
+        question="Capital of Italy?",
+        answer="Rome.",
+        documents=(ROME,),
+        evidence_source="retrieved",
     )
 
 
@@ -201,7 +248,10 @@ def test_messages_may_be_json() -> None:
         {"role": "assistant", "content": "It is Rome."},
     ]
     assert read_input({"messages": messages}) == CheckInput(
-        question="Which?", answer="It is Rome.", documents=(Document(page_content="Rome."),)
+        question="Which?",
+        answer="It is Rome.",
+        documents=(Document(page_content="Rome."),),
+        evidence_source="retrieved",
     )
 
 
@@ -282,6 +332,76 @@ def test_an_agent_interrupted_after_its_answer_is_read() -> None:
 # Other shapes
 
 
+@pytest.mark.parametrize(
+    "key", ["final_answer", "reply", "completion", "text", "content", "summary"]
+)
+def test_other_keys_of_an_answer_are_read_where_there_are_no_messages(key: str) -> None:
+    assert read_input({key: "Rome.", "context": [ROME]}).answer == "Rome."
+    assert read_input({key: "Rome.", "output": "Oslo."}).answer == "Oslo."
+    assert read_input({key: "Rome.", "messages": turn(AIMessage("Oslo."))}).answer == "Oslo."
+    assert read_input({"answer": {key: "Rome.", "size": 4}}).answer.endswith("Rome.\nsize: 4")
+
+
+@pytest.mark.parametrize("key", ["docs", "hits", "retrieved_documents"])
+def test_a_list_of_documents_is_found_under_any_key(key: str) -> None:
+    assert read_input({"answer": "Rome.", key: [ROME, OSLO]}).documents == (ROME, OSLO)
+    assert read_input({"answer": "x", key: [OSLO], "context": [ROME]}).documents == (ROME,)
+    json = {"page_content": "Rome.", "metadata": {}}
+    assert read_input({"answer": "x", key: [json]}).documents == (Document(page_content="Rome."),)
+    for other in ([], ["Rome."], [{"text": "Rome."}], [ROME, object()], ROME, {"a": [ROME]}):
+        assert read_input({"answer": "Rome.", key: other}).documents == ()
+
+
+def test_two_lists_of_documents_are_named_and_one_must_be_chosen() -> None:
+    value = {"answer": "Rome.", "found": [ROME, OSLO], "kept": [ROME]}
+    with pytest.raises(InputFormatError, match=r"'found' and 'kept'.*documents_key="):
+        read_input(value)
+    assert read_input(value, documents_key="kept").documents == (ROME,)
+
+
+def test_keys_may_be_named() -> None:
+    value = {"said": "Rome.", "hits": ["Rome it is."], "asked": "Which?", "answer": 3, "query": "x"}
+    read = read_input(value, answer_key="said", documents_key="hits", question_key="asked")
+    assert (read.answer, read.question) == ("Rome.", "Which?")
+    assert read.documents == (Document(page_content="Rome it is."),)
+    with pytest.raises(InputFormatError, match=r"no answer under answer_key='words'.*'said'"):
+        read_input(value, answer_key="words")
+
+
+@pytest.mark.parametrize("key", ["text", "content", "snippet", "page_content"])
+def test_hits_of_search_engines_are_documents(key: str) -> None:
+    hit = {"title": "Rome", "url": "https://example.org", key: "Rome is it.", "id": 7}
+    [found] = read_input(("x", [hit])).documents
+    assert (found.page_content, found.id) == ("Rome is it.", "7")
+
+
+def test_what_else_a_hit_says_is_its_metadata() -> None:
+    hit = {"title": "Rome", "content": "Rome is it.", "metadata": {"page": 2}}
+    [found] = read_input({"answer": "x", "context": [hit]}).documents
+    assert found.metadata == {"title": "Rome", "page": 2}
+
+
+def test_scores_beside_documents_and_nested_lists_are_read() -> None:
+    pairs = [(ROME, 0.25), (OSLO, 1)]
+    for nested in (pairs, [pairs], [[ROME], [OSLO]], [[[ROME, 0.5]], (OSLO,)]):
+        assert read_input({"answer": "x", "documents": nested}).documents == (ROME, OSLO)
+        assert read_input({"answer": "x", "hits": nested}).documents == (ROME, OSLO)
+    assert read_input(("x", [("Rome is it.", 0.25)])).documents[0].page_content == "Rome is it."
+
+
+def test_an_answer_of_messages_is_read_as_a_conversation() -> None:
+    messages = turn(*searched(artifact=[ROME]), AIMessage("Rome."))
+    for value in ({"answer": messages}, (messages, None), {"output": messages, "question": None}):
+        read = read_input(value)
+        assert (read.question, read.answer, read.documents) == (
+            "Capital of Italy?",
+            "Rome.",
+            (ROME,),
+        )
+    assert read_input((messages, [OSLO])).documents == (OSLO,)
+    assert read_input({"answer": [AIMessage("Rome.")]}).answer == "Rome."
+
+
 def test_a_state_object_is_read_like_a_mapping() -> None:
     @dataclass
     class State:
@@ -350,7 +470,7 @@ SECRET = "s3cret"  # noqa: S105  (stands for any text of a user)
         ((SECRET, object()), ()),
         ((SECRET, [SECRET, None]), ()),
         ({}, ()),
-        ({"reply": SECRET, "hits": [SECRET], 3: SECRET}, ("reply", "hits", "int")),
+        ({"said": SECRET, "hits": [SECRET], 3: SECRET}, ("said", "hits", "int")),
         ({"answer": None, "context": [SECRET]}, ("answer", "context")),
         ({"answer": SECRET, "context": {"deep": SECRET}}, ("answer", "context")),
         ({"answer": HumanMessage(SECRET)}, ("answer",)),
@@ -374,8 +494,8 @@ def test_a_shape_without_an_answer_is_refused_with_its_keys_and_never_its_values
 
 
 def test_the_message_names_the_keys_seen() -> None:
-    with pytest.raises(InputFormatError, match="the keys seen are: 'reply', 'hits'"):
-        read_input({"reply": "x", "hits": []})
+    with pytest.raises(InputFormatError, match="the keys seen are: 'said', 'hits'"):
+        read_input({"said": "x", "hits": []})
 
 
 def test_a_huge_mapping_does_not_make_a_huge_message() -> None:

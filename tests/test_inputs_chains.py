@@ -188,9 +188,13 @@ def test_an_agent_asked_again_in_the_same_thread_is_read_for_its_last_turn() -> 
     agent = create_agent(AgentModel(responses=replies), [look_up], checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     agent.invoke({"messages": [HumanMessage("Capital of Norway?")]}, config)
-    read = read_input(agent.invoke({"messages": [HumanMessage(QUESTION)]}, config))
+    output = agent.invoke({"messages": [HumanMessage(QUESTION)]}, config)
+    read = read_input(output)
     assert (read.question, read.answer) == (QUESTION, ANSWER)
-    assert [d.page_content for d in read.documents] == ["About Italy."]
+    assert [d.page_content for d in read.documents] == ["About Italy.", "About Norway."]
+    assert [d.metadata.get("turn") for d in read.documents] == [None, 1]
+    last = read_input(output, evidence="turn")
+    assert [d.page_content for d in last.documents] == ["About Italy."]
 
 
 class Capital(BaseModel):
@@ -218,7 +222,10 @@ def test_an_agent_with_a_structured_response() -> None:
     output = agent.invoke({"messages": [HumanMessage(QUESTION)]})
     assert output["messages"][-1].type == "tool"
     assert read_input(output) == CheckInput(
-        question=QUESTION, answer="city: Rome\ncountry: Italy", documents=(ROME,)
+        question=QUESTION,
+        answer="city: Rome\ncountry: Italy",
+        documents=(ROME,),
+        evidence_source="retrieved",
     )
 
 

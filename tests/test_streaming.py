@@ -14,7 +14,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumpd, load
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableGenerator, RunnableLambda
 from langchain_core.runnables.utils import AddableDict
 from langgraph.graph import END, START, StateGraph
 from quarter import (
@@ -712,3 +712,34 @@ def test_a_guard_has_the_schemas_of_text() -> None:
     assert guard().OutputType is str
     assert guard().get_output_jsonschema()["type"] == "string"
     assert "answer" in guard().get_input_jsonschema()["properties"]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("in_a_chain", [False, True])
+@pytest.mark.parametrize("step", [GroundednessGuard, GroundednessRunnable])
+def test_a_stream_that_is_left_open_at_the_end_of_the_loop_is_closed_quietly(
+    step: Any,
+    in_a_chain: bool,  # noqa: FBT001  (pytest passes it by name)
+    kept: bool,  # noqa: FBT001  (pytest passes it by name)
+) -> None:
+    reported: list[Any] = []
+    left_open: list[Any] = []
+
+    async def words(_: Any = None) -> AsyncIterator[str]:
+        for word in ["Revenue was ", "$2.1B. ", "It ", "rose. ", *["And more. "] * 20]:
+            await asyncio.sleep(0)
+            yield word
+
+    async def read_one() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, found: reported.append(found))
+        guarded = step().bind(documents=["Revenue was $2.1B. It rose. And more."])
+        chain = RunnableGenerator(words) | guarded
+        stream = chain.astream("?") if in_a_chain else guarded.atransform(words())
+        if kept:
+            left_open.append(stream)
+        async for _ in stream:
+            break
+
+    for _ in range(5):
+        asyncio.run(read_one())
+    assert reported == []

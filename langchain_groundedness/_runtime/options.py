@@ -17,6 +17,7 @@ __all__ = [
     "FrozenModel",
     "OptionsAlone",
     "expand_options",
+    "require_bool",
     "require_one_of",
     "require_positive",
 ]
@@ -137,6 +138,14 @@ def require_one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
         shown = value if isinstance(value, str) else type(value).__name__
         msg = f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown!r:.60}"
         raise ConfigurationError(msg)
+
+
+def require_bool(**options: object) -> None:
+    """Raise `ConfigurationError` for options that are neither True nor False."""
+    for name, value in options.items():
+        if not isinstance(value, bool):
+            msg = f"{name} must be True or False, got {value!r}"
+            raise ConfigurationError(msg)
 
 
 def require_positive(**options: Any) -> None:

@@ -4,15 +4,55 @@ When a transform ends before its input, or the consumer of a sync stream stops e
 reads the rest of the input for its trace. A model would keep generating text that nobody reads.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import aclosing
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
-__all__ = ["atransformed", "transformed"]
+__all__ = ["Closing", "atransformed", "transformed"]
+
+
+class Closing(contextlib.aclosing["_Hidden"]):
+    """Closes a stream at the end of a block. The block must be the first to read the stream."""
+
+    def __init__(self, stream: AsyncIterator[Any]) -> None:
+        """Take a stream that nobody has read yet."""
+        super().__init__(_Hidden(stream))
+
+
+class _Hidden(AsyncIterator[Any]):
+    """A stream that its owner closes, and not the event loop.
+
+    At its end the loop closes all async generators at once, and reports those that another one is
+    closing.
+    """
+
+    def __init__(self, stream: AsyncIterator[Any]) -> None:
+        self._stream: Any = stream
+        self._begun = False
+
+    @override
+    def __anext__(self) -> Awaitable[Any]:
+        return self._begin(self._stream.__anext__)
+
+    async def aclose(self) -> None:
+        if hasattr(self._stream, "aclose") and not getattr(self._stream, "ag_running", False):
+            await self._begin(self._stream.aclose)
+
+    def _begin(self, method: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+        if self._begun:
+            return method()
+        self._begun = True
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)  # the loop learns of generators by these
+        try:
+            return method()
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
 
 
 def transformed(
@@ -60,15 +100,23 @@ async def atransformed(
         config: RunnableConfig,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        async with aclosing(transform(given, run_manager, config, **kwargs)) as grown:
+        async with Closing(transform(given, run_manager, config, **kwargs)) as grown:
             async for chunk in grown:
                 yield chunk
         await source.stop()
 
-    chunks: Any = runnable._atransform_stream_with_config(source, run_and_stop, config, **kwargs)  # noqa: SLF001
+    def begin(
+        given: AsyncIterator[Any],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **kwargs: Any,
+    ) -> _Hidden:
+        return _Hidden(run_and_stop(given, run_manager, config, **kwargs))
+
+    chunks: Any = runnable._atransform_stream_with_config(source, begin, config, **kwargs)  # noqa: SLF001
     try:
-        async with aclosing(chunks):
-            async for chunk in chunks:
+        async with Closing(chunks) as hidden:
+            async for chunk in hidden:
                 yield chunk
     finally:
         await source.stop()
@@ -95,7 +143,7 @@ class _AsyncInput(AsyncIterator[Any]):
     """An async iterator that can be stopped from outside while no item is awaited."""
 
     def __init__(self, pieces: AsyncIterator[Any]) -> None:
-        self._pieces: AsyncIterator[Any] | None = pieces
+        self._pieces: _Hidden | None = _Hidden(pieces)
 
     @override
     async def __anext__(self) -> Any:
@@ -105,6 +153,5 @@ class _AsyncInput(AsyncIterator[Any]):
 
     async def stop(self) -> None:
         pieces, self._pieces = self._pieces, None
-        close = getattr(pieces, "aclose", None)
-        if callable(close):
-            await close()
+        if pieces is not None:
+            await pieces.aclose()

@@ -32,7 +32,7 @@ from langchain_groundedness.claims.statements import StatementReader
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.exceptions import AuditError, GroundednessError
-from langchain_groundedness.inputs.formats import CheckInput
+from langchain_groundedness.inputs.formats import CheckInput, InputReader
 from langchain_groundedness.pipeline.check import sentences_of
 from langchain_groundedness.pipeline.recording import (
     Pending,
@@ -76,8 +76,11 @@ class AnswerChecks:
         checker = unaudited(checker)
         self._extractor = None
         self._policy = DecisionPolicy()
+        self.reader = InputReader()
+        """Reads the inputs and outputs of runs."""
         if isinstance(checker, GroundednessRunnable):
             self._policy, self._extractor = checker.policy, checker.context_extractor
+            self.reader = replace(checker.reader, context_extractor=None)
             if self._extractor is not None:  # it reads the chain's output, which is read here
                 checker = checker.model_copy(update={"context_extractor": None})
         self._checker = checker
@@ -89,13 +92,14 @@ class AnswerChecks:
         self.checks_sentences = checks_sentences(checker)
         """Whether sentences are checked while the answer is written."""
 
-    def begin(self, root: Root, loop: asyncio.AbstractEventLoop | None) -> PartialAnswer:
-        """Start checking a partial answer."""
+    def begin(
+        self, root: Root, shown: CheckInput, loop: asyncio.AbstractEventLoop | None
+    ) -> PartialAnswer:
+        """Start checking a partial answer against what its model was shown."""
         return PartialAnswer(
             root.run_id,
             cast("GroundednessRunnable", self._checker),
-            question=root.inputs.question,
-            documents=root.inputs.documents,
+            shown,
             submit=self._sentences.add,
             config=_config(root),
             publish=partial(self._channel.publish, loop=loop),
@@ -327,6 +331,7 @@ def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> Gr
         answer=source.answer,
         original_answer=source.answer,
         documents=source.documents,
+        evidence_source=source.evidence_source if source.documents else None,
         claims=verdicts,
         trust_score=None,
         verdict="unchecked",

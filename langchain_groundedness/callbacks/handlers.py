@@ -9,7 +9,7 @@ checks the answer, and reports verdicts one by one.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, run_in_executor
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
-from langchain_groundedness._runtime.options import require_positive
+from langchain_groundedness._runtime.options import require_bool, require_positive
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.callbacks.answer_checks import AnswerChecks, WorkQueue, collecting
 from langchain_groundedness.callbacks.channel import (
@@ -99,16 +99,31 @@ class Handler:
             max_results=max_results,
             max_events=max_events,
         )
+        require_bool(background=background)
         _require_callable(on_verdict=on_verdict, on_event=on_event)
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
             raise ConfigurationError(msg)
+        checker = checker_from(checker, options)
+        self._options: dict[str, Any] = {
+            "checker": checker,
+            "on_verdict": on_verdict,
+            "on_event": on_event,
+            "background": background,
+            "max_workers": max_workers,
+            "max_pending": max_pending,
+            "max_runs": max_runs,
+            "max_results": max_results,
+            "max_events": max_events,
+            "langsmith_client": langsmith_client,
+            "audit_log": audit_log,
+        }
         self._results = RecentResults(max_results)
         self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
         self._sentences = WorkQueue(workers=max_workers)
         self._answers = WorkQueue(workers=max_workers, most=max_pending) if background else None
         self._checks = AnswerChecks(
-            checker_from(checker, options),
+            checker,
             channel=self._channel,
             results=self._results,
             sentences=self._sentences,
@@ -117,7 +132,19 @@ class Handler:
             audit_log=audit_log,
         )
         begin = self._checks.begin if self._checks.checks_sentences else None
-        self._tracker = RunTracker(max_runs=max_runs, begin=begin)
+        self._tracker = RunTracker(max_runs=max_runs, begin=begin, reader=self._checks.reader)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the options; the copy has no results and tracks no runs yet."""
+        return _restored, (type(self), self._options)
+
+    def __copy__(self) -> Self:
+        """Share the handler: copies of a config report to the same one."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Share the handler: copies of a config report to the same one."""
+        return self
 
     @property
     def open_runs(self) -> int:
@@ -158,6 +185,12 @@ class Handler:
         self._sentences.close()
         if self._answers is not None:
             self._answers.close()
+
+
+def _restored(kind: type[Handler], options: dict[str, Any]) -> Handler:
+    handler = kind.__new__(kind)
+    Handler.__init__(handler, **options)
+    return handler
 
 
 _H = TypeVar("_H", bound=Handler)
@@ -223,13 +256,13 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        self._started("model", run_id, run)
+        self._started("model", run_id, {**run, "inputs": prompts})
 
     @override
     def on_chat_model_start(
         self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        self._started("model", run_id, run)
+        self._started("model", run_id, {**run, "inputs": messages})
 
     @override
     def on_llm_new_token(
@@ -294,13 +327,13 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
     ) -> None:
-        await self._started("model", run_id, run)
+        await self._started("model", run_id, {**run, "inputs": prompts})
 
     @override
     async def on_chat_model_start(
         self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
     ) -> None:
-        await self._started("model", run_id, run)
+        await self._started("model", run_id, {**run, "inputs": messages})
 
     @override
     async def on_llm_new_token(

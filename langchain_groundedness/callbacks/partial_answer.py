@@ -6,12 +6,11 @@ published verdicts are retracted.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
 from langchain_core.callbacks import CallbackManager, CallbackManagerForChainRun
-from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness.callbacks.channel import GroundednessEvent
@@ -35,21 +34,20 @@ def checks_sentences(checker: object) -> bool:
 class PartialAnswer:
     """A text that is being written, and its published verdicts."""
 
-    def __init__(  # noqa: PLR0913  (all by keyword)
+    def __init__(  # noqa: PLR0913  (most by keyword)
         self,
         run_id: UUID,
         checker: GroundednessRunnable,
+        shown: CheckInput,
         *,
-        question: str | None,
-        documents: Sequence[Document],
         submit: Callable[[Callable[[], None]], object],
         config: RunnableConfig,
         publish: Callable[[GroundednessEvent], None],
     ) -> None:
         """Start with an empty text."""
         self._run_id = run_id
-        self._context = CheckInput(question=question, answer="", documents=tuple(documents))
-        self._live = checker.live(question=question, documents=list(documents))
+        self._context = shown
+        self._live = checker.live(question=shown.question, documents=list(shown.documents))
         self._submit = submit
         self._run, config = _traced(config, self._context)
         self._config, self._counter = counted(config)
@@ -79,8 +77,12 @@ class PartialAnswer:
 
     def is_of(self, source: CheckInput) -> bool:
         """Return whether this text became the answer, with the same question and evidence."""
-        own = {"answer": "".join(self._texts), **source.labels}
-        return source == self._context.model_copy(update=own)
+        known = self._context
+        return (source.question, source.answer, source.documents) == (
+            known.question,
+            "".join(self._texts),
+            known.documents,
+        )
 
     def result(self, source: CheckInput) -> GroundednessResult | None:
         """Wait for running checks, and return the result."""
@@ -89,7 +91,8 @@ class PartialAnswer:
             self._changed.wait_for(lambda: not self._running)
             if self._error is not None:
                 raise self._error
-            result = self._live.conclude(self._counter.usage, source.labels)
+            own = {**source.labels, "evidence_source": source.evidence_source}
+            result = self._live.conclude(self._counter.usage, own)
         self._publish_new()
         self._run.on_chain_end(result)
         return result

@@ -1,12 +1,13 @@
 """Question and evidence of a watched run, collected from callbacks.
 
-Its own module because it only reads values, and does not handle runs, locks or events.
+Its own module because it only reads values, and does not handle runs, locks or events. A run is
+named by its path: the ids of the runs around it, the root first, and its own.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from langchain_core.documents import Document
@@ -14,113 +15,290 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
 from langchain_groundedness.exceptions import InputFormatError
-from langchain_groundedness.inputs.formats import LABELS, CheckInput, read_input
+from langchain_groundedness.inputs.formats import (
+    LABELS,
+    CheckInput,
+    InputReader,
+    generated,
+    is_question,
+    tool_documents,
+)
+from langchain_groundedness.types import EvidenceSource
 
-__all__ = ["RunInputs", "answer_of"]
+__all__ = ["Path", "RunInputs", "answer_of"]
+
+Path: TypeAlias = tuple[UUID, ...]
+
+_BEGINNING = 200
+"""Length of the beginning that shows that a longer document stands in a text, cut short."""
+
+_LABEL_WORDS = 8
+"""Most words of the labels that prompts put beside documents; longer texts are evidence."""
+
+
+@dataclass(kw_only=True)
+class _Found:
+    """Documents of one retriever or tool."""
+
+    path: Path
+    time: int
+    documents: Sequence[Document]
+    tool: UUID | None = None
+    """The outermost tool around it."""
+    call_id: str | None = None
+    generated: bool = False
+    """Whether they are text that a model wrote inside the tool."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Writer:
+    """A run that wrote a text: a model, or a step that calls one unseen."""
+
+    path: Path
+    time: int
+    """Only what was found before can have been read by it."""
+    shown: object = None
+    """What a model was given: its messages, or its prompts."""
+
+    @property
+    def messages(self) -> Sequence[BaseMessage]:
+        """The messages that a model was given."""
+        shown = self.shown if isinstance(self.shown, list) else []
+        listed = shown[0] if shown and isinstance(shown[0], list) else []
+        return [each for each in listed if isinstance(each, BaseMessage)]
+
+    @property
+    def text(self) -> str:
+        """All text that a model was given."""
+        prompts = self.shown if isinstance(self.shown, list) else []
+        texts = [each for each in prompts if isinstance(each, str)]
+        return "\n".join((*texts, *(str(each.text) for each in self.messages)))
 
 
 class RunInputs:
     """Question and evidence of one root run, as far as known."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, reader: InputReader | None = None) -> None:
+        """Start empty; the reader reads inputs and outputs."""
         self.question: str | None = None
         """The first question seen."""
+        self._reader = reader or InputReader()
         self._found: list[_Found] = []
         self._calls: set[str] = set()
-        self._given: tuple[Document, ...] = ()
         self._labels: dict[Any, Any] = {}
+        self._root: UUID | None = None
+        self._time = 0
+        self._inputs: dict[UUID, Any] = {}
+        self._prompts: dict[UUID, Any] = {}
+        self._models: dict[UUID, _Writer] = {}
+        self._writers: dict[str, _Writer] = {}
+        self._last: _Writer | None = None
+        self._around_writers: set[UUID] = set()
+        self._generating: set[UUID] = set()
 
-    @property
-    def documents(self) -> tuple[Document, ...]:
-        """The evidence so far."""
-        return _distinct(d for found in self._found for d in found.documents) or self._given
+    def begin(self, path: Path, inputs: object, *, is_prompt: bool = False) -> None:
+        """Read the inputs of a chain, or of a prompt template."""
+        self._root = path[0]
+        self._inputs[path[-1]] = inputs
+        if is_prompt and len(path) > 1:
+            self._prompts[path[-2]] = inputs
+        self.take_inputs(inputs)
+
+    def begin_model(self, path: Path, shown: object) -> None:
+        """Remember what a model that may answer was shown, and when."""
+        self._models[path[-1]] = _Writer(path=path, time=self._now(), shown=shown)
+
+    def begin_generating(self, path: Path) -> None:
+        """Note that a model writes inside the tools of a path."""
+        self._generating |= set(path)
+
+    def end(self, path: Path, output: object, inputs: object = None) -> None:
+        """Read the output of a chain or model, and the inputs of one that was streamed."""
+        run_id = path[-1]
+        if inputs is not None:
+            self._inputs[run_id] = inputs
+            self.take_inputs(inputs)
+        text = _text_of(output)
+        model = self._models.pop(run_id, None)
+        if text and model:
+            self._writers[text] = self._last = model
+            self._around_writers |= set(path)
+        elif text and text not in self._writers:
+            self._writers[text] = _Writer(path=path, time=self._now())
+            self._around_writers |= set(path)
+        if run_id != self._root and run_id not in self._around_writers:
+            self._inputs.pop(run_id, None)
+            self._prompts.pop(run_id, None)
 
     def take_inputs(self, inputs: object) -> None:
-        """Read the question, and documents as a fallback."""
+        """Read the question and its labels."""
         if isinstance(inputs, Mapping):
             self.take_labels(inputs)
-        if self.question and (self._found or self._given):
+        if self.question:
             return
         if isinstance(inputs, str):
-            self.question = self.question or inputs or None
+            self.question = inputs or None
         elif isinstance(inputs, list) and inputs and isinstance(inputs[0], BaseMessage):
             inputs = {"messages": inputs}
         if isinstance(inputs, Mapping):
-            read = _read_inputs(inputs)
-            self.question = self.question or read.question or None
-            self._given = self._given or read.documents
+            self.question = _read_inputs(self._reader, inputs).question or None
 
     def take_labels(self, parts: Mapping[Any, Any]) -> None:
         """Read labels of the question; the first value of each is kept."""
         found = {name: parts[name] for name in LABELS if parts.get(name) is not None}
         self._labels = {**found, **self._labels}
 
-    def take_retrieved(self, documents: Sequence[Document], *, tool: UUID | None) -> None:
+    def take_retrieved(self, documents: Sequence[Document], path: Path, tool: UUID | None) -> None:
         """Add the documents of an outermost retriever."""
-        self._found.append(_Found(tuple(documents), tool))
+        self._found.append(
+            _Found(path=path, time=self._now(), documents=tuple(documents), tool=tool)
+        )
 
-    def take_tool_output(self, output: object, *, tool: UUID, name: str | None = None) -> None:
-        """Add the output of an outermost tool, unless a retriever inside it found documents."""
+    def take_tool_output(
+        self, output: object, path: Path, tool: UUID, name: str | None = None
+    ) -> None:
+        """Add the output of a tool, in place of what was found inside it."""
         message = _as_message(output, name)
         if message is None:
             return
-        own = [found for found in self._found if found.tool == tool]
         if message.tool_call_id:
             self._calls.add(message.tool_call_id)
         if message.status == "error":
-            self.drop_tool(tool)
-        elif any(found.documents for found in own):
-            for found in own:
-                found.call_id = message.tool_call_id
+            self.drop(path[-1])
+            return
+        documents = tuple(tool_documents([message], trust_generated=True))
+        is_text = not any(tool_documents([generated(message)]))
+        found = _Found(
+            path=path,
+            time=self._now(),
+            documents=documents,
+            tool=tool,
+            call_id=message.tool_call_id,
+            generated=is_text and path[-1] in self._generating,
+        )
+        inside = [each for each in self._found if path[-1] in each.path]
+        if found.generated:
+            for each in inside:
+                each.call_id = message.tool_call_id
         else:
-            documents = _read_messages({"messages": [message, AIMessage("-")]})
-            self._found.append(_Found(documents, tool, message.tool_call_id))
+            known = [document for each in inside for document in each.documents]
+            found.documents = _traced(documents, known)
+            self.drop(path[-1])
+        self._found.append(found)
 
-    def drop_tool(self, tool: UUID) -> None:
-        """Remove the findings of a failed tool: the model has not seen them."""
-        self._found = [found for found in self._found if found.tool != tool]
+    def drop(self, run_id: UUID) -> None:
+        """Forget what was found and written inside a run."""
+        self._found = [each for each in self._found if run_id not in each.path]
+        self._models = {k: each for k, each in self._models.items() if run_id not in each.path}
+        self._writers = {k: each for k, each in self._writers.items() if run_id not in each.path}
+        if self._last is not None and run_id in self._last.path:
+            self._last = None
+
+    def shown_to(self, run_id: UUID) -> CheckInput:
+        """Build question and evidence for the text that a model writes."""
+        writer = self._models.get(run_id)
+        documents, source = self._evidence(writer, writer.messages if writer else ())
+        return CheckInput(
+            question=self.question, answer="", documents=documents, evidence_source=source
+        )
 
     def read(
         self, output: object, *, context_extractor: Callable[[Any], Any] | None = None
     ) -> CheckInput:
         """Build the input of the check when the root run ends."""
-        read = read_input(output, context_extractor=context_extractor)
-        documents = read.documents
+        read = replace(self._reader, context_extractor=context_extractor)(output)
+        documents, source = read.documents, read.evidence_source
         if context_extractor is None or not documents:
-            messages = _messages_of(output)
-            answering = _answering_call(messages)
-            seen = _distinct(
-                document
-                for found in self._found
-                if answering is None or found.call_id != answering or _retrieved(found)
-                for document in found.documents
-            )
-            others = self._unseen(output, messages) if seen and messages else ()
-            documents = _distinct((*seen, *others)) or read.documents or self._given
-        question = read.question or self.question
-        whole = CheckInput(question=question, answer=read.answer, documents=documents)
+            writer = self._writers.get(read.answer.strip(), self._last)
+            if documents and source == "returned":
+                documents = _traced(documents, self._known(writer))
+            else:
+                documents, source = self._evidence(writer, _messages_of(output), output)
+                documents = documents or read.documents
+        whole = CheckInput(
+            question=read.question or self.question,
+            answer=read.answer,
+            documents=documents,
+            evidence_source=source,
+        )
         return whole.labelled(read.labels).labelled(self._labels)
 
-    def _unseen(self, output: object, messages: Sequence[BaseMessage]) -> Sequence[Document]:
-        """Return tool results from before this run, if it resumes an interrupted one."""
+    def _evidence(
+        self, writer: _Writer | None, messages: Sequence[BaseMessage], output: object = None
+    ) -> tuple[tuple[Document, ...], EvidenceSource]:
+        """Find the documents that a writer was shown or, failing that, may have read."""
+        answering = _answering_call(messages) if output is not None else None
+        found = [
+            each
+            for each in self._before(writer)
+            if answering is None or each.call_id != answering or _retrieved(each)
+        ]
+        if prompt := self._prompt_documents(writer):
+            called = {m.tool_call_id for m in _tool_messages(writer.messages if writer else ())}
+            read = [d for each in found if each.call_id in called for d in each.documents]
+            return _distinct((*_traced(prompt, self._known(writer)), *read)), "prompt"
+        loose = [d for each in found if each.tool is None for d in each.documents]
+        seen, _ = _standing_in(writer.text if writer else "", loose)
+        dropped = {id(document) for document in loose} - {id(document) for document in seen}
+        documents = [
+            document
+            for each in found
+            for document in each.documents
+            if not seen or id(document) not in dropped
+        ]
+        earlier = self._unseen(messages, output)
+        source: EvidenceSource = "prompt" if len(seen) == len(documents) > 0 else "retrieved"
+        if documents or earlier:
+            return _distinct((*documents, *earlier)), source
+        given = self._inputs.get(self._root) if self._root else None
+        return _read_inputs(self._reader, given).documents, "prompt"
+
+    def _before(self, writer: _Writer | None) -> list[_Found]:
+        """Return what was found before a run wrote, and may be trusted."""
+        trusts = self._reader.trust_generated
+        found = (each for each in self._found if trusts or not each.generated)
+        return [each for each in found if writer is None or each.time < writer.time]
+
+    def _prompt_documents(self, writer: _Writer | None) -> tuple[Document, ...]:
+        """Return the documents in the inputs of the nearest run that was given any."""
+        for run_id in reversed(writer.path if writer else ()):
+            given = (self._prompts.get(run_id), self._own_inputs(run_id))
+            for documents in map(self._reader.documents_in, given):
+                if documents:
+                    return documents
+        return ()
+
+    def _known(self, writer: _Writer | None) -> list[Document]:
+        """Return all documents that may stand in a text that a writer was given."""
+        given = [self._inputs.get(run_id) for run_id in (writer.path if writer else ())]
+        whole = [d for inputs in given for d in self._reader.documents_in(inputs)]
+        known = [d for each in self._before(writer) for d in each.documents]
+        return [*known, *(d for d in whole if not _is_plain(d))]
+
+    def _own_inputs(self, run_id: UUID) -> Any:
+        """Return the inputs of an inner run; those of the root may be anything."""
+        return None if run_id == self._root else self._inputs.get(run_id)
+
+    def _unseen(self, messages: Sequence[BaseMessage], output: object) -> Sequence[Document]:
+        """Return tool results from before this run: of earlier turns, or before an interrupt."""
+        asked = max((n for n, message in enumerate(messages) if is_question(message)), default=0)
         rest = [
             message
-            for message in messages
-            if not (isinstance(message, ToolMessage) and message.tool_call_id in self._calls)
+            for place, message in enumerate(messages)
+            if place < asked
+            or not (isinstance(message, ToolMessage) and message.tool_call_id in self._calls)
         ]
         structured = output.get("structured_response") if isinstance(output, Mapping) else None
-        return _read_messages({"messages": rest, "structured_response": structured})
+        if structured is None:
+            return self._reader.tool_documents(rest) if rest else ()
+        try:
+            return self._reader({"messages": rest, "structured_response": structured}).documents
+        except InputFormatError:
+            return ()
 
-
-@dataclass
-class _Found:
-    """Documents of one retriever or tool."""
-
-    documents: Sequence[Document]
-    tool: UUID | None
-    """The outermost tool around it."""
-    call_id: str | None = None
+    def _now(self) -> int:
+        self._time += 1
+        return self._time
 
 
 def answer_of(response: LLMResult) -> str | None:
@@ -132,21 +310,28 @@ def answer_of(response: LLMResult) -> str | None:
     return None if generation is None else str(generation.text)
 
 
-def _read_inputs(inputs: Mapping[Any, Any]) -> CheckInput:
+def _text_of(output: object) -> str | None:
+    """Read the text that a run wrote; `None` if it wrote none, or calls tools."""
+    if isinstance(output, LLMResult):
+        output = answer_of(output)
+    elif isinstance(output, AIMessage):
+        output = None if output.tool_calls else str(output.text)
+    return output.strip() if isinstance(output, str) else None
+
+
+def _read_inputs(reader: InputReader, inputs: object) -> CheckInput:
+    if isinstance(inputs, list) and inputs and isinstance(inputs[0], BaseMessage):
+        inputs = {"messages": inputs}
+    if not isinstance(inputs, Mapping):
+        return CheckInput(answer="")
+    reader = replace(reader, answer_key=None)
     texts = {key: each for key, each in inputs.items() if isinstance(each, str | BaseMessage)}
     for parts in (inputs, texts):
         try:
-            return read_input({**parts, "answer": ""})
+            return reader({**parts, "answer": ""})
         except InputFormatError:
             continue
     return CheckInput(answer="")
-
-
-def _read_messages(state: Mapping[str, Any]) -> tuple[Document, ...]:
-    try:
-        return read_input(state).documents
-    except InputFormatError:
-        return ()
 
 
 def _as_message(output: object, name: str | None) -> ToolMessage | None:
@@ -186,8 +371,50 @@ def _answering_call(messages: Sequence[BaseMessage]) -> str | None:
     return last.tool_call_id if isinstance(last, ToolMessage) else None
 
 
+def _tool_messages(messages: Iterable[BaseMessage]) -> list[ToolMessage]:
+    return [message for message in messages if isinstance(message, ToolMessage)]
+
+
 def _retrieved(found: _Found) -> bool:
     return not all("tool_call_id" in document.metadata for document in found.documents)
+
+
+def _is_plain(document: Document) -> bool:
+    """Tell whether a document is only a text: the text of a prompt, or of a tool."""
+    return document.id is None and document.metadata.keys() <= {"tool", "tool_call_id"}
+
+
+def _traced(given: Iterable[Document], known: Sequence[Document]) -> tuple[Document, ...]:
+    """Replace texts by the documents that stand in them, and what else they say."""
+    traced: list[Document] = []
+    for document in given:
+        seen, rest = _standing_in(document.page_content, known) if _is_plain(document) else ((), "")
+        if not seen:
+            traced.append(document)
+            continue
+        traced += seen
+        if rest:
+            traced.append(Document(page_content=rest, metadata=document.metadata))
+    return _distinct(traced)
+
+
+def _standing_in(text: str, documents: Sequence[Document]) -> tuple[Sequence[Document], str]:
+    """Return the documents that stand in a text, whole or cut short, and the rest of the text."""
+    whole = rest = " ".join(text.split())
+    bodies = {place: " ".join(d.page_content.split()) for place, d in enumerate(documents)}
+    seen = {place for place, body in bodies.items() if body and body in whole}
+    for place in sorted(seen, key=lambda place: -len(bodies[place])):
+        rest = rest.replace(bodies[place], "\n")
+    for place in bodies.keys() - seen:
+        body = bodies[place]
+        start = rest.find(body[:_BEGINNING]) if len(body) > _BEGINNING else -1
+        if start >= 0:
+            seen.add(place)
+            pairs = enumerate(zip(body, rest[start:], strict=False))
+            shared = next((n for n, (own, other) in pairs if own != other), len(body))
+            rest = rest[:start] + "\n" + rest[start + shared :]
+    pieces = [piece.strip() for piece in rest.split("\n") if len(piece.split()) > _LABEL_WORDS]
+    return [documents[place] for place in sorted(seen)], "\n".join(pieces)
 
 
 def _distinct(documents: Iterable[Document]) -> tuple[Document, ...]:

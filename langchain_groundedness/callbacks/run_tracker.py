@@ -20,7 +20,8 @@ from langchain_core.outputs import LLMResult
 
 from langchain_groundedness.callbacks.channel import GroundednessEvent
 from langchain_groundedness.callbacks.partial_answer import PartialAnswer
-from langchain_groundedness.callbacks.run_inputs import RunInputs, answer_of
+from langchain_groundedness.callbacks.run_inputs import Path, RunInputs, answer_of
+from langchain_groundedness.inputs.formats import CheckInput, InputReader
 from langchain_groundedness.pipeline.recording import thread_of
 
 __all__ = ["CHECK_TAG", "EndedRun", "FollowUp", "Root", "RunTracker", "abandoned", "running_loop"]
@@ -67,6 +68,7 @@ class Run:
     run_id: UUID
     kind: Kind
     root: Root
+    path: Path
     retriever: UUID | None
     """The outermost retriever at or above it."""
     tool: UUID | None
@@ -87,10 +89,14 @@ class Run:
         return self.run_id in (self.retriever, self.tool)
 
     @property
+    def is_apart(self) -> bool:
+        """Whether it is inside a retriever, a tool or a check, and so does not write the answer."""
+        return self.checks or self.retriever is not None or self.tool is not None
+
+    @property
     def may_answer(self) -> bool:
         """Whether it is a model that may write the answer."""
-        apart = self.checks or self.retriever is not None or self.tool is not None
-        return self.kind == "model" and not apart
+        return self.kind == "model" and not self.is_apart
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,9 @@ _NO_FOLLOW_UP = FollowUp()
 
 _PAUSE = "GraphInterrupt"  # raised by LangGraph nodes to wait for a human decision
 
+# LangGraph's control flow, such as a handoff to another agent, and streams that are read in part.
+_NO_FAILURES = {"GraphBubbleUp", "GeneratorExit"}
+
 
 class RunTracker:
     """The runs that a handler tracks."""
@@ -127,10 +136,12 @@ class RunTracker:
         self,
         *,
         max_runs: int,
-        begin: Callable[[Root, asyncio.AbstractEventLoop | None], PartialAnswer] | None,
+        begin: Callable[[Root, CheckInput, asyncio.AbstractEventLoop | None], PartialAnswer] | None,
+        reader: InputReader,
     ) -> None:
         """Start without runs; `begin` starts checking a partial answer, if supported."""
         self._begin = begin
+        self._reader = reader
         self._max_runs = max_runs
         self._runs: dict[UUID, Run] = {}
         self._roots: dict[UUID, Root] = {}
@@ -164,7 +175,7 @@ class RunTracker:
                 self._forget(late[-1])
         if run is not None:
             with run.root.lock:
-                run.root.inputs.take_inputs(inputs)
+                _read_start(run, inputs, is_prompt=run_info.get("run_type") == "prompt")
                 metadata = run_info.get("metadata") or {}
                 run.root.inputs.take_labels(metadata)
                 run.root.thread_id = run.root.thread_id or thread_of({"metadata": metadata})
@@ -194,9 +205,10 @@ class RunTracker:
         written = run.root.partial_answers.get(run_id)
         if written is None:
             with run.root.lock:
-                if not run.root.inputs.documents:
+                shown = run.root.inputs.shown_to(run_id)
+                if not shown.documents:
                     return
-                written = self._begin(run.root, loop if loop is run.root.loop else None)
+                written = self._begin(run.root, shown, loop if loop is run.root.loop else None)
             run.root.partial_answers[run_id] = written
         written.feed(text)
 
@@ -236,8 +248,8 @@ class RunTracker:
         if run is None:
             return _NO_FOLLOW_UP
         with run.root.lock:
-            if run.kind == "tool" and run.is_outermost:
-                run.root.inputs.drop_tool(run_id)
+            if _NO_FAILURES.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+                run.root.inputs.drop(run_id)
             if type(error).__name__ == _PAUSE:
                 run.root.paused = True
         self._forget_root(run)
@@ -256,11 +268,12 @@ class RunTracker:
         if run_id in self._ended or (above is None and parent_run_id in self._ended):
             self._remember([run_id])
             return None
-        root = above.root if above else Root(run_id, parent_run_id, loop=running_loop())
+        root = above.root if above else self._new_root(run_id, parent_run_id)
         run = Run(
             run_id,
             kind,
             root,
+            path=(*(above.path if above else ()), run_id),
             retriever=(above and above.retriever) or (run_id if kind == "retriever" else None),
             tool=(above and above.tool) or (run_id if kind == "tool" else None),
             checks=checks or (above is not None and above.checks),
@@ -271,6 +284,9 @@ class RunTracker:
         if run.may_answer:
             root.writing.add(run_id)
         return run
+
+    def _new_root(self, run_id: UUID, above: UUID | None) -> Root:
+        return Root(run_id, above, inputs=RunInputs(self._reader), loop=running_loop())
 
     def _forget_root(self, run: Run) -> None:
         if run.is_root:
@@ -297,14 +313,24 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+def _read_start(run: Run, inputs: object, *, is_prompt: bool) -> None:
+    known = run.root.inputs
+    if run.may_answer:
+        known.begin_model(run.path, inputs)
+    elif run.kind == "model" and run.retriever is None and not run.checks:
+        known.begin_generating(run.path)
+    elif run.kind == "chain" and not run.is_apart:
+        known.begin(run.path, inputs, is_prompt=is_prompt)
+
+
 def _read_output(run: Run, output: Any, inputs: object, name: str | None) -> None:
     known = run.root.inputs
-    if run.kind == "chain" and inputs is not None:
-        known.take_inputs(inputs)
-    elif run.kind == "retriever" and run.is_outermost:
-        known.take_retrieved(list(output or ()), tool=run.tool)
-    elif run.kind == "tool" and run.is_outermost:
-        known.take_tool_output(output, tool=run.run_id, name=name)
+    if run.kind == "retriever" and run.is_outermost:
+        known.take_retrieved(list(output or ()), run.path, run.tool)
+    elif run.kind == "tool" and run.retriever is None and run.tool is not None:
+        known.take_tool_output(output, run.path, run.tool, name)
+    elif not run.is_apart:
+        known.end(run.path, output, inputs)
 
 
 def _abandon(*roots: Root) -> FollowUp:

@@ -108,7 +108,8 @@ def _source(citation: Citation, documents: tuple[Document, ...]) -> str:
     name = citation.metadata.get("source") or citation.document_id
     if not name:
         name = f"document {citation.document + 1} of {len(documents)}"
-    return f"{printable(str(name))}:{citation.start}-{citation.end}"
+    place = citation.field or f"{citation.start}-{citation.end}"
+    return f"{printable(str(name))}:{printable(place)}"
 
 
 def _summary(result: GroundednessResult) -> Text:

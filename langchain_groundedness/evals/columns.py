@@ -105,7 +105,7 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
     columns = {field: _first_name(parts, known) for field, known in COLUMNS.items()}
     found = {field: parts.get(name) for field, name in {**columns, "id": "id"}.items()}
     if found["answer"] is None and _AGENT_KEYS & set(parts):
-        state = read_input(parts)
+        state = read_input(parts, evidence="turn")  # retrieval is scored for its question
         found["answer"] = state.answer
         found["documents"] = found["documents"] or state.documents or None
         found["question"] = found["question"] or state.question

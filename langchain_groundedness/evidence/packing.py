@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.evidence.windows import cut_sentence
+from langchain_groundedness.text.markdown import Outline
 from langchain_groundedness.text.quotes import locate_quote
 from langchain_groundedness.text.sentences import split_sentences
 from langchain_groundedness.text.words import content_words
@@ -72,8 +73,8 @@ class EvidencePacker(CheckedOptions, Serializable):
     _can_be_saved = True
 
     max_tokens: Annotated[int, Field(ge=1)]
-    """Most tokens of the passages of one batch. Only a single character with more tokens can exceed
-    it."""
+    """Most tokens of the texts of the passages of one batch, without their headings. Only a single
+    character with more tokens can exceed it."""
     count_tokens: Callable[[str], int] = approximate_tokens
     """Counts the tokens of a text; called a few times per passage."""
     overlap_sentences: Annotated[int, Field(ge=0)] = 1
@@ -109,12 +110,14 @@ class EvidencePacker(CheckedOptions, Serializable):
     def _passages(self, documents: Sequence[Document]) -> Iterator[tuple[Passage, int]]:
         for index, score in _ranked(documents):
             text = documents[index].page_content
+            outline: Outline | None = None
             for start, end, tokens in self._windows(text):
-                window = text[start:end]
-                yield (
-                    Passage(document=index, start=start, end=end, text=window, score=score),
-                    tokens,
-                )
+                heading = ""
+                if text[:start].strip():
+                    outline = outline or Outline(text)
+                    heading = outline.heading(start)
+                found = {"start": start, "end": end, "text": text[start:end], "heading": heading}
+                yield Passage(document=index, score=score, **found), tokens
 
     def _windows(self, text: str) -> Iterator[tuple[int, int, int]]:
         start, end = len(text) - len(text.lstrip()), len(text.rstrip())
@@ -214,8 +217,13 @@ class SentenceIndex:
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         """Index the passages."""
-        self.sentences = tuple(part for passage in passages for part in passage_sentences(passage))
-        """The sentences as passages, with offsets in their documents."""
+        self.sentences = tuple(
+            sentence
+            for passage in passages
+            for sentence, is_structure in passage_sentences(passage)
+            if not is_structure
+        )
+        """The sentences as passages, with offsets in their documents; headings are left out."""
         self._words = [content_words(sentence.text) for sentence in self.sentences]
         self._frequency = Counter(word for words in self._words for word in words)
 
@@ -250,16 +258,29 @@ def _excess(words: frozenset[str], wanted: frozenset[str]) -> float:
     return 1 - len(wanted & words) / len(words)
 
 
-def passage_sentences(passage: Passage) -> Iterator[Passage]:
+def passage_sentences(passage: Passage) -> list[tuple[Passage, bool]]:
     """Split a passage into its sentences.
 
     Args:
         passage: The passage.
 
     Returns:
-        Each sentence as a passage, with offsets in its document.
+        Each sentence as a passage, with offsets in its document, and whether it is a heading, a
+        table header or a ruler, which is no evidence alone. If nothing else is there, none is.
     """
-    for sentence in split_sentences(passage.text):
-        start = passage.start + sentence.start
-        end = passage.start + sentence.end
-        yield passage.model_copy(update={"start": start, "end": end, "text": sentence.text})
+    sentences = split_sentences(passage.text)
+    outline = Outline(passage.text)
+    structure = [outline.is_structure(sentence.start) for sentence in sentences]
+    return [
+        (
+            passage.model_copy(
+                update={
+                    "start": passage.start + sentence.start,
+                    "end": passage.start + sentence.end,
+                    "text": sentence.text,
+                }
+            ),
+            is_structure and not all(structure),
+        )
+        for sentence, is_structure in zip(sentences, structure, strict=True)
+    ]

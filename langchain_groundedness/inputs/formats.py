@@ -4,10 +4,11 @@ No I/O, and texts are not modified: later stages use offsets into them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from itertools import pairwise
 from math import isfinite
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat, TypeAlias, get_args
 
 from langchain_core.documents import Document
 from langchain_core.messages import (
@@ -21,28 +22,47 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import BaseModel, ConfigDict, Field
 
 from langchain_groundedness._runtime.executors import computed
+from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
-from langchain_groundedness.types import GroundednessResult
+from langchain_groundedness.types import EvidenceSource, GroundednessResult
 
 __all__ = [
+    "EARLIER_CHARACTERS",
     "LABELS",
     "NO_DOCUMENTS",
     "CheckInput",
+    "Evidence",
     "GroundednessInput",
     "InputReader",
-    "answer_key",
+    "generated",
+    "is_question",
     "no_documents",
     "read_input",
-    "reader",
+    "tool_documents",
+    "turns_of",
+    "within_budget",
 ]
+
+Evidence: TypeAlias = Literal["turn", "thread"]
+"""Which tool results of a conversation are evidence: those since the last question, or all."""
 
 _QUESTION_KEYS = ("question", "input", "query")
 
 _ANSWER_KEYS = ("answer", "result", "output", "output_text", "response", "generation")
 
+# In a state with messages or a structured answer these may mean something else.
+_MORE_ANSWER_KEYS = ("final_answer", "reply", "completion", "text", "content", "summary")
+
 _DOCUMENT_KEYS = ("documents", "context", "source_documents", "input_documents")
 
 _KNOWN_KEYS = frozenset({*_DOCUMENT_KEYS, "messages"})
+
+_TEXT_KEYS = ("page_content", "text", "content", "snippet")
+
+_GENERATED = "generated"
+
+EARLIER_CHARACTERS = 200_000
+"""Most text from earlier turns of a conversation, about 50,000 tokens."""
 
 _MOST_KEYS = 30
 
@@ -51,11 +71,13 @@ _LONGEST_KEY = 60
 NO_DOCUMENTS = "no documents to check against"
 
 _ADVICE = (
-    f"Accepted: a mapping with an answer (under {', '.join(map(repr, _ANSWER_KEYS))}) and "
-    f"documents (under {', '.join(map(repr, _DOCUMENT_KEYS))}), the state of an agent "
-    "({'messages': ...}), a tuple (answer, documents), a str or an AIMessage; documents are "
-    "Document objects, texts or one text. For any other shape pass context_extractor=, a function "
-    "that returns one of these."
+    "Accepted: a mapping with an answer (under "
+    f"{', '.join(map(repr, (*_ANSWER_KEYS, *_MORE_ANSWER_KEYS)))}) and documents (under "
+    f"{', '.join(map(repr, _DOCUMENT_KEYS))}, or a list of Document objects under any key), the "
+    "state of an agent ({'messages': ...}), a tuple (answer, documents), a str or an AIMessage; "
+    "documents are Document objects, texts or one text. Name other keys with answer_key= and "
+    "documents_key=. For any other shape give GroundednessRunnable a context_extractor=, a "
+    "function that returns one of these."
 )
 
 
@@ -67,6 +89,8 @@ class CheckInput(BaseModel):
     question: str | None = None
     answer: str
     documents: tuple[Document, ...] = ()
+    evidence_source: EvidenceSource = "returned"
+    """Where the documents come from."""
     unread: tuple[str, ...] = ()
     """If no documents were found: unknown input keys that may contain them."""
     query_class: str | None = None
@@ -98,8 +122,15 @@ class CheckInput(BaseModel):
         return self.model_copy(update=given) if given else self
 
 
-def read_input(
-    value: object, *, context_extractor: Callable[[Any], Any] | None = None
+def read_input(  # noqa: PLR0913  (options by keyword)
+    value: object,
+    *,
+    context_extractor: Callable[[Any], Any] | None = None,
+    evidence: Evidence = "thread",
+    trust_generated: bool = False,
+    answer_key: str | None = None,
+    documents_key: str | None = None,
+    question_key: str | None = None,
 ) -> CheckInput:
     """Read question, answer and documents from the output of any chain or agent.
 
@@ -108,18 +139,25 @@ def read_input(
     `create_agent` and LCEL sequences, and anything with one of these shapes:
 
     - a mapping, dataclass or pydantic object; the first key present is used: the answer under
-      `answer`, `result`, `output`, `output_text`, `response` or `generation`, the documents under
-      `documents`, `context`, `source_documents` or `input_documents`, the question under
-      `question`, `input` or `query`;
-    - agent state with `messages`; only the turn since the last question is read. The answer is
-      `structured_response` if present, else the last message without tool calls. The documents are
-      the artifacts of tool messages if these are documents, else the texts of tool messages.
-      Failed tool calls and the message with the structured response are not evidence;
+      `answer`, `result`, `output`, `output_text`, `response` or `generation` (without messages also
+      `final_answer`, `reply`, `completion`, `text`, `content` or `summary`), the documents under
+      `documents`, `context`, `source_documents` or `input_documents`, else a list of `Document`
+      objects under any key, the question under `question`, `input` or `query`;
+    - agent state with `messages`. The answer is `structured_response` if present, else the last
+      message without tool calls. The documents are the artifacts of tool messages if these are
+      documents, else the texts of tool messages: those since the last question first, then those of
+      earlier turns, newest first, with the number of their turn in the metadata as `turn`. Failed
+      tool calls, text that a model wrote inside a tool, and the message with the structured
+      response are not evidence;
     - a list of messages, a tuple `(answer, documents)`, a plain answer (`str` or `AIMessage`), a
       `CheckInput`, or a `GroundednessResult`, whose `answer` is then checked again.
 
-    If the answer is an object or mapping with one of the answer keys, that value is the answer;
-    otherwise each value becomes a line `field: value`. Texts in a list become one line each.
+    Documents are `Document` objects, texts, mappings with their text under `page_content`, `text`,
+    `content` or `snippet`, `(document, score)` pairs, and lists of these.
+
+    If the answer is an object or mapping with one of the first six answer keys, that value is the
+    answer; otherwise each value becomes a line `field: value`. Texts in a list become one line
+    each.
 
     A mapping, dataclass or pydantic object may also have the labels `query_class` (text),
     `risk_tier` (text) and `retrieval_score` (number).
@@ -127,42 +165,206 @@ def read_input(
     Args:
         value: The output of the chain.
         context_extractor: Converts `value` from any other shape to an accepted one.
+        evidence: Whether tool results of earlier turns are evidence too (`thread`), or only those
+            since the last question (`turn`).
+        trust_generated: Whether text that a model wrote inside a tool is evidence.
+        answer_key: Key of the answer, if it is none of those above.
+        documents_key: Key of the documents, if it is none of those above.
+        question_key: Key of the question, if it is none of those above.
 
     Returns:
         Question, answer and documents. `documents` is empty if none were found; the answer may be
         empty too.
 
     Raises:
-        InputFormatError: The shape is not supported, it contains no answer, or
-            `context_extractor` failed.
+        InputFormatError: The shape is not supported, it contains no answer, several lists could be
+            the documents, or `context_extractor` failed.
 
     Example:
         >>> read = read_input({"input": "Capital?", "context": ["Rome is it."], "answer": "Rome"})
         >>> read.question, read.answer, read.documents[0].page_content
         ('Capital?', 'Rome', 'Rome is it.')
     """
-    if context_extractor is not None:
-        value = _extracted(value, context_extractor)
-    if isinstance(value, CheckInput):
-        return value
-    if isinstance(value, GroundednessResult):
+    return InputReader(
+        context_extractor=context_extractor,
+        evidence=evidence,
+        trust_generated=trust_generated,
+        answer_key=answer_key,
+        documents_key=documents_key,
+        question_key=question_key,
+    )(value)
+
+
+_PLAIN = (dict, str, BaseModel)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputReader:
+    """Reads the inputs of a check, with the options of `read_input`."""
+
+    context_extractor: Callable[[Any], Any] | None = None
+    evidence: Evidence = "thread"
+    trust_generated: bool = False
+    answer_key: str | None = None
+    documents_key: str | None = None
+    question_key: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Parts of the input that the caller gave by name; they win."""
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        require_one_of("evidence", self.evidence, get_args(Evidence))
+
+    def with_parts(self, owner: str, given: Mapping[str, Any]) -> "InputReader":
+        """Return a reader for inputs of which parts were given by name."""
+        if unknown := set(given) - {"documents", "question", *LABELS}:
+            msg = (
+                f"{owner} got unknown arguments {sorted(unknown)}; besides the input and the "
+                f"config it accepts documents=, question=, {'=, '.join(LABELS)}="
+            )
+            raise ConfigurationError(msg)
+        return replace(self, given=given)
+
+    def __call__(self, value: Any) -> CheckInput:
+        """Read an input."""
+        source = self._read(value)
+        if not self.given:
+            return source
+        whole = read_input({**dict(source), **self.given})
+        own = {} if "documents" in self.given else {"evidence_source": source.evidence_source}
+        return whole.model_copy(update=own)
+
+    async def aread(self, value: Any) -> CheckInput:
+        """Read an input off the event loop; reading unknown objects may block."""
+        if self.context_extractor is not None or not isinstance(value, _PLAIN):
+            return await run_in_executor(None, self, value)
+        return await computed(0, self, value)
+
+    def find_answer_key(self, value_of: Callable[[str], object]) -> str | None:
+        """Give the first of the keys of an answer that has a value."""
+        if self.answer_key is not None:
+            return self.answer_key if value_of(self.answer_key) is not None else None
+        more = _MORE_ANSWER_KEYS if value_of("messages") is None else ()
+        return _first_with_value((*_ANSWER_KEYS, *more), value_of)
+
+    def documents_in(self, inputs: object) -> tuple[Document, ...]:
+        """Read the documents, but no messages, from the inputs of a run."""
+        try:
+            if isinstance(inputs, Mapping):
+                return self._given_documents({k: inputs[k] for k in inputs if k != "messages"})
+            return _documents(inputs, ()) if _holds_documents(inputs) else ()
+        except InputFormatError:
+            return ()
+
+    def tool_documents(self, messages: Sequence[BaseMessage]) -> tuple[Document, ...]:
+        """Read the tool results of a conversation, the last turn first."""
+        turns = turns_of(messages)
+        found = list(tool_documents(turns[-1], trust_generated=self.trust_generated))
+        if self.evidence == "thread":
+            earlier = [
+                document.model_copy(update={"metadata": {**document.metadata, "turn": number}})
+                for number, turn in reversed([*enumerate(turns[:-1], 1)])
+                for document in tool_documents(turn, trust_generated=self.trust_generated)
+            ]
+            found += within_budget(earlier, known=found)
+        return tuple(found)
+
+    def _read(self, value: object) -> CheckInput:
+        if self.context_extractor is not None:
+            value = _extracted(value, self.context_extractor)
+        if isinstance(value, CheckInput):
+            return value
+        if isinstance(value, GroundednessResult):
+            return CheckInput(
+                question=value.question,
+                answer=value.answer,
+                documents=value.documents,
+                evidence_source=value.evidence_source or "returned",
+                **{name: getattr(value, name) for name in LABELS},
+            )
+        if isinstance(value, tuple) and len(value) == 2:  # noqa: PLR2004  (a pair)
+            if _is_conversation(value[0]):
+                pair = {"messages": value[0], "documents": value[1]}
+                return replace(self, answer_key=None, documents_key=None)(pair)
+            return CheckInput(answer=_answer_text(value[0], ()), documents=_documents(value[1], ()))
+        if isinstance(value, str | AIMessage):
+            return CheckInput(answer=_answer_text(value, ()))
+        if _is_conversation(value):
+            value = {"messages": value}
+        parts = _as_mapping(value)
+        if parts is None:
+            msg = f"cannot read an answer from a value of type {_type(value)}. {_ADVICE}"
+            raise InputFormatError(msg)
+        return self._read_mapping(parts)
+
+    def _read_mapping(self, parts: Mapping[Any, Any]) -> CheckInput:
+        parts = _unwrapped(parts)
+        if (key := self.find_answer_key(parts.get)) and _is_conversation(parts[key]):
+            parts = {**{k: parts[k] for k in parts if k != key}, "messages": parts[key]}
+        keys = _keys_of(parts)
+        messages = _conversation(parts.get("messages"), keys)
+        answer, evidence = self._find_answer(parts, messages, keys)
+        given = self._given_documents(parts)
+        documents = given or self.tool_documents(evidence)
         return CheckInput(
-            question=value.question,
-            answer=value.answer,
-            documents=value.documents,
-            **{name: getattr(value, name) for name in LABELS},
+            question=self._find_question(parts) or _last_question(turns_of(messages)[-1]),
+            answer=answer,
+            documents=documents,
+            evidence_source="retrieved" if documents and not given else "returned",
+            unread=() if documents or not _KNOWN_KEYS.isdisjoint(keys) else _unread(keys),
+            **read_labels(parts),
         )
-    if isinstance(value, tuple) and len(value) == 2:  # noqa: PLR2004  (a pair)
-        return CheckInput(answer=_answer_text(value[0], ()), documents=_documents(value[1], ()))
-    if isinstance(value, str | AIMessage):
-        return CheckInput(answer=_answer_text(value, ()))
-    if isinstance(value, list) and value and all(isinstance(m, BaseMessage) for m in value):
-        value = {"messages": value}
-    parts = _as_mapping(value)
-    if parts is None:
-        msg = f"cannot read an answer from a value of type {_type(value)}. {_ADVICE}"
-        raise InputFormatError(msg)
-    return _read_mapping(parts)
+
+    def _given_documents(self, parts: Mapping[Any, Any]) -> tuple[Document, ...]:
+        keys = _keys_of(parts)
+        if self.documents_key is not None:
+            return _documents(parts.get(self.documents_key), keys)
+        named = (_documents(parts.get(key), keys) for key in _DOCUMENT_KEYS)
+        if found := next(filter(None, named), None):
+            return found
+        lists = {key: parts[key] for key in parts if _holds_documents(parts[key])}
+        if len(lists) > 1:
+            several = " and ".join(repr(str(key)[:_LONGEST_KEY]) for key in lists)
+            msg = f"there are documents under {several}: name one of them with documents_key="
+            raise InputFormatError(msg, keys=keys)
+        return next((_documents(value, keys) for value in lists.values()), ())
+
+    def _find_answer(
+        self, parts: Mapping[Any, Any], messages: Sequence[BaseMessage], keys: tuple[str, ...]
+    ) -> tuple[str, Sequence[BaseMessage]]:
+        """Return the answer, and the messages that may be evidence for it."""
+        if (key := self.find_answer_key(parts.get)) is not None:
+            return _answer_text(parts[key], keys), messages
+        if self.answer_key is not None and "messages" not in parts:
+            msg = f"no answer under answer_key={self.answer_key!r}; the keys seen are: "
+            raise InputFormatError(msg + (", ".join(map(repr, keys)) or "none"), keys=keys)
+        turn = turns_of(messages)[-1]
+        final = next((m for m in reversed(turn) if isinstance(m, AIMessage | ToolMessage)), None)
+        structured = parts.get("structured_response")
+        if structured is not None:
+            # Its tool message repeats the answer, which must not be evidence for itself.
+            own = final.name if isinstance(final, ToolMessage) else None
+            others = [m for m in messages if m is not final and (own is None or m.name != own)]
+            return _answer_text(structured, keys), others
+        if isinstance(final, AIMessage) and not final.tool_calls:
+            return _message_text(final), messages
+        if isinstance(final, ToolMessage) and not parts.get("__interrupt__"):
+            others = [m for m in messages if m is not final or _artifacts(m)]
+            return _message_text(final), others
+        raise InputFormatError(_no_answer(parts, keys), keys=keys)
+
+    def _find_question(self, parts: Mapping[Any, Any]) -> str | None:
+        for key in (self.question_key,) if self.question_key else _QUESTION_KEYS:
+            value = parts.get(key)
+            if isinstance(value, str):
+                return str(value)
+            if isinstance(value, HumanMessage):
+                return _message_text(value)
+            if isinstance(value, list | tuple):
+                question = _last_question([m for m in value if isinstance(m, BaseMessage)])
+                if question is not None:
+                    return question
+        return None
 
 
 def has_text(documents: Iterable[Document]) -> bool:
@@ -198,24 +400,9 @@ def _extracted(value: object, context_extractor: Callable[[Any], Any]) -> object
         raise InputFormatError(msg, keys=keys) from exc
 
 
-def _read_mapping(parts: Mapping[Any, Any]) -> CheckInput:
-    parts = _unwrapped(parts)
-    keys = _keys_of(parts)
-    turn = _last_turn(parts.get("messages"), keys)
-    answer, evidence = _find_answer(parts, turn, keys)
-    given = (_documents(parts.get(key), keys) for key in _DOCUMENT_KEYS)
-    documents = next(filter(None, given), ()) or tuple(_tool_documents(evidence))
-    return CheckInput(
-        question=_find_question(parts) or _last_question(turn),
-        answer=answer,
-        documents=documents,
-        unread=() if documents or not _KNOWN_KEYS.isdisjoint(keys) else _unread(keys),
-        **read_labels(parts),
-    )
-
-
 def _unread(keys: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(key for key in keys if key not in (*_QUESTION_KEYS, *_ANSWER_KEYS, *LABELS))
+    read = (*_QUESTION_KEYS, *_ANSWER_KEYS, *_MORE_ANSWER_KEYS, *LABELS)
+    return tuple(key for key in keys if key not in read)
 
 
 def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -224,29 +411,8 @@ def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:
     return parts if inner is None else {**inner, "__interrupt__": parts["interrupts"]}
 
 
-def _find_answer(
-    parts: Mapping[Any, Any], turn: Sequence[BaseMessage], keys: tuple[str, ...]
-) -> tuple[str, Sequence[BaseMessage]]:
-    """Return the answer, and the messages that may be evidence for it."""
-    if (key := answer_key(parts.get)) is not None:
-        return _answer_text(parts[key], keys), turn
-    final = next((m for m in reversed(turn) if isinstance(m, AIMessage | ToolMessage)), None)
-    structured = parts.get("structured_response")
-    if structured is not None:
-        # Its tool message repeats the answer, which must not be evidence for itself.
-        own = final.name if isinstance(final, ToolMessage) else None
-        others = [m for m in turn if m is not final and (own is None or m.name != own)]
-        return _answer_text(structured, keys), others
-    if isinstance(final, AIMessage) and not final.tool_calls:
-        return _message_text(final), turn
-    if isinstance(final, ToolMessage) and not parts.get("__interrupt__"):
-        return _message_text(final), [m for m in turn if m is not final or _artifacts(m)]
-    raise InputFormatError(_no_answer(parts, keys), keys=keys)
-
-
-def answer_key(value_of: Callable[[str], object]) -> str | None:
-    """Give the first of the keys of an answer that has a value."""
-    return next((key for key in _ANSWER_KEYS if value_of(key) is not None), None)
+def _first_with_value(keys: Iterable[str], value_of: Callable[[str], object]) -> str | None:
+    return next((key for key in keys if value_of(key) is not None), None)
 
 
 def _no_answer(parts: Mapping[Any, Any], keys: tuple[str, ...]) -> str:
@@ -269,7 +435,7 @@ def _answer_text(value: object, keys: tuple[str, ...]) -> str:
     if isinstance(value, list) and any(isinstance(b, dict) and "type" in b for b in value):
         return _message_text(AIMessage(content=value))
     parts = _as_mapping(value)
-    if parts is not None and (key := answer_key(parts.get)) is not None:
+    if parts is not None and (key := _first_with_value(_ANSWER_KEYS, parts.get)) is not None:
         return _answer_text(parts[key], keys)
     if parts is None and not isinstance(value, list | tuple | bool | int | float):
         msg = f"the answer is of type {_type(value)}. {_ADVICE}"
@@ -295,44 +461,50 @@ def _message_text(message: BaseMessage) -> str:
     return str(message.text)
 
 
-def _last_turn(messages: object, keys: tuple[str, ...]) -> Sequence[BaseMessage]:
-    """Return the messages from the last question on; earlier turns are no evidence."""
+def _is_conversation(value: object) -> bool:
+    return (
+        isinstance(value, list) and bool(value) and all(isinstance(m, BaseMessage) for m in value)
+    )
+
+
+def _conversation(messages: object, keys: tuple[str, ...]) -> Sequence[BaseMessage]:
     if messages is None:
         return ()
     listed: list[Any] = list(messages) if isinstance(messages, list | tuple) else [messages]
     try:
-        whole = convert_to_messages(listed)
+        return convert_to_messages(listed)
     except (NotImplementedError, TypeError, ValueError):
         msg = f"'messages' contains a value that is not a message. {_ADVICE}"
         raise InputFormatError(msg, keys=keys) from None  # the cause contains the message
-    asked = (place for place, message in enumerate(whole) if _is_question(message))
-    return whole[max(asked, default=0) :]
 
 
-def _is_question(message: BaseMessage) -> bool:
+def turns_of(messages: Sequence[BaseMessage]) -> list[Sequence[BaseMessage]]:
+    """Split a conversation into turns: before each question but the first."""
+    starts = [place for place, message in enumerate(messages) if is_question(message)]
+    places = [0, *starts[1:], len(messages)]
+    return [messages[start:end] for start, end in pairwise(places)]
+
+
+def is_question(message: BaseMessage) -> bool:
+    """Tell whether a message begins a turn."""
     # Middleware adds user messages too (conversation summaries), with this mark.
     return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
 
 
 def _last_question(messages: Sequence[BaseMessage]) -> str | None:
-    return next((_message_text(m) for m in reversed(messages) if _is_question(m)), None)
+    return next((_message_text(m) for m in reversed(messages) if is_question(m)), None)
 
 
-def _find_question(parts: Mapping[Any, Any]) -> str | None:
-    for key in _QUESTION_KEYS:
-        value = parts.get(key)
-        if isinstance(value, str):
-            return str(value)
-        if isinstance(value, HumanMessage):
-            return _message_text(value)
-        if isinstance(value, list | tuple):
-            question = _last_question([m for m in value if isinstance(m, BaseMessage)])
-            if question is not None:
-                return question
-    return None
+def generated(message: ToolMessage) -> ToolMessage:
+    """Mark a tool's result as text that a model wrote."""
+    marked = {**message.response_metadata, _GENERATED: True}
+    return message.model_copy(update={"response_metadata": marked})
 
 
-def _tool_documents(messages: Sequence[BaseMessage]) -> Iterator[Document]:
+def tool_documents(
+    messages: Sequence[BaseMessage], *, trust_generated: bool = False
+) -> Iterator[Document]:
+    """Read the results of tools: documents in their artifacts, else their texts."""
     for message in messages:
         if not isinstance(message, ToolMessage) or message.status == "error":
             continue
@@ -340,9 +512,24 @@ def _tool_documents(messages: Sequence[BaseMessage]) -> Iterator[Document]:
         text = _message_text(message)
         if found:
             yield from found
-        elif text.strip():
+        elif text.strip() and (trust_generated or not message.response_metadata.get(_GENERATED)):
             origin = {"tool": message.name, "tool_call_id": message.tool_call_id}
             yield Document(page_content=text, metadata=origin)
+
+
+def within_budget(documents: Iterable[Document], *, known: Sequence[Document]) -> list[Document]:
+    """Keep the first documents of earlier turns that are new, up to a limit of text."""
+    texts = {document.page_content for document in known}
+    kept, left = [], EARLIER_CHARACTERS
+    for document in documents:
+        if document.page_content in texts:
+            continue
+        left -= len(document.page_content)
+        if left < 0:
+            break
+        texts.add(document.page_content)
+        kept.append(document)
+    return kept
 
 
 def _artifacts(message: BaseMessage) -> Sequence[Document]:
@@ -354,13 +541,31 @@ def _artifacts(message: BaseMessage) -> Sequence[Document]:
 def _documents(value: object, keys: tuple[str, ...]) -> tuple[Document, ...]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
-    return tuple(
-        _document(item, keys) for item in (value if isinstance(value, list | tuple) else [value])
-    )
+    return tuple(_document(item, keys) for item in _flat(value))
+
+
+def _flat(value: object) -> Iterator[object]:
+    """Yield the documents in nested lists, without the scores that stand beside them."""
+    if not isinstance(value, list | tuple):
+        yield value
+    elif len(value) == 2 and isinstance(value[1], SupportsFloat):  # noqa: PLR2004  (a pair)
+        yield value[0]
+    else:
+        for item in value:
+            yield from _flat(item)
+
+
+def _holds_documents(value: object) -> bool:
+    """Tell whether a value is a list of documents, and of nothing else."""
+    items = _flat(value) if isinstance(value, list | tuple) else iter(())
+    first = next(items, None)
+    return _record(first) is not None and all(_record(item) is not None for item in items)
 
 
 def _document(item: object, keys: tuple[str, ...]) -> Document:
     found = Document(page_content=str(item)) if isinstance(item, str) else _record(item)
+    if found is None and isinstance(item, Mapping):
+        found = _search_hit(item)
     if found is None:
         msg = f"the documents contain a value of type {_type(item)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
@@ -378,6 +583,22 @@ def _record(item: object) -> Document | None:
             id=item.get("id"),
         )
     return None
+
+
+def _search_hit(item: Mapping[Any, Any]) -> Document | None:
+    """Convert a mapping with a text, as search engines return them; the rest is metadata."""
+    key = next((key for key in _TEXT_KEYS if isinstance(item.get(key), str)), None)
+    if key is None:
+        return None
+    inner = item.get("metadata")
+    rest = {str(k): item[k] for k in item if k not in (key, "metadata", "id")}
+    metadata = {**rest, **(inner if isinstance(inner, Mapping) else {})}
+    identity = item.get("id")
+    return Document(
+        page_content=str(item[key]),
+        metadata=metadata,
+        id=None if identity is None else str(identity),
+    )
 
 
 def _as_mapping(value: object) -> Mapping[Any, Any] | None:
@@ -447,39 +668,3 @@ class GroundednessInput(BaseModel):
     risk_tier: str | None = None
     retrieval_score: float | None = None
     """Used by the policy, like the two labels above."""
-
-
-_PLAIN = (dict, str, BaseModel)
-
-
-@dataclass(frozen=True)
-class InputReader:
-    """Reads the inputs of a check."""
-
-    context_extractor: Callable[[Any], Any] | None
-    given: Mapping[str, Any]
-
-    def __call__(self, value: Any) -> CheckInput:
-        """Read an input."""
-        source = read_input(value, context_extractor=self.context_extractor)
-        return read_input({**dict(source), **self.given}) if self.given else source
-
-    async def aread(self, value: Any) -> CheckInput:
-        """Read an input off the event loop; reading unknown objects may block."""
-        if self.context_extractor is not None or not isinstance(value, _PLAIN):
-            return await run_in_executor(None, self, value)
-        return await computed(0, self, value)
-
-
-def reader(
-    owner: str, context_extractor: Callable[[Any], Any] | None, given: Mapping[str, Any]
-) -> InputReader:
-    """Build the reader for the inputs of a check."""
-    if unknown := set(given) - {"documents", "question", *LABELS}:
-        msg = (
-            f"{owner} got unknown arguments {sorted(unknown)}; besides the input and the config it "
-            f"accepts documents=, question=, {'=, '.join(LABELS)}="
-        )
-        raise ConfigurationError(msg)
-
-    return InputReader(context_extractor, given)

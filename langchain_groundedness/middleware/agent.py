@@ -13,8 +13,10 @@ from langchain.agents.middleware.types import (
     ModelRequest,
     ModelResponse,
     OmitFromInput,
+    PrivateStateAttr,
+    ToolCallRequest,
 )
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import Runtime
 from langgraph.stream import StreamTransformer
@@ -22,13 +24,16 @@ from langgraph.stream._types import ProtocolEvent
 from langgraph.stream.stream_channel import StreamChannel
 from langgraph.types import Command
 
+from langchain_groundedness._runtime.options import require_bool
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.inputs.formats import generated
 from langchain_groundedness.middleware.actions import AfterRetries, OnUngrounded
 from langchain_groundedness.middleware.answer_check import LIVE_KEY, AnswerCheck
 from langchain_groundedness.middleware.guarded_model import GuardedCall, guarded_model
 from langchain_groundedness.middleware.messages import without_annotations
 from langchain_groundedness.middleware.state import STATE_KEY, plain_result, state_value
+from langchain_groundedness.middleware.thread_evidence import ModelWatcher, marked
 from langchain_groundedness.runnable import (
     CheckerOptions,
     GroundednessRunnable,
@@ -50,9 +55,11 @@ class GroundednessState(AgentState[Any]):
 
     groundedness: NotRequired[Annotated[dict[str, Any] | None, OmitFromInput]]
     """Verdicts on the last answer, as plain data: `verdict`, `trust_score`, `is_trusted`,
-    `decision`, `final`, `claims`, `edits`, `usage`, `query_class`, `risk_tier`, `retrieval_score`
-    as in `GroundednessResult`; `outcome` (what was done), `message_id`, `retries`. After a
-    reviewer's edit they are about the edited text."""
+    `decision`, `final`, `claims`, `edits`, `usage`, `evidence_source`, `query_class`, `risk_tier`,
+    `retrieval_score` as in `GroundednessResult`; `outcome` (what was done), `message_id`,
+    `retries`. After a reviewer's edit they are about the edited text."""
+    groundedness_evidence: NotRequired[Annotated[dict[str, Any] | None, PrivateStateAttr]]
+    """The tool results of the conversation, up to 200,000 characters, as plain data."""
 
 
 class GroundednessTransformer(StreamTransformer):
@@ -86,11 +93,13 @@ class GroundednessTransformer(StreamTransformer):
 class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
     """Checks the final answers of an agent against the results of its tools.
 
-    The evidence is the tool results since the user's last question: the documents in their
-    artifacts or, if there are none, their texts. Model turns that call tools are not checked, and
-    neither is a tool result that the agent returns unchanged. The verdicts are in the state under
-    `groundedness`, as plain data, and supported parts of the answer get native `Citation`
-    annotations: with `annotate` in the content of the message, otherwise in its
+    The evidence is the tool results of the conversation: the documents in their artifacts or, if
+    there are none, their texts, unless a model wrote them inside the tool. The state keeps them
+    under `groundedness_evidence`, so they outlive messages that are trimmed or summarised. With
+    `evidence="turn"`, only those since the user's last question count. Model turns that call tools
+    are not checked, and neither is a tool result that the agent returns unchanged. The verdicts are
+    in the state under `groundedness`, as plain data, and supported parts of the answer get native
+    `Citation` annotations: with `annotate` in the content of the message, otherwise in its
     `response_metadata["groundedness"]["annotations"]`, so that the content keeps its type.
 
     `on_ungrounded` says what happens to an answer that is not grounded, or could not be checked:
@@ -164,6 +173,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
                 with options of one.
         """
         super().__init__()
+        require_bool(hold_stream=hold_stream is None or hold_stream, live=live)
         self._check = AnswerCheck(
             checker_from(checker, options),
             context_extractor,
@@ -174,9 +184,6 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             audit_log=audit_log,
         )
         withholds = self._check.may_withhold
-        if hold_stream not in (None, True, False):
-            msg = f"hold_stream must be True, False or None, got {hold_stream!r}"
-            raise ConfigurationError(msg)
         if hold_stream is False and withholds:
             msg = (
                 "hold_stream=False excludes answers that may be withheld (on_ungrounded, "
@@ -204,7 +211,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         Returns:
             The update of the state.
         """
-        return self._check.update(state)
+        return {**self._check.update(state), **self._check.evidence_update(state)}
 
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -217,7 +224,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         Returns:
             The update of the state.
         """
-        return await self._check.aupdate(state)
+        return {**await self._check.aupdate(state), **self._check.evidence_update(state)}
 
     def wrap_model_call(
         self,
@@ -234,7 +241,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             Its response. The model gets its earlier answers without annotations of the check.
         """
         request, call = self._prepared(request)
-        return _with_result(request, handler(request), call)
+        return self._concluded(request, handler(request), call)
 
     async def awrap_model_call(
         self,
@@ -251,7 +258,43 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             Its response. The model gets its earlier answers without annotations of the check.
         """
         request, call = self._prepared(request)
-        return _with_result(request, await handler(request), call)
+        return self._concluded(request, await handler(request), call)
+
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
+        """Mark the result of a tool in which a model ran, since it is no evidence by itself.
+
+        Args:
+            request: The call of the tool.
+            handler: Calls it.
+
+        Returns:
+            Its result.
+        """
+        with ModelWatcher.watch() as watcher:
+            result = handler(request)
+        return marked(result) if watcher.found else result
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Mark the result of a tool in which a model ran, since it is no evidence by itself.
+
+        Args:
+            request: The call of the tool.
+            handler: Calls it.
+
+        Returns:
+            Its result.
+        """
+        with ModelWatcher.watch() as watcher:
+            result = await handler(request)
+        return marked(result) if watcher.found else result
 
     def _prepared(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], GuardedCall | None]:
         request = request.override(messages=without_annotations(request.messages))
@@ -260,6 +303,20 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         structured = request.response_format is not None
         call = self._check.guarded_call(request.state, hold=self._hold, structured=structured)
         return request.override(model=guarded_model(request.model, call)), call
+
+    def _concluded(
+        self, request: ModelRequest[Any], response: ModelResponse[Any], call: GuardedCall | None
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """Pass evidence and result on through the state, since another process may go on."""
+        # The tool message of a structured answer repeats it.
+        response.result = [
+            generated(m) if isinstance(m, ToolMessage) else m for m in response.result
+        ]
+        update = {
+            **self._check.evidence_update(request.state),
+            **_result_update(request, response, call),
+        }
+        return ExtendedModelResponse(response, Command(update=update)) if update else response
 
 
 @show_checker_options
@@ -318,14 +375,12 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
     return RunnableLambda(check.update, check.aupdate, name="groundedness")
 
 
-def _with_result(
+def _result_update(
     request: ModelRequest[Any], response: ModelResponse[Any], call: GuardedCall | None
-) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-    """Pass the result to `after_agent` through the state, since another process may run it."""
+) -> dict[str, Any]:
     answer = response.result[-1] if response.result else None
     result = call.result if call else None
     if result is None or not isinstance(answer, AIMessage) or answer.tool_calls:
-        return response
+        return {}
     found = {"message_id": answer.id, "result": plain_result(result)}
-    record = {**(state_value(request.state, STATE_KEY) or {}), LIVE_KEY: found}
-    return ExtendedModelResponse(response, Command(update={STATE_KEY: record}))
+    return {STATE_KEY: {**(state_value(request.state, STATE_KEY) or {}), LIVE_KEY: found}}

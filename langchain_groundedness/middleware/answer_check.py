@@ -28,7 +28,7 @@ from langchain_groundedness.exceptions import (
     InputFormatError,
     VerificationError,
 )
-from langchain_groundedness.inputs.formats import LABELS, CheckInput, answer_key, read_input
+from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader
 from langchain_groundedness.middleware.actions import Actions
 from langchain_groundedness.middleware.guarded_model import GuardedCall
 from langchain_groundedness.middleware.messages import in_paragraphs
@@ -50,6 +50,11 @@ from langchain_groundedness.middleware.state import (
     state_record,
     state_value,
     unchecked_result,
+)
+from langchain_groundedness.middleware.thread_evidence import (
+    EVIDENCE_KEY,
+    kept_evidence,
+    with_kept_evidence,
 )
 from langchain_groundedness.pipeline.recording import (
     Pending,
@@ -120,7 +125,8 @@ class AnswerCheck:
         self._policy = ours.check.policy if ours else DecisionPolicy()
         self.may_withhold = self._actions.may_withhold(self._policy)
         """Whether an answer may be blocked, or held for a person."""
-        self._extractor = extractor
+        reader = ours.reader if ours else InputReader()
+        self._reader = replace(reader, context_extractor=extractor)
         self._whole_state = whole_state
         self._recorder = Recorder(log, "node" if whole_state else "middleware", self.checker)
 
@@ -170,6 +176,12 @@ class AnswerCheck:
         silent = hold and (structured or ours is None)
         return GuardedCall(checker, source, _config(), hold=hold, silent=silent)
 
+    def evidence_update(self, state: Any) -> dict[str, Any]:
+        """Return the update of the kept evidence, if the state has new tool results."""
+        known, kept = state_value(state, EVIDENCE_KEY), kept_evidence(state, self._reader)
+        is_new = kept != known if known else kept["turn"] or kept["results"]
+        return {EVIDENCE_KEY: kept} if is_new else {}
+
     def _read(self, state: Any) -> Answer:
         turn = read_turn(state)
         key = self._answer_key(state)
@@ -194,7 +206,7 @@ class AnswerCheck:
     def _answer_key(self, state: Any) -> str | None:
         if not self._whole_state:
             return None
-        return answer_key(partial(state_value, state))
+        return self._reader.find_answer_key(partial(state_value, state))
 
     def _not_judged(self, turn: Turn, reason: str) -> Answer:
         result = unchecked_result(CheckInput(answer=""), reason, self._policy)
@@ -207,10 +219,14 @@ class AnswerCheck:
 
     def _unlabelled(self, state: Any) -> CheckInput:
         if self._whole_state:
-            return read_input(state, context_extractor=self._extractor)
-        source = read_answer(state, self._extractor)
+            return self._reader(state)
+        reader = self._reader
+        if reader.context_extractor is not None:
+            return replace(reader, context_extractor=None)(reader.context_extractor(state))
+        source = read_answer(state, replace(reader, evidence="turn"))
+        source = with_kept_evidence(source, state, reader)
         structured = state_value(state, "structured_response")
-        if structured is None or self._extractor is not None:
+        if structured is None:
             return source
         text = in_paragraphs(structured, source.answer)
         return source.model_copy(update={"answer": text})

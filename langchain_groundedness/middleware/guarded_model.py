@@ -8,7 +8,7 @@ verified text; the message is complete, since it is checked again before it is r
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
-from contextlib import aclosing, closing
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
 from pydantic import PrivateAttr
 
+from langchain_groundedness._runtime.streams import Closing
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.llm.usage import counted
@@ -124,9 +125,9 @@ class _Guarded:
     ) -> AsyncIterator[ChatGenerationChunk]:
         observer = _StreamObserver(self._call)
         chunks = _achunks(self._original, messages, stop, kwargs)
-        async with aclosing(chunks), aclosing(observer.atexts(chunks)) as texts:
+        async with Closing(chunks) as written, Closing(observer.atexts(written)) as texts:
             try:
-                async with aclosing(arun_live(texts, observer.live, observer.config)) as steps:
+                async with Closing(arun_live(texts, observer.live, observer.config)) as steps:
                     async for _ in steps:
                         for chunk in observer.released():
                             yield chunk

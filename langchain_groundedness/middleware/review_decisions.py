@@ -11,13 +11,22 @@ from typing import Annotated, Any, Literal, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review, SQLAuditLog
 from langchain_groundedness.exceptions import (
     AuditError,
     ConfigurationError,
     GroundednessError,
+    InputFormatError,
     ReviewConflictError,
 )
 from langchain_groundedness.middleware.state import Turn, state_record
@@ -117,6 +126,12 @@ _DECIDED: TypeAdapter[Decided] = TypeAdapter(Decided)
 UNNAMED = "whoever resumed the graph"
 """Name of a reviewer who gave none; a decision needs one."""
 
+_HELP = (
+    "the run still waits: resume it with Command(resume={'type': 'approve'}), {'type': 'edit', "
+    "'answer': text}, {'type': 'reject'} or {'type': 'respond', 'message': text}; a rejection may "
+    "have a 'message', and each of them a 'reviewer' and a 'note'"
+)
+
 _ACTION = "answer"
 
 _DURABLE_WITHIN = 5.0
@@ -165,8 +180,11 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decide
         "suggestion": suggested(result),
         "record_id": record_id,
     }
-    # The schema is a union, which its overloads leave out.
-    answered: Any = interrupt(request, response_schema=_Answered)  # type: ignore[call-overload]
+    try:
+        # The schema is a union, which its overloads leave out.
+        answered: Any = interrupt(request, response_schema=_Answered)  # type: ignore[call-overload]
+    except ValidationError:
+        raise InputFormatError(_HELP) from None
     decided: Decided = answered.decisions[0] if isinstance(answered, _Decisions) else answered
     return decided
 

@@ -4,8 +4,8 @@ Pure. It writes plain data, which any checkpointer can store.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
-from langchain_groundedness.inputs.formats import LABELS, CheckInput, read_input
+from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader, is_question
 from langchain_groundedness.types import Claim, ClaimVerdict, GroundednessResult
 
 __all__ = [
@@ -74,7 +74,7 @@ class Turn:
 def read_turn(state: Any) -> Turn:
     """Read the last turn from the state of an agent or a graph."""
     messages = [m for m in state_value(state, "messages") or () if isinstance(m, BaseMessage)]
-    asked = max((n for n, m in enumerate(messages) if _is_question(m)), default=-1)
+    asked = max((n for n, m in enumerate(messages) if is_question(m)), default=-1)
     key = (messages[asked].id or str(asked)) if asked >= 0 else ""
     record = state_value(state, STATE_KEY)
     same = isinstance(record, Mapping) and record.get("turn") == key
@@ -92,16 +92,16 @@ def read_turn(state: Any) -> Turn:
     )
 
 
-def read_answer(state: Any, extractor: Callable[[Any], Any] | None) -> CheckInput:
+def read_answer(state: Any, reader: InputReader) -> CheckInput:
     """Read the input of the check from an agent's state."""
-    if extractor is not None:
-        return read_input(extractor(state))
-    # Other keys belong to the application and are evidence only if an extractor says so.
+    # Other keys belong to the application and are evidence only if an option says so.
+    named = (reader.documents_key, reader.question_key)
     known = {
+        **{key: state_value(state, key) for key in named if key is not None},
         "messages": list(state_value(state, "messages") or ()),
         "structured_response": state_value(state, "structured_response"),
     }
-    return read_input(known)
+    return replace(reader, answer_key=None)(known)
 
 
 def message_to_model(text: str, **fields: Any) -> HumanMessage:
@@ -138,10 +138,6 @@ def _calls(message: AIMessage, call_id: str) -> bool:
     return any(call["id"] == call_id for call in message.tool_calls)
 
 
-def _is_question(message: BaseMessage) -> bool:
-    return isinstance(message, HumanMessage) and _MARK not in message.additional_kwargs
-
-
 Outcome: TypeAlias = Literal[
     "passed",
     "annotated",
@@ -158,6 +154,7 @@ Outcome: TypeAlias = Literal[
 
 _KEPT = (
     *("verdict", "trust_score", "is_trusted", "decision", "final", "claims", "edits", "usage"),
+    "evidence_source",
     *LABELS,
 )
 

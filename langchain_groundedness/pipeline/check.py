@@ -31,6 +31,7 @@ from langchain_groundedness.correction.edits import (
 )
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
+from langchain_groundedness.evidence.metadata import cited_metadata, with_metadata
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
     LABELS,
@@ -80,16 +81,6 @@ class CheckState:
     corrected: CorrectedAnswer | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds that each step waited for its reply, by name; empty if streamed."""
-
-    def task(self, claims: Sequence[Claim]) -> VerificationTask:
-        """Build a verification task for claims."""
-        source = self.source
-        return VerificationTask(
-            claims=tuple(claims),
-            documents=source.documents,
-            question=source.question,
-            answer=source.answer,
-        )
 
     def with_edits(self, edits: Sequence[Edit]) -> Self:
         """Apply exactly these edits to the original answer."""
@@ -309,6 +300,8 @@ class Check:
     trust_threshold: float
     policy: DecisionPolicy
     raise_on_failure: bool
+    metadata_keys: tuple[str, ...] = ()
+    """Keys of the metadata that verifiers read before the text of a document."""
     single_pass: Runnable[VerificationTask, list[ClaimVerdict]] | None = None
     """Finds and judges the claims of a whole answer in one call. Extractor and verifier then serve
     only sentence-by-sentence checks and edits."""
@@ -390,9 +383,19 @@ class Check:
         )
         return correct | recheck
 
+    def task(self, state: CheckState, claims: Sequence[Claim]) -> VerificationTask:
+        """Build a verification task for claims, with the documents as verifiers read them."""
+        source = state.source
+        return VerificationTask(
+            claims=tuple(claims),
+            documents=with_metadata(source.documents, self.metadata_keys),
+            question=source.question,
+            answer=source.answer,
+        )
+
     def judgement(self, state: CheckState) -> VerificationTask | None:
         """Build the single-pass request; `None` for a blank answer."""
-        return state.task(()) if state.source.answer.strip() else None
+        return self.task(state, ()) if state.source.answer.strip() else None
 
     def with_judgement(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
@@ -442,13 +445,13 @@ class Check:
         claims = self.claims_to_check(state)
         if not claims or state.failure or not has_text(state.source.documents):
             return None
-        return state.task(claims)
+        return self.task(state, claims)
 
     def with_verdicts(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
         """Match verdicts to claims; claims missing from a complete reply are unchecked."""
-        task = state.task(self.claims_to_check(state))
+        task = self.task(state, self.claims_to_check(state))
         given = replies_of(ClaimVerdict, reply, source="verifier")
         answered = {verdict.claim.id for verdict in given}
         if not complete:
@@ -459,7 +462,14 @@ class Check:
             why = next(v.reason for v in verdicts if v.verdict == "unchecked")
             msg = f"{len(unchecked)} of {len(verdicts)} claims could not be checked: {why}"
             raise VerificationError(msg, claim_ids=unchecked)
-        return replace(state, verdicts=tuple(verdicts))
+        return replace(state, verdicts=tuple(self._cited(v, state) for v in verdicts))
+
+    def _cited(self, verdict: ClaimVerdict, state: CheckState) -> ClaimVerdict:
+        """Convert citations from documents as verifiers read them to those that were given."""
+        given = state.source.documents
+        cited = cited_metadata(verdict.citations, given, self.metadata_keys)
+        same = cited == verdict.citations
+        return verdict if same else verdict.model_copy(update={"citations": cited})
 
     def without_verdicts(self, state: CheckState, error: Exception) -> CheckState:
         """Leave claims without a verdict unchecked, with the reason; raise configuration errors."""
@@ -485,7 +495,7 @@ class Check:
             return None
         return CorrectionTask(
             answer=state.source.answer,
-            verdicts=verdicts,
+            verdicts=tuple(map(_without_metadata, verdicts)),
             documents=state.source.documents,
             question=state.source.question,
             on_contradicted=self.on_contradicted,
@@ -519,7 +529,7 @@ class Check:
             Claim(id=name, text=edited_claim(answer, known[name], edits))
             for name, edits in self._reworded(state).items()
         ]
-        return state.task(changed) if changed else None
+        return self.task(state, changed) if changed else None
 
     def _reworded(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
         edits = state.corrected.edits if state.corrected else ()
@@ -550,17 +560,16 @@ class Check:
 
     def _with_fallbacks(self, state: CheckState, kept: Sequence[Edit]) -> CheckState:
         """Keep some edits; replace or remove what had to be corrected or removed and is not."""
+        if (task := self.correction(state)) is None:
+            return state.with_edits(kept)
         edited = {edit.claim_id for edit in kept}
         missing = [
             v
-            for v in self.all_verdicts(state)
+            for v in task.verdicts
             if (v.verdict == "contradicted" and self.on_contradicted == "correct")
             or (v.verdict == "unchecked" and self.on_unchecked == "strip")
             if v.claim.id not in edited and not is_covered(v.claim, kept)
         ]
-        task = self.correction(state)
-        if not missing or task is None:
-            return state.with_edits(kept)
         corrector = self.corrector
         if not isinstance(corrector, Corrector):
             corrector = Corrector(fallback="strip")
@@ -609,6 +618,7 @@ class Check:
             answer=source.answer if corrected is None else corrected.text,
             original_answer=source.answer,
             documents=source.documents,
+            evidence_source=source.evidence_source if source.documents else None,
             claims=verdicts,
             trust_score=score,
             verdict=answer_verdict(verdicts),
@@ -680,6 +690,14 @@ def _clearly_supported(verdict: ClaimVerdict) -> bool:
     probability = verdict.support_probability
     likely = probability is None or probability >= _CLEARLY
     return verdict.verdict == "supported" and not verdict.conflicting and likely
+
+
+def _without_metadata(verdict: ClaimVerdict) -> ClaimVerdict:
+    """Leave out citations from metadata: a title does not replace a sentence."""
+    cited = tuple(c for c in verdict.citations if c.field is None)
+    if len(cited) == len(verdict.citations):
+        return verdict
+    return verdict.model_copy(update={"citations": cited})
 
 
 def _cause(error: Exception) -> str:

@@ -95,7 +95,10 @@ class LiveCheck:
         self._verify = check.verifying(edit=self.edits_by_sentence)
         self.removes = removes or check.edits_answers
         """Whether sentences may be removed, including surrounding white space and markers."""
-        self._upstream = Upstream(read, gather=gather, keep=not self._by_sentence)
+        answer_key = read.answer_key or _ANSWER
+        self._upstream = Upstream(
+            read, answer_key=answer_key, gather=gather, keep=not self._by_sentence
+        )
         self.text = ""
         """The answer so far, if it is read piece by piece."""
         self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
@@ -302,19 +305,25 @@ _ALL = "__remove_all__"  # LangGraph's id for all messages
 class Upstream:
     """Collects input pieces: the text of a growing answer, or pieces that must be joined first.
 
-    Texts, message chunks, and mappings with one of these under `answer` are read incrementally from
-    the second piece of the answer on; an answer in one piece is checked as a whole. Updates of a
-    LangGraph graph are merged into a state, which lacks the graph's input. All other pieces are
-    joined with `+`, as runnables do.
+    Texts, message chunks, and mappings with one of these under the key of the answer are read
+    incrementally from the second piece of the answer on; an answer in one piece is checked as a
+    whole. Updates of a LangGraph graph are merged into a state, which lacks the graph's input. All
+    other pieces are joined with `+`, as runnables do.
     """
 
     def __init__(
-        self, read: Callable[[Any], CheckInput], *, gather: bool = False, keep: bool = False
+        self,
+        read: Callable[[Any], CheckInput],
+        *,
+        answer_key: str = _ANSWER,
+        gather: bool = False,
+        keep: bool = False,
     ) -> None:
         """Start without pieces."""
         self.grows = False
         """Whether the answer is read incrementally."""
         self._read = read
+        self._answer_key = answer_key
         self._gather = gather
         self._by_node = not gather
         self._keep = keep
@@ -363,7 +372,7 @@ class Upstream:
     def context(self) -> CheckInput:
         """Return question and documents so far, with an empty answer."""
         if self._context is None:
-            value = "" if self._parts is None else {**self._parts, _ANSWER: ""}
+            value = "" if self._parts is None else {**self._parts, self._answer_key: ""}
             self._context = self._read(value)
         return self._context
 
@@ -385,8 +394,8 @@ class Upstream:
         """Return the text of a piece, or `None` if it must be joined with others first."""
         answer = piece
         if isinstance(piece, Mapping):
-            answer = piece.get(_ANSWER)
-            others = AddableDict({key: piece[key] for key in piece if key != _ANSWER})
+            answer = piece.get(self._answer_key)
+            others = AddableDict({key: piece[key] for key in piece if key != self._answer_key})
             if others or self._parts is None:
                 self._parts = _added(AddableDict(self._parts or {}), others)
                 self._context = None

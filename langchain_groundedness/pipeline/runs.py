@@ -14,7 +14,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import aclosing, closing
+from contextlib import closing
 from functools import partial
 from queue import SimpleQueue
 from threading import Event
@@ -25,6 +25,7 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor, run_in_ex
 
 from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.streams import Closing
 from langchain_groundedness._runtime.telemetry import Checking, checking
 from langchain_groundedness.inputs.formats import InputReader
 from langchain_groundedness.llm.usage import UsageCounter, counted
@@ -153,7 +154,7 @@ async def arun_pieces(
     """Check an answer while it is written, without blocking the event loop."""
     config, counter = counted(config)
     events = EventStream(config)
-    async with aclosing(arun_live(pieces, live, config)) as steps:
+    async with Closing(arun_live(pieces, live, config)) as steps:
         async for _ in steps:
             for chunk in live.take():
                 await events.apublish(chunk)

@@ -264,7 +264,7 @@ def _read(value: Any) -> tuple[dict[Any, Any], CheckInput]:
         )
         raise InputFormatError(msg)
     parts = dict(value)
-    source = read_input({**parts, "answer": ""})
+    source = read_input({**parts, "answer": ""}, evidence="turn")
     if source.question is None:
         keys = tuple(str(key)[:60] for key in list(parts)[:30])
         msg = (

@@ -247,7 +247,7 @@ def _claim(found: ClaimVerdict, result: GroundednessResult) -> dict[str, Any]:
 
 
 def _citation(citation: Citation, documents: Sequence[Document]) -> dict[str, Any]:
-    if not citation.holds_in(documents):
+    if citation.field is not None or not citation.holds_in(documents):
         return {"document": citation.document, "quote": citation.quote}
     text = documents[citation.document].page_content
     span = _in_utf16(text, (citation.start, citation.end))

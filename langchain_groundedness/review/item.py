@@ -155,7 +155,8 @@ class Item:
     def _quote_matches(self, citation: Citation, document: AuditedDocument) -> bool:
         text = document.content or ""
         span = (citation.start, citation.end)
-        return self._exact and _inside(span, text) and text[slice(*span)] == citation.quote
+        stands = _inside(span, text) and text[slice(*span)] == citation.quote
+        return self._exact and citation.field is None and stands
 
     def _document(self, document: AuditedDocument) -> ShownDocument:
         text = document.content if self.record.content == "full" else None

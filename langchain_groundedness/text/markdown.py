@@ -5,10 +5,12 @@ while it is still being written.
 """
 
 import re
+from bisect import bisect
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
-__all__ = ["Block", "BlockKind", "BlockScanner", "blocks"]
+__all__ = ["Block", "BlockKind", "BlockScanner", "Outline", "blocks"]
 
 BlockKind = Literal["prose", "item", "heading", "title", "row", "delimiter", "code", "rule"]
 """`title` is prose underlined with `===` or `---`; `row` and `delimiter` belong to tables; `rule`
@@ -151,3 +153,51 @@ class BlockScanner:
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of a text."""
     return BlockScanner().feed(text, final=True)
+
+
+class Outline:
+    """The headings, table headers and rulers of a text, which say what the rest is about."""
+
+    def __init__(self, text: str) -> None:
+        """Read a whole text."""
+        self._starts: list[int] = []
+        self._paths: list[str] = []
+        self._structure: list[bool] = []
+        above: list[tuple[int, str]] = []
+        header = ""
+        for block, following in pairwise([*blocks(text), None]):
+            assert block is not None  # noqa: S101  (only the last is)
+            words = text[block.start : block.end].strip()
+            is_header = block.kind == "row" and following and following.kind == "delimiter"
+            header = header if block.kind in ("row", "delimiter") and not is_header else ""
+            is_heading = block.kind in ("heading", "title")
+            if is_heading:
+                level = _level(words, block.kind)
+                above = [each for each in above if each[0] < level]
+            self._starts.append(block.start)
+            self._paths.append(" > ".join([*(each[1] for each in above), *filter(None, [header])]))
+            self._structure.append(is_heading or is_header or block.kind in ("delimiter", "rule"))
+            if is_heading:
+                above.append((level, words.split("\n")[0].strip("#*_=>: \t")))
+            elif is_header:
+                header = words.strip("|> \t")
+
+    def heading(self, place: int) -> str:
+        """Return the headings above a place, outermost first, and the header of its table."""
+        at = bisect(self._starts, place) - 1
+        return self._paths[at] if at >= 0 else ""
+
+    def is_structure(self, place: int) -> bool:
+        """Tell whether a place is in a heading, a table header or a ruler."""
+        at = bisect(self._starts, place) - 1
+        return at >= 0 and self._structure[at]
+
+
+_UNMARKED = 7  # below the six levels of `#`
+
+
+def _level(words: str, kind: str) -> int:
+    if kind == "title":
+        return 1 if words.endswith("=") else 2
+    marks = len(words) - len(words.lstrip("#" if words.startswith("#") else "="))
+    return marks or _UNMARKED

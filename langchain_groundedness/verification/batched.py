@@ -153,7 +153,8 @@ def _of_the_client(exc: Exception) -> bool:
 
 
 class _Sentence(NamedTuple):
-    passage: int
+    block: int
+    """Its block: sentences of one block have no heading between them."""
     document: int
     start: int
     end: int
@@ -166,17 +167,27 @@ class NumberedEvidence(NamedTuple):
     sentences: tuple[_Sentence, ...]
     shown: str
     """One per line, a blank line between passages, all fenced. A bare number is one token for
-    each sentence; brackets would be three."""
+    each sentence; brackets would be three. Headings have no number, so they cannot be cited."""
 
     @classmethod
     def of(cls, batch: EvidenceBatch) -> "NumberedEvidence":
         """Number the sentences of a batch."""
-        sentences = tuple(
-            _Sentence(place, sentence.document, sentence.start, sentence.end, sentence.text)
-            for place, passage in enumerate(batch.passages)
-            for sentence in passage_sentences(passage)
-        )
-        return cls(sentences, fence("evidence", _text(sentences)))
+        sentences: list[_Sentence] = []
+        lines: list[str] = []
+        block = 0
+        for passage in batch.passages:
+            lines += [""] if lines else []
+            lines += [_unnumbered(passage.heading)] if passage.heading else []
+            block += 1
+            for part, is_structure in passage_sentences(passage):
+                if is_structure:
+                    lines.append(_unnumbered(part.text))
+                    block += 1
+                    continue
+                where = (part.document, part.start, part.end)
+                sentences.append(_Sentence(block, *where, part.text))
+                lines.append(f"{len(sentences)} {fold_space(part.text)}")
+        return cls(tuple(sentences), fence("evidence", "\n".join(lines)))
 
     def verdict(
         self, claim: Claim, line: VerdictLine, documents: Sequence[Document], verifier: str
@@ -205,7 +216,7 @@ class NumberedEvidence(NamedTuple):
         previous = -1
         for number in telling:
             sentence = self.sentences[number - 1]
-            if number == previous + 1 and sentence.passage == spans[-1].passage:
+            if number == previous + 1 and sentence.block == spans[-1].block:
                 spans[-1] = spans[-1]._replace(end=sentence.end)
             else:
                 spans.append(sentence)
@@ -213,10 +224,7 @@ class NumberedEvidence(NamedTuple):
         return tuple(Citation.from_document(documents, s.document, s.start, s.end) for s in spans)
 
 
-def _text(sentences: Sequence[_Sentence]) -> str:
-    lines: list[str] = []
-    for number, sentence in enumerate(sentences, 1):
-        if lines and sentence.passage != sentences[number - 2].passage:
-            lines.append("")
-        lines.append(f"{number} {fold_space(sentence.text)}")
-    return "\n".join(lines)
+def _unnumbered(heading: str) -> str:
+    """Show a heading so that it does not look like a numbered sentence."""
+    shown = fold_space(heading)
+    return f"# {shown}" if shown[:1].isalnum() else shown

@@ -395,7 +395,10 @@ class PlainEvidence(NamedTuple):
     @classmethod
     def of(cls, batch: EvidenceBatch) -> "PlainEvidence":
         """Read a batch."""
-        text = "\n\n".join(passage.text for passage in batch.passages)
+        text = "\n\n".join(
+            f"# {passage.heading}\n{passage.text}" if passage.heading else passage.text
+            for passage in batch.passages
+        )
         return cls(fence("evidence", text), SentenceIndex(batch.passages))
 
 

@@ -105,7 +105,7 @@ def _probability(verdict: ClaimVerdict) -> float:
 
 
 def _distinct(citations: Iterable[Citation]) -> tuple[Citation, ...]:
-    return tuple({(c.document, c.start, c.end): c for c in citations}.values())
+    return tuple({(c.document, c.field, c.start, c.end): c for c in citations}.values())
 
 
 def trust_score(verdicts: Iterable[ClaimVerdict]) -> float | None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import copy
 import gc
 import logging
+import pickle
 import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -448,3 +450,30 @@ def test_a_handler_decides_on_the_answer_as_it_was_shown(kind: Any) -> None:
     [result] = handler.results.values()
     assert result.edits
     assert (result.decision.action, result.final.verdict) == ("block", "has_contradictions")
+
+
+@HANDLERS
+def test_a_pickled_handler_keeps_its_options_and_no_results(kind: Any) -> None:
+    handler = kind(max_claims=1, max_results=1)
+    retrieval_chain().invoke({"input": question("Land1")}, {"callbacks": [handler]})
+    copied = pickle.loads(pickle.dumps(handler))  # noqa: S301  (made here)
+    assert type(copied) is kind
+    assert (len(handler.results), len(copied.results), copied.open_runs) == (1, 0, 0)
+    for country in ("Land1", "Land2"):
+        retrieval_chain().invoke({"input": question(country)}, {"callbacks": [copied]})
+    [result] = copied.results.values()
+    assert [v.verdict for v in result.claims] == ["supported", "unchecked"]
+
+
+@HANDLERS
+def test_a_handler_that_cannot_be_pickled_says_why_in_one_line(kind: Any) -> None:
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda") as raised:
+        pickle.dumps(kind(on_verdict=lambda _: None))
+    assert "\n" not in str(raised.value)
+
+
+@HANDLERS
+def test_copies_of_a_config_share_its_handler(kind: Any) -> None:
+    config = {"callbacks": [kind()]}
+    assert copy.deepcopy(config)["callbacks"][0] is config["callbacks"][0]
+    assert copy.copy(config["callbacks"][0]) is config["callbacks"][0]

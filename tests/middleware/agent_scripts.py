@@ -128,9 +128,9 @@ def judged(claim: Claim) -> Scripted:
 
 
 def checker(**options: Any) -> tuple[GroundednessRunnable, ScriptedVerifier]:
-    """Make a checker with a scripted judge, and give the judge."""
+    """Make a checker with a scripted judge that reads no metadata, and give the judge."""
     judge = ScriptedVerifier(judged)
-    return GroundednessRunnable(verifier=judge, **options), judge
+    return GroundednessRunnable(verifier=judge, **{"metadata_keys": (), **options}), judge
 
 
 def agent_of(

@@ -59,8 +59,8 @@ def test_documents_come_before_texts_only_where_a_tool_gives_both(how: How) -> N
     assert texts(judge.tasks[0].documents) == ["Revenue: $2.1B", REPORT.page_content]
 
 
-def test_results_of_earlier_turns_are_no_evidence(how: How) -> None:
-    check, judge = checker()
+def test_results_of_earlier_turns_are_no_evidence_where_only_the_turn_counts(how: How) -> None:
+    check, judge = checker(evidence="turn")
     middleware = GroundednessMiddleware(check)
     replies = (call(), TRUE, call("lookup"), "It is sunny in Rome today.")
     tools = [search_tool(), text_tool("Rome: sunny")]

@@ -13,12 +13,12 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from pydantic import ValidationError
 
 from langchain_groundedness import (
     DecisionPolicy,
     GroundednessMiddleware,
     GroundednessRunnable,
+    InputFormatError,
 )
 from middleware.agent_scripts import (
     FALSE,
@@ -176,8 +176,9 @@ def test_the_judge_is_paid_once(how: How) -> None:
 def test_a_decision_of_no_known_form_can_be_given_again(how: How) -> None:
     review = Review(how)
     for wrong in ({"type": "maybe"}, {"type": "edit"}, {"type": "respond"}, "yes"):
-        with pytest.raises(ValidationError):
+        with pytest.raises(InputFormatError, match=r"Command\(resume=.*'approve'") as raised:
             review.resume(wrong)
+        assert "\n" not in str(raised.value)
     assert review.resume({"type": "approve"})["groundedness"]["outcome"] == "approved"
     assert len(review.judge.tasks) == 1
 

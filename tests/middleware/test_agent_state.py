@@ -88,7 +88,7 @@ def test_the_verdicts_can_be_read_from_the_output_but_not_given_as_input() -> No
 
 
 def test_a_new_turn_gets_a_new_record(how: How) -> None:
-    check, _ = checker()
+    check, _ = checker(evidence="turn")
     replies = (call(), FALSE, "You are welcome, ask me anything.")
     middleware = GroundednessMiddleware(check)
     agent = agent_of(*replies, middleware=middleware, checkpointer=InMemorySaver())

@@ -508,3 +508,11 @@ def test_without_an_extractor_that_works_nothing_is_let_out(how: How) -> None:
     )
     agent = agent_of(call(), f"Hello! {TRUE}", middleware=middleware)
     assert "".join(tokens(agent, QUESTION, how)).strip() == "Hello!"
+
+
+@pytest.mark.parametrize("option", ["hold_stream", "live"])
+@pytest.mark.parametrize("value", ["yes", 1, "None"])
+def test_streaming_options_that_are_no_truth_values_are_refused(option: str, value: Any) -> None:
+    options: Any = {option: value}
+    with pytest.raises(ConfigurationError, match=f"{option} must be True or False, got"):
+        GroundednessMiddleware(**options)

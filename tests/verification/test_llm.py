@@ -555,3 +555,48 @@ def test_it_can_be_saved_and_loaded() -> None:
     model = FakeListChatModel(responses=["{tag} C1: [1] supported"])
     verifier = LLMVerifier(model=model, claims_per_call=3)
     assert dumpd(verifier)["kwargs"]["claims_per_call"] == 3
+
+
+MANUAL = Document(
+    "# Pump manual\n\n## Faults\n\nThe pump beeps when it stops. Look at the display.\n\n"
+    "| code | meaning |\n|------|---------|\n| E04 | too little water |\n\n"
+    "Care\n----\nClean the pump once a year.\n"
+)
+
+
+SHOWN = """# Pump manual
+## Faults
+1 The pump beeps when it stops.
+2 Look at the display.
+| code | meaning |
+|------|---------|
+3 | E04 | too little water |
+# Care ----
+4 Clean the pump once a year."""
+
+
+def test_headings_are_shown_without_numbers_and_cannot_be_cited() -> None:
+    verifier, model = judge("{tag} C1: [2] [3] supported")
+    claim = "The display shows E04 if there is too little water."
+    (verdict,) = verifier.invoke(task(claim, documents=[MANUAL]))
+    shown = "\n".join(str(message.text) for message in model.requests[0])
+    assert SHOWN in shown
+    assert [c.quote for c in verdict.citations] == [
+        "Look at the display.",
+        "| E04 | too little water |",
+    ]
+    assert all(c.holds_in([MANUAL]) for c in verdict.citations)
+
+
+@pytest.mark.parametrize("strategy", ["batched", "per_claim"])
+def test_a_passage_inside_a_document_is_shown_under_its_headings_once(strategy: Any) -> None:
+    packer = EvidencePacker(max_tokens=8, count_tokens=lambda text: len(text.split()))
+    verifier, model = judge(*["unverifiable"] * 9, strategy=strategy, packer=packer)
+    verifier.invoke(task("The pump is clean.", documents=[MANUAL]))
+    prompts = ["\n".join(str(m.text) for m in request) for request in model.requests]
+    [cleaning] = [each for each in prompts if "Clean the pump" in each and "Look at" not in each][
+        :1
+    ]
+    assert cleaning.count("# Pump manual > Care") == 1
+    [table] = [each for each in prompts if "E04" in each][:1]
+    assert table.count("# Pump manual > Faults > code | meaning") == 1 or "| code |" in table
