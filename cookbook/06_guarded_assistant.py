@@ -333,7 +333,8 @@ half = {
 usual_policy = DecisionPolicy(rules=[half])
 
 log = SQLAuditLog(f"sqlite:///{work}/audit.db")
-check = GroundednessRunnable(policy=usual_policy, on_contradicted="correct", audit_log=log)
+keeping = {"on_contradicted": "correct", "on_unverifiable": "keep"}
+check = GroundednessRunnable(policy=usual_policy, **keeping, audit_log=log)
 strict = GroundednessRunnable(policy=strict_policy, audit_log=log)
 
 # %% [markdown]
@@ -682,7 +683,7 @@ SVG(filename=work / "reliability.svg")
 # %%
 # (its figures differ a little between processors)
 calibration = Calibration.load(work / "calibration.json")
-calibrated = calibration.checker(policy=usual_policy, on_contradicted="correct")
+calibrated = calibration.checker(policy=usual_policy, **keeping)
 print(f"threshold {calibration.threshold('support'):.2f}")
 
 for question in asked[:6]:
@@ -699,7 +700,7 @@ for question in asked[:6]:
 
 # %%
 assistant = assistant_with(
-    calibration.checker(policy=usual_policy, on_contradicted="correct", audit_log=log),
+    calibration.checker(policy=usual_policy, **keeping, audit_log=log),
     calibration.checker(policy=strict_policy, audit_log=log),
 )
 question = "How long is the warranty on the G2?"

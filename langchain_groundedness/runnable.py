@@ -22,6 +22,7 @@ from langchain_groundedness.claims.extractors import (
 )
 from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.decision.modes import MODES, Finding
 from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import Evidence, GroundednessInput, InputReader
@@ -130,7 +131,7 @@ class GroundednessRunnable(
     corrector: AnyRunnable | None = None
     max_claims: int | None = Field(default=None, ge=1)
     on_contradicted: OnContradicted = "annotate"
-    on_unverifiable: OnUnverifiable = "keep"
+    on_unverifiable: OnUnverifiable | None = None
     trust_threshold: float = Field(default=1.0, ge=0.0, le=1.0)
     policy: DecisionPolicy = DecisionPolicy()
     raise_on_failure: bool = False
@@ -166,8 +167,9 @@ class GroundednessRunnable(
             max_claims: Most claims to verify; further claims are `unchecked`.
             on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
                 `correct` replaces the wrong part, `strip` removes it, `block` withholds the answer.
-                Edits are verified, and undone if the documents do not support them.
-            on_unverifiable: What to do with the text of unverifiable claims: `keep` or `strip`.
+                Corrections are verified; if one fails, the evidence sentence stands in its place.
+            on_unverifiable: What to do with the text of unverifiable claims: `keep` or `strip`. By
+                default, `correct` removes them and unchecked ones; all else keeps them.
             trust_threshold: Least share of supported claims for a trusted answer, 0 to 1.
             policy: Turns verdicts and labels of the question into a decision.
             raise_on_failure: Whether to raise `VerificationError` when a failure leaves claims
@@ -346,7 +348,8 @@ class GroundednessRunnable(
                 corrector=self.corrector or Corrector(model=model, timeout=self.model_timeout),
                 max_claims=self.max_claims,
                 on_contradicted=self.on_contradicted,
-                on_unverifiable=self.on_unverifiable,
+                on_unverifiable=self.on_unverifiable or self._by_mode("unverifiable"),
+                on_unchecked="keep" if self.on_unverifiable else self._by_mode("unchecked"),
                 trust_threshold=self.trust_threshold,
                 policy=self._policy(),
                 raise_on_failure=self.raise_on_failure,
@@ -354,6 +357,10 @@ class GroundednessRunnable(
                 single_pass=judge,
             )
         return self._check
+
+    def _by_mode(self, finding: Finding) -> OnUnverifiable:
+        effects = MODES.get(self.on_contradicted)
+        return "strip" if effects and effects[finding] == "remove" else "keep"
 
     def _judge(self) -> SinglePassJudge | None:
         if isinstance(self.single_pass, SinglePassJudge):

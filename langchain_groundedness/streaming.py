@@ -32,6 +32,7 @@ class GuardOptions(CheckerOptions, total=False):
     release: Literal["verified", "immediate"]
     on_unchecked: OnUnchecked
     unchecked_marker: str
+    contradicted_marker: str
     blocked_message: str
     audit_log: AuditLog | None
     name: str | None
@@ -42,10 +43,10 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
 
     Add it to a chain with `chain.pipe(GroundednessGuard(checker))`: it accepts the same inputs as
     `GroundednessRunnable`, and returns text. The checker's `on_contradicted` and `on_unverifiable`
-    decide what happens to a sentence with a failed claim; all other text is released unchanged,
-    including headings, questions and code. With `on_contradicted="correct"`, a sentence whose claim
-    has no verified correction is removed. Custom events report claims, verdicts, corrections and
-    the decision.
+    decide what happens to a sentence with a failed claim: by default, one that the documents
+    contradict is marked. All other text is released unchanged, including headings, questions and
+    code. With `on_contradicted="correct"`, a sentence whose claim cannot be corrected is removed.
+    Custom events report claims, verdicts, corrections and the decision.
 
     If the checker's policy decides `block`, the answer ends before the deciding sentence, with
     `blocked_message`. If the policy may block for a reason that depends on the whole answer (a
@@ -74,6 +75,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     release: Literal["verified", "immediate"] = "verified"
     on_unchecked: OnUnchecked = "mark"
     unchecked_marker: str = " [UNCHECKED]"
+    contradicted_marker: str = " [UNSUPPORTED]"
     blocked_message: str = "The rest of this answer was withheld: it did not pass the check."
     audit_log: AuditLog | None = Field(default=None, exclude=True)
 
@@ -90,6 +92,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
             on_unchecked: What to do with a sentence that could not be checked: `hold_back` removes
                 it, `mark` appends `unchecked_marker`, `release` keeps it unchanged.
             unchecked_marker: Appended to sentences that could not be checked.
+            contradicted_marker: With `on_contradicted="annotate"`, the default, appended to
+                sentences that the documents contradict; `""` for none.
             blocked_message: Replaces blocked text: with `on_contradicted="block"`, everything from
                 the first contradicted sentence on.
             audit_log: Receives a record of each decision, with the released text; by default the
@@ -204,6 +208,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         return ReleaseRules(
             on_unchecked=self.on_unchecked,
             unchecked_marker=self.unchecked_marker,
+            contradicted_marker=self.contradicted_marker,
             check=self.checker.check,
             blocked_message=self.blocked_message,
         )

@@ -20,6 +20,7 @@ __all__ = [
     "EvidenceBatch",
     "EvidenceSource",
     "ExtractionTask",
+    "FinalVerdict",
     "GroundednessResult",
     "GroundednessResultChunk",
     "OnContradicted",
@@ -282,6 +283,7 @@ class CorrectionTask(_Value):
     question: str | None = None
     on_contradicted: OnContradicted = "correct"
     on_unverifiable: OnUnverifiable = "keep"
+    on_unchecked: OnUnverifiable = "keep"
 
 
 class CorrectedAnswer(_Value):
@@ -296,6 +298,15 @@ class Decision(_Value):
 
     action: Action
     reasons: tuple[str, ...] = ()
+
+
+class FinalVerdict(_Value):
+    """The verdict on the text that leaves: after corrections and removals."""
+
+    verdict: AnswerVerdict
+    """A corrected claim counts as supported, a removed one not at all."""
+    trust_score: Probability | None
+    decision: Decision
 
 
 class Usage(_Value):
@@ -329,6 +340,10 @@ class GroundednessResult(_Value):
     verdict: AnswerVerdict
     is_trusted: bool
     decision: Decision
+    """The policy's decision on `answer`, the text that leaves: the same as `final.decision`."""
+    final: FinalVerdict | None = None
+    """Verdict, score and decision on `answer`, where the other fields are about
+    `original_answer`; `None` in a result that no check of this package has made."""
     edits: tuple[Edit, ...] = ()
     usage: Usage = Usage()
     query_class: str | None = None

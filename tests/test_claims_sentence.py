@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langchain_groundedness import DecisionPolicy
 from langchain_groundedness.claims import SentenceClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ExtractionTask
@@ -118,6 +119,52 @@ def test_a_refusal_is_no_claim(answer: str) -> None:
 )  # fmt: skip
 def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> None:
     assert texts(f"{answer}\n\nRome is in Italy.") == ["Rome is in Italy."]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Hi Anna!", "Good morning, Mr. Smith!", "Thanks for your patience, Tom!", "Good point!",
+        "I'm your finance assistant.", "I'm Claire, your HR assistant.", "My name is Ava.",
+        "I am an AI assistant and I can answer questions about your contracts.",
+        "I was trained to answer questions about taxes.", "Welcome to Acme support!",
+        "Please tell me the quarter.", "Give me the invoice number and I will look it up.",
+        "To answer that, I need the quarter.", "Please rephrase your question.", "Which quarter?",
+        "Do you mean Q3 2024 or Q3 2025?", "Before I answer, which country are you in?",
+        "I can also compare the two quarters for you.", "If you like, I can draft an email.",
+        "Let me check.", "I'd rather not discuss that.",
+        "I'm sorry, but I can't share personal data.",
+        "I am not allowed to talk about this.", "I don't have an opinion on that.",
+        "You're very welcome, Lisa!", "Sorry about the confusion!", "Anything else?",
+    ],
+)  # fmt: skip
+def test_speaking_to_the_reader_is_no_claim(answer: str) -> None:
+    assert texts(answer) == []
+    assert texts(f"{answer}\n\nRome is in Italy.") == ["Rome is in Italy."]
+    assert DecisionPolicy().is_trusted([], answer=answer, trust_score=None)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I can offer you a full refund.", "I will refund you.", "I can waive the fee.",
+        "I can confirm revenue doubled.", "I can tell you revenue doubled.",
+        "I'm your assistant, and revenue doubled.", "I'm glad that revenue rose.",
+        "I understand revenue doubled.", "Let me tell you that revenue doubled.",
+        "I need to point out that fees apply.", "I'm happy with the 12% growth.",
+        "Yes.", "No.", "Paris.", "The answer is no.", "Please restart the router.", "Click Save.",
+        "Tell your doctor if you are pregnant.", "Please submit the form by Friday.",
+        "Please send the invoice to finance within 30 days.", "Give the form to your manager.",
+        "Tell Me Why is a song by the Beatles.", "I Am Legend is a film.",
+        "Hello Kitty is a brand.",
+        "Good luck charms sell well in May.", "My name is Bond appears in the film.",
+        "Certainly, Paris.", "Welcome bonuses are paid in May.", "I see your order has shipped.",
+    ],
+)  # fmt: skip
+def test_a_statement_or_a_promise_to_the_reader_is_a_claim(answer: str) -> None:
+    assert [text.casefold() for text in texts(answer)] == [
+        answer.removeprefix("Certainly, ").casefold()
+    ]
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,12 @@ from langchain_groundedness import (
     load_arguments,
 )
 from langchain_groundedness.testing import ScriptedChatModel
-from langchain_groundedness.types import ExtractionTask
+from langchain_groundedness.types import CorrectedAnswer, CorrectionTask, Edit, ExtractionTask
 
 REPORT = Document(page_content="Revenue was $2.1B in Q3. Costs fell by 4%.", id="report")
 ANSWER = "Revenue was $2.4B in Q3. Costs fell by 4%. The CEO resigned."
+WITH_EVIDENCE = "[CORRECTED: Revenue was $2.1B in Q3.] Costs fell by 4%. The CEO resigned."
+CORRECTING = {"on_contradicted": "correct", "on_unverifiable": "keep"}
 INPUT = {"question": "How was Q3?", "answer": ANSWER, "documents": [REPORT]}
 
 
@@ -112,7 +114,7 @@ async def test_async_says_the_same() -> None:
 
 
 def test_correct_replaces_the_value_and_leaves_every_other_character() -> None:
-    result = checker(on_contradicted="correct").invoke(INPUT)
+    result = checker(**CORRECTING).invoke(INPUT)
     assert result.answer == ANSWER.replace("$2.4B", "[CORRECTED: $2.1B]")
     assert result.original_answer == ANSWER
     (edit,) = result.edits
@@ -120,33 +122,84 @@ def test_correct_replaces_the_value_and_leaves_every_other_character() -> None:
     assert labels(result)[0] == "contradicted"
 
 
-def test_a_correction_that_the_documents_do_not_support_is_undone() -> None:
+def test_the_evidence_stands_in_for_a_correction_that_the_documents_do_not_support() -> None:
     def wrong(task: VerificationTask) -> list[ClaimVerdict]:
         return [
             v.model_copy(update={"correction": "$9.9B"}) if v.verdict == "contradicted" else v
             for v in judge_all(task)
         ]
 
-    result = checker(verifier=wrong, on_contradicted="correct").invoke(INPUT)
-    assert result.answer == ANSWER
-    assert result.edits == ()
+    result = checker(verifier=wrong, **CORRECTING).invoke(INPUT)
+    assert result.answer == WITH_EVIDENCE
     assert labels(result)[0] == "contradicted"
+    stripping = Corrector(fallback="strip")
+    result = checker(verifier=wrong, corrector=stripping, **CORRECTING).invoke(INPUT)
+    assert result.answer == "Costs fell by 4%. The CEO resigned."
 
 
-def test_a_failing_recheck_undoes_the_correction() -> None:
+def test_final_is_the_verdict_on_what_leaves_and_the_policy_decides_on_it() -> None:
+    options: dict[str, Any] = {"policy": DecisionPolicy(contradicted="block")}
+    result = checker(**options, on_contradicted="correct", on_unverifiable="strip").invoke(INPUT)
+    assert result.verdict == "has_contradictions"
+    assert result.trust_score == pytest.approx(1 / 3)
+    assert result.final is not None
+    assert (result.final.verdict, result.final.trust_score) == ("grounded", 1.0)
+    assert result.final.decision == result.decision
+    assert result.decision.action == "pass"
+    kept = checker(**options).invoke(INPUT)
+    assert kept.final is not None
+    assert (kept.final.verdict, kept.decision.action) == (kept.verdict, "block")
+
+
+def test_of_an_answer_of_which_nothing_is_left_the_policy_sees_an_empty_one() -> None:
+    given = {**INPUT, "answer": "The CEO resigned."}
+    result = checker(on_unverifiable="strip").invoke(given)
+    assert result.final is not None
+    assert (result.answer, result.final.verdict) == ("", "no_claims")
+    assert result.decision.reasons == ("the answer is empty",)
+
+
+def test_a_correction_that_is_not_clearly_supported_does_not_stand() -> None:
+    def doubtful(task: VerificationTask) -> list[ClaimVerdict]:
+        found = judge_all(task)
+        return [v.model_copy(update={"support_probability": 0.6}) for v in found]
+
+    result = checker(verifier=doubtful, **CORRECTING).invoke(INPUT)
+    assert result.answer == WITH_EVIDENCE
+
+
+def test_a_correction_that_says_more_than_what_it_replaces_does_not_stand() -> None:
+    def adding(task: CorrectionTask) -> CorrectedAnswer:
+        more = {"replacement": "$2.1B, thanks to the new warehouse", "original": "$2.4B"}
+        edit = Edit(claim_id=task.verdicts[0].claim.id, start=12, end=17, **more)
+        return CorrectedAnswer(text="", edits=(edit,))
+
+    result = checker(corrector=adding, **CORRECTING).invoke(INPUT)
+    assert result.answer == "Costs fell by 4%. The CEO resigned."
+
+
+def test_a_value_is_not_corrected_in_a_sentence_that_stays_wrong() -> None:
+    check = GroundednessRunnable(on_contradicted="correct")
+    report = "Revenue was $2.1B in Q3, up 12% from last year."
+    result = check.invoke(("Revenue fell 12% to $2.4B.", [report]))
+    assert result.answer == f"[CORRECTED: {report}]"
+
+
+def test_a_failing_recheck_lets_the_evidence_stand_in() -> None:
     def once(task: VerificationTask) -> list[ClaimVerdict]:
         if len(task.claims) == 1:
             raise TimeoutError
         return judge_all(task)
 
-    result = checker(verifier=once, on_contradicted="correct").invoke(INPUT)
-    assert (result.answer, result.edits) == (ANSWER, ())
+    result = checker(verifier=once, **CORRECTING).invoke(INPUT)
+    assert result.answer == WITH_EVIDENCE
 
 
-def test_a_failing_corrector_leaves_the_answer_and_the_verdicts() -> None:
+def test_what_a_failing_corrector_does_not_correct_is_removed() -> None:
     corrector = failing(RuntimeError())
-    result = checker(corrector=corrector, on_contradicted="correct").invoke(INPUT)
-    assert (result.answer, labels(result)[0]) == (ANSWER, "contradicted")
+    result = checker(corrector=corrector, **CORRECTING).invoke(INPUT)
+    assert result.answer == "Costs fell by 4%. The CEO resigned."
+    assert labels(result)[0] == "contradicted"
 
 
 def test_strip_takes_the_sentences_out() -> None:
@@ -156,7 +209,7 @@ def test_strip_takes_the_sentences_out() -> None:
 
 
 def test_the_marker_is_the_correctors() -> None:
-    result = checker(corrector=Corrector(marker=None), on_contradicted="correct").invoke(INPUT)
+    result = checker(corrector=Corrector(marker=None), **CORRECTING).invoke(INPUT)
     assert result.answer == ANSWER.replace("$2.4B", "$2.1B")
 
 

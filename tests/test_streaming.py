@@ -51,6 +51,7 @@ EVERY_CHARACTER = list(range(1, len(ANSWER)))
 RELEASES: list[Any] = ["mark", "hold_back", "release"]
 MESSAGE = "[withheld]"
 FALSE = "Revenue was $2.4B in Q3."
+EVIDENCE = f"[CORRECTED: {REPORT.page_content}]"
 
 
 def guard(checker_options: dict[str, Any] | None = None, **options: Any) -> GroundednessGuard:
@@ -117,8 +118,19 @@ def test_an_answer_that_nothing_is_wrong_with_is_unchanged() -> None:
 
 
 def test_an_unchecked_sentence_is_marked() -> None:
-    text = joined(guard(), pieces_of(ANSWER, EVERY_CHARACTER))
+    text = joined(guard(contradicted_marker=""), pieces_of(ANSWER, EVERY_CHARACTER))
     assert text == ANSWER.replace("met on 3.", "met on 3. [UNCHECKED]")
+
+
+def test_a_contradicted_sentence_is_marked() -> None:
+    answer = f"Costs fell by 4%. {FALSE} Costs rose."
+    marked = f"Costs fell by 4%. {FALSE} [UNSUPPORTED] Costs rose."
+    assert joined(guard(), pieces_of(answer, EVERY_CHARACTER)) == marked
+    assert guard().invoke({"answer": answer, "documents": [REPORT]}) == marked
+    own = guard(contradicted_marker=" (wrong)")
+    assert own.invoke({"answer": FALSE, "documents": [REPORT]}) == f"{FALSE} (wrong)"
+    corrected = guard(CORRECTING, contradicted_marker=" (wrong)")
+    assert "(wrong)" not in corrected.invoke({"answer": answer, "documents": [REPORT]})
 
 
 def test_an_unchecked_table_row_is_marked_inside_its_last_cell() -> None:
@@ -132,7 +144,7 @@ def test_an_unchecked_sentence_is_held_back() -> None:
     assert joined(guard(on_unchecked="hold_back"), pieces) == "Costs fell by 4%. Costs rose."
 
 
-CORRECTING = {"on_contradicted": "correct"}
+CORRECTING = {"on_contradicted": "correct", "on_unverifiable": "keep"}
 
 
 def contradicted(claim: Claim, task: VerificationTask) -> ClaimVerdict:
@@ -155,14 +167,14 @@ def undoing(task: VerificationTask) -> list[ClaimVerdict]:
 
 
 @pytest.mark.parametrize("on_unchecked", RELEASES)
-def test_a_contradicted_sentence_leaves_only_if_its_correction_stands(on_unchecked: Any) -> None:
+def test_the_evidence_leaves_for_a_sentence_whose_correction_fails(on_unchecked: Any) -> None:
     verifier = RunnableLambda(undoing)
     withheld = guard({**CORRECTING, "verifier": verifier}, on_unchecked=on_unchecked)
     answer = "Costs fell. Revenue was $2.4B in Q3. All else is unknown."
     given = {"answer": answer, "documents": [REPORT]}
-    assert withheld.invoke(given) == "Costs fell. All else is unknown."
-    pieces = pieces_of(answer, EVERY_CHARACTER)
-    assert joined(withheld, pieces) == "Costs fell. All else is unknown."
+    expected = f"Costs fell. {EVIDENCE} All else is unknown."
+    assert withheld.invoke(given) == expected
+    assert joined(withheld, pieces_of(answer, EVERY_CHARACTER)) == expected
 
 
 def test_what_has_left_is_retracted_if_its_correction_does_not_stand() -> None:
@@ -172,7 +184,7 @@ def test_what_has_left_is_retracted_if_its_correction_does_not_stand() -> None:
     pieces = [{"documents": [REPORT]}, {"answer": FALSE}]
     assert "".join(immediate.transform(iter(pieces), {"callbacks": [heard]})) == FALSE
     (change,) = heard.of("retract")
-    assert (change["original"], change["replacement"]) == (FALSE, "")
+    assert (change["original"], change["replacement"]) == (FALSE, EVIDENCE)
 
 
 def test_without_a_place_a_contradicted_claim_that_is_not_corrected_withholds_all() -> None:
@@ -405,7 +417,7 @@ def test_a_corrector_that_says_not_what_it_changed_changes_nothing() -> None:
     def rewrite(_: CorrectionTask) -> CorrectedAnswer:
         return CorrectedAnswer(text="Revenue was fine.")
 
-    options = {"on_contradicted": "correct", "corrector": rewrite}
+    options = {**CORRECTING, "corrector": rewrite}
     pieces = pieces_of("Revenue was $2.4B. The board met.", EVERY_CHARACTER)
     assert joined(guard(options), pieces) == "The board met. [UNCHECKED]"
 
@@ -512,7 +524,7 @@ def test_immediate_blocks_with_a_retraction(extractor: Any) -> None:
 
 def test_custom_events_tell_everything_once() -> None:
     heard = Heard()
-    check = checker(on_contradicted="correct")
+    check = checker(**CORRECTING)
     pieces = pieces_of(ANSWER, EVERY_CHARACTER)
     list(check.transform(iter(pieces), {"callbacks": [heard]}))
     result = check.invoke(INPUT)
@@ -540,7 +552,7 @@ def test_whole_checks_and_batches_tell_the_same() -> None:
         call({"callbacks": [heard]})
         return sorted(name for name, _ in heard.events)
 
-    check = checker(on_contradicted="correct")
+    check = checker(**CORRECTING)
     once = names(lambda config: check.invoke(INPUT, config))
     assert len(once) == 11 + 11 + 1 + 1
     assert names(lambda config: list(check.stream(INPUT, config))) == once

@@ -28,6 +28,7 @@ from langchain_groundedness.callbacks.run_tracker import (
     Root,
     abandoned,
 )
+from langchain_groundedness.claims.statements import StatementReader
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.exceptions import AuditError, GroundednessError
@@ -130,7 +131,7 @@ class AnswerChecks:
             # In a sync chain, LangChain runs each event of an async handler on a new loop.
             await run_in_executor(None, self.follow_up, FollowUp(ended=due.ended))
             return
-        ended = EndedRun(due.ended.root, due.ended.output, loop)
+        ended = replace(due.ended, loop=loop)
         if self._answers is None:
             try:
                 await _detached(self._acheck(ended))
@@ -152,7 +153,7 @@ class AnswerChecks:
                 for piece in self._checker.stream(source, _config(ended.root)):
                     for event in report.add(piece):
                         self._channel.publish(event, loop=ended.loop)
-            result = report.close()
+            result = self._as_shown(report.close())
         except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
             self._partial_answer(ended, None)
             result = report.fail(exc, source, self._policy)
@@ -169,7 +170,7 @@ class AnswerChecks:
                 async for piece in self._checker.astream(source, _config(ended.root)):
                     for event in report.add(piece):
                         await self._channel.apublish(event)
-            result = report.close()
+            result = self._as_shown(report.close())
         except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
             await run_in_executor(None, self._partial_answer, ended, None)
             result = await run_in_executor(None, report.fail, exc, source, self._policy)
@@ -185,7 +186,12 @@ class AnswerChecks:
         return answer
 
     def _read(self, ended: EndedRun) -> CheckInput:
-        return ended.root.inputs.read(ended.output, context_extractor=self._extractor)
+        source = ended.root.inputs.read(ended.output, context_extractor=self._extractor)
+        if not ended.is_cut:
+            return source
+        reader = StatementReader()
+        reader.feed(source.answer)
+        return source.model_copy(update={"answer": source.answer[: reader.certain].rstrip()})
 
     def _queue_full(self, ended: EndedRun) -> GroundednessResult:
         reason = "too many answers are waiting for their check (see max_pending=)"
@@ -226,6 +232,13 @@ class AnswerChecks:
         if self._langsmith is not None:
             await run_in_executor(None, self._send_feedback, event.run_id, result)
         await self._channel.apublish(event)
+
+    def _as_shown(self, result: GroundednessResult) -> GroundednessResult:
+        """Decide on the unedited answer: corrections are only suggested."""
+        checker = self._checker
+        if not result.edits or not isinstance(checker, GroundednessRunnable):
+            return result
+        return checker.check.judged(result, ())
 
     def _keep(self, ended: EndedRun, result: GroundednessResult) -> GroundednessEvent:
         self._results.add(ended.root.run_id, result)

@@ -57,6 +57,8 @@ class Root:
     paused: bool = False
     """Whether it was interrupted, and will resume as another root."""
     runs: set[UUID] = field(default_factory=set)
+    writing: set[UUID] = field(default_factory=set)
+    """Runs of models that have not ended and may write the answer."""
 
 
 @dataclass(eq=False)
@@ -105,6 +107,8 @@ class EndedRun:
     output: Any
     loop: asyncio.AbstractEventLoop | None = None
     """The caller's running loop, for awaitables."""
+    is_cut: bool = False
+    """Whether the stream was closed while a model was writing."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,7 @@ class RunTracker:
         with run.root.lock:
             _read_output(run, output, inputs, name)
         self._forget_root(run)
+        run.root.writing.discard(run_id)
         if run.kind == "model" and isinstance(output, LLMResult):
             output = answer_of(output)
             written = run.root.partial_answers.get(run_id)
@@ -235,7 +240,7 @@ class RunTracker:
             return _NO_FOLLOW_UP
         if run.kind in ("retriever", "tool") or output is None or run.root.paused:
             return _abandon(run.root)
-        return FollowUp(ended=EndedRun(run.root, output))
+        return FollowUp(ended=EndedRun(run.root, output, is_cut=bool(run.root.writing)))
 
     def fail(self, run_id: UUID, error: BaseException) -> FollowUp:
         """Register the failure of a run, which includes cancellation and an abandoned stream."""
@@ -248,6 +253,7 @@ class RunTracker:
             if type(error).__name__ == _PAUSE:
                 run.root.paused = True
         self._forget_root(run)
+        run.root.writing.discard(run_id)
         if run.is_root:
             return _abandon(run.root)
         written = run.root.partial_answers.pop(run_id, None)
@@ -275,6 +281,8 @@ class RunTracker:
         self._runs[run_id] = run
         self._roots.setdefault(root.run_id, root)
         root.runs.add(run_id)
+        if run.may_answer:
+            root.writing.add(run_id)
         return run
 
     def _new_root(self, run_id: UUID, above: UUID | None) -> Root:

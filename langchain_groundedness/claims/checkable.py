@@ -36,19 +36,37 @@ def any_of(*patterns: str) -> str:
     return f"(?:{'|'.join(patterns)})"
 
 
+_NAME = (
+    r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-Z][\w'\u2019-]*(?: (?:and )?[A-Z][\w'\u2019-]*){0,2})"
+)
+
+_GREETING = any_of(
+    "hi", "hello", "hey", "goodbye", "bye", "dear", "good (?:morning|afternoon|evening|day)",
+    "greetings", "thanks", "thank you", "(?:you're|you\u2019re|you are) (?:very |most )?welcome",
+    "(?:nice|pleased|great) to meet you",
+    "hallo", "guten (?:tag|morgen|abend)", "danke", "bonjour", "merci", "hola", "gracias", "ciao",
+)  # fmt: skip
+"""What a name may follow: "Hi Anna!"."""
+
 _COURTESY = any_of(
-    "hi", "hello", "hey", "goodbye", "bye",
-    "dear", "good (?:morning|afternoon|evening|day)", "greetings", "welcome",
-    "thanks", "thank you", "you're welcome", "cheers", "(?:best|kind) regards", "sincerely",
-    "sure(?: thing)?", "certainly", "of course", "absolutely", "okay", "ok", "no problem",
-    "(?:(?:that's |what )?an? )?(?:great|good|excellent|interesting) question",
-    "my apologies", "sorry", "i apologi[sz]e", "hallo", "guten (?:tag|morgen|abend)", "danke",
-    "bonjour", "merci", "hola", "gracias", "ciao", "你好", "您好", "こんにちは", "مرحبا",
+    _GREETING, r"welcome(?: back)?(?: to [\w'\u2019 ]{1,40}(?=!))?", "congratulations", "cheers",
+    "(?:best|kind) regards", "sincerely", "sure(?: thing)?", "certainly", "of course", "absolutely",
+    "okay", "ok", "no (?:problem|worries)", "my pleasure", "good luck", "take care", "got it",
+    "sounds (?:good|great)", "understood", "noted", "see you(?: soon| later| then)?",
+    "(?:please wait )?(?:just )?(?:one|a) (?:moment|second)", "please", "excuse me", "have fun",
+    "talk to you (?:soon|later)", "let(?:'|\u2019)s (?:see|take a look|get started)",
+    "(?:(?:that's |that\u2019s |that is |what )?an? )?(?:(?:very|really) )?"
+    "(?:great|good|excellent|interesting|fair) (?:question|point|idea|choice)",
+    "(?:(?:i'm|i\u2019m|i am) )?(?:so |very )?(?:glad|happy|pleased) "
+    "(?:(?:that )?you asked|to (?:help|hear (?:that|it|from you)))",
+    "(?:my )?apologies", "(?:(?:i'm|i\u2019m|i am) )?(?:so |very )?sorry", "i apologi[sz]e",
+    "i (?:understand|appreciate) (?:your|the|this|that|it)(?: [a-z]+)?",
+    r"i look forward to [\w ]{1,30}", "你好", "您好", "こんにちは", "مرحبا",
 )  # fmt: skip
 
 _COURTESY_TAIL = (
     r"(?: there| everyone| all| again| very much| so much| to you| you"
-    r"| for (?:your |the |asking|reaching)[\w ]{0,30})?"
+    r"| (?:for|about) (?:your |the |any |that|this|asking|reaching)[\w ]{0,30})?"
 )
 
 _CONTACT = r"(?:ask|reach|contact|let|follow|share|provide|message)\b"
@@ -56,7 +74,8 @@ _CONTACT = r"(?:ask|reach|contact|let|follow|share|provide|message)\b"
 _HELP = r"(?:help|assist|answer|provide|clarify|elaborate|explain|look|discuss|share)\b"
 
 _OFFER = any_of(
-    r"(?:please,? )?(?:do )?let me know\b(?= (?:if|whether|what|which|when|how|should)\b|\W*$)",
+    r"(?:please,? )?(?:do |just )?let me know\b"
+    r"(?= (?:if|whether|what|which|when|how|should)\b|\W*$)",
     rf"(?:please,? )?feel free to {_CONTACT}",
     rf"(?:please,? )?do(?: not|n't|n\u2019t) hesitate\b(?= to {_CONTACT}|\W*$)",
     r"would you like\b",
@@ -101,13 +120,70 @@ _META = (
 
 _OFFERS = re.compile(_OFFER, re.IGNORECASE)
 
+_I_AM = r"i(?: am|['\u2019]m)"
+
+_NOT = r"(?: ?not|n['\u2019]t)"
+
+_ADVERBS = r"(?:(?:also|always|only|just|still|even|never|then|\w+ly) )*"
+
+_INFORM = any_of(
+    "help", "assist", "answer", "explain", "clarify", "elaborate", "discuss", "talk", "comment",
+    "speak", "share", "advise", "guide", "walk you", "tell you(?: more| about| what| how| which|$)",
+    "look", "search", r"check(?! (?:in|out)\b)", "find", "summari[sz]e", "compare", "draft",
+    "rephrase", "translate", "show you", "do (?:that|this|it|so)",
+)  # fmt: skip
+"""What an assistant does with words. A promise of anything else, such as a refund, is a claim."""
+
+_SPEECH_ACT = re.compile(
+    rf"(?:if you(?:['\u2019]d)? (?:like|want|wish|prefer)[^,]{{0,30}}, |to [^,]{{1,60}}, "
+    rf"|(?:and|but|so) )?(?:{_I_AM} afraid )?"
+    + any_of(
+        r"(?:i(?: can(?:['\u2019]t)?| could| will| would| may| need| want| have|['\u2019](?:ll|d))"
+        rf"|let me|allow me|{_I_AM} {_ADVERBS}(?:here|able|happy|glad|ready|allowed|permitted)"
+        rf"|(?:{_I_AM}|i was) {_ADVERBS}(?:designed|trained|made|built))"
+        rf"{_NOT}?(?: {_ADVERBS}(?:rather|love|like|prefer|be (?:happy|glad|able)))?{_NOT}?(?: to)?"
+        rf" {_ADVERBS}{_INFORM}\b",
+        rf"{_I_AM} {_ADVERBS}(?:an?|your|the|called) ",
+        rf"(?:{_I_AM}|my name is) {_NAME}(?:, (?:your|an?|the) [\w -]{{1,60}})?(?=\W*$| and i\b)",
+        rf"{_I_AM}{_NOT} (?:able|allowed|permitted) to\b",
+        rf"i did{_NOT} (?:understand|catch)\b",
+        rf"i (?:do|have){_NOT} (?:have )?(?:an |any )?(?:opinions?|feelings?|views?)\b",
+        r"(?:please,? )?(?:just |kindly )?(?:tell|give|send|show|remind|ask) (?-i:me)\b",
+        r"please,? (?:just )?(?:specify|clarify|rephrase|repeat|elaborate)\b"
+        r"(?!.* (?:in|on|at|by|to|via|when)\b)",
+        rf"i(?: will| would|['\u2019]ll|['\u2019]d)? {_ADVERBS}(?:need|require) (?!to\b|you\b)",
+    ),
+    re.IGNORECASE,
+)
+"""How a sentence opens that offers or asks for words, or says who speaks."""
+
+_NO_STATEMENT = re.compile(
+    r"\b(?:you (?:are|have|had|were|will|can)|that (?:can|helps?|answers?)|that up"
+    r"|(?:that|this)(?: \w+)?\W*$)"
+    r"|\b(?:what|which|who|whom|whose|when|where|why|how|whether|if)\b[^,;:]*",
+    re.IGNORECASE,
+)
+"""The clauses of an offer or a request that state nothing."""
+
+_CLAUSE = re.compile(
+    r"\d|\b(?:that|because|since|who|which|is|are|was|were|has|had|have|did|does|will|must)\b"
+    r"|(?:,|\band) (?:\S+ ){1,4}?\w{2,}ed\b",
+    re.IGNORECASE,
+)
+
 _INTRODUCES = re.compile(_META, re.IGNORECASE)
 
 _CONDITION = re.compile(r"\b(?:if|whether|would you|could you|can you)\b", re.IGNORECASE)
 
 _GREETS = re.compile(rf"{_COURTESY}\b", re.IGNORECASE)
 
-_GREETS_ON = re.compile(_COURTESY_TAIL, re.IGNORECASE)
+_GREETS_ON = re.compile(rf"{_COURTESY_TAIL}(?!\w)", re.IGNORECASE)
+
+_TAKES_NAME = re.compile(rf"{_GREETING}\b", re.IGNORECASE)
+
+_IS_NAME = re.compile(_NAME)
+
+_PAUSES = " \t,.!:;\u2013\u2014-\u3002\uff01"
 
 DOCUMENTS = (
     r"(?:(?:provided|given|available|retrieved|supplied|above|attached|current|following) )*"
@@ -121,7 +197,8 @@ DOCUMENTS = (
 """How answers refer to their documents, in lower case."""
 
 _INTERJECTION = re.compile(
-    rf"(?:{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w))?"
+    rf"(?:{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w)"
+    rf"|(?:hi|hello|hey|dear) {_NAME}[,!]\s+(?=\w))?"
     rf"(?:(?:based on|according to) (?:the |these |this )?{DOCUMENTS}(?: \d{{1,2}})?,\s+(?=\w))?",
     re.IGNORECASE,
 )
@@ -150,6 +227,21 @@ _TELLS = re.compile(r"(?:do|did) you (?:know|realize|realise)\b|have you heard\b
 
 _ADDRESSED = re.compile(r"\b(?:i|me|you|your)\b", re.IGNORECASE)
 
+_BEFORE_QUESTION = re.compile(
+    r"(?:(?:before|to|so|and|just)\b[^,]{0,40}, )?(?:(?:for|in|of|from|on|to|at|with) (?=wh))?",
+    re.IGNORECASE,
+)
+
+_ASKS_BACK = re.compile(
+    r"(?:do|did|are|were|would|is|was)(?:n't|n\u2019t)? "
+    r"(?:you (?:mean|want|need|refer|ask|like|prefer|look)\w*|(?:this|it) (?:about|for))\b"
+    r"|(?!.*\b(?:are|were|has|had|have|did|do|does|will|can|could|would|should|must)\b)"
+    r"(?:(?:for|in|of|from|on|about|and) )?(?:what|which|who|whose|when|where|anything|something)\b"
+    r"(?: [a-z]+){0,3}(?: (?:is|was) (?:it|this|that))?\W*$",
+    re.IGNORECASE,
+)
+"""Asks what the reader means, or is no clause ("Which year?"): nothing in it is taken for true."""
+
 _ENDS_SENTENCE = re.compile(r"\w[.!\u3002\uff01]\W*$")
 
 _GIVES_NUMBER = re.compile(r"\w:\W*\d")
@@ -162,7 +254,7 @@ _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have)\b", re.IGNORECASE)
 def without_interjection(text: str) -> str:
     """Drop an introductory phrase such as `Sure,` or `Based on the documents,`."""
     match = _INTERJECTION.match(text)
-    if match is None or not match.end():
+    if match is None or not match.end() or _is_courtesy(text):
         return text
     rest = text[match.end() :]
     return rest[0].upper() + rest[1:]
@@ -181,6 +273,10 @@ def is_checkable(text: str) -> bool:
 
 def only_asks(text: str) -> bool:
     """Return whether a sentence only asks the reader, unlike "Did you know …?"."""
+    if _QUESTION.search(text) and _ASKS_BACK.match(text) and not _TAG.search(text):
+        return True
+    opens = _BEFORE_QUESTION.match(text)
+    text = text[opens.end() :] if opens else text
     asks = bool(_QUESTION.search(text)) and bool(_ASKS.match(text)) and not _TELLS.match(text)
     addressed = bool(_ADDRESSED.search(text)) and not any(map(str.isdigit, text))
     return asks and addressed and not _is_statement_with_question_mark(text)
@@ -194,10 +290,14 @@ def is_statement_as_heading(text: str) -> bool:
 
 
 def declines(text: str) -> bool:
-    """Return whether a sentence is nothing but courtesy, an offer, a refusal or a lead-in."""
+    """Return whether a sentence only speaks to the reader.
+
+    It is courtesy, an offer, a request, a refusal, a lead-in, or says who speaks.
+    """
     if len(text) > _LONGEST:
         return False
-    return bool(_INTRODUCES.match(text)) or _is_courtesy(text) or _offers(text) or refuses(text)
+    says_nothing = (_INTRODUCES.match, _is_courtesy, _offers, refuses, _is_speech_act)
+    return any(test(text) for test in says_nothing)
 
 
 def _says_a_number(text: str) -> bool:
@@ -224,9 +324,23 @@ def _is_courtesy(text: str) -> bool:
     match = _GREETS.match(text)
     if match is None:
         return False
-    rest = text[match.end() :].strip(" \t,.!:;\u2013\u2014-\u3002\uff01")
-    tail = _GREETS_ON.fullmatch(f" {rest}" if rest else "")
-    return tail is not None or (bool(rest) and _is_courtesy(rest))
+    rest = text[match.end() :].strip(_PAUSES)
+    tail = _GREETS_ON.match(f" {rest}" if rest else "")
+    assert tail is not None  # noqa: S101  (it may be empty)
+    said = rest[max(0, tail.end() - 1) :].strip(_PAUSES)
+    if said and _TAKES_NAME.match(text) and _IS_NAME.fullmatch(said):
+        return True
+    return not said or (said != text and _is_courtesy(said) and not said[0].isspace())
+
+
+def _is_speech_act(text: str) -> bool:
+    """Return whether a sentence offers or asks for words, or says who speaks, and no more."""
+    match = _SPEECH_ACT.match(text)
+    if match is None:
+        return False
+    rest = _NO_STATEMENT.sub("", text[match.end() :])
+    first = _PART.split(rest, maxsplit=1)[0]
+    return not _CLAUSE.search(first) and not any(adds_to(rest, _is_speech_act))
 
 
 def may_be_skipped(text: str) -> bool:
@@ -251,8 +365,6 @@ _TOLD = any_of(
     "mentioned", "specified", "stated", "provided", "discussed", "given", "included", "covered",
     "available", "addressed", "described", "found", "contained", "answered", "present",
 )  # fmt: skip
-
-_NOT = "(?: not|n't|n\u2019t)"
 
 _KNOWLEDGE = "(?:information|context|access|details|data|knowledge)"
 
@@ -379,7 +491,8 @@ def adds_to(rest: str, more_of_the_kind: Callable[[str], object]) -> Iterator[st
     """Yield parts after a refusal or offer that may be statements."""
     _, *parts = (part.strip() for part in _PART.split(_INSIDE_A_NUMBER.sub("", rest)))
     parts = [part for part in parts if any(map(str.isalnum, part))]
-    is_list = bool(parts) and bool(_LISTED.match(parts[-1]))
+    last = parts[-1] if parts else ""
+    is_list = bool(_LISTED.match(last)) and not _CLAUSE.search(f", {last}")
     for part in parts:
         in_list = is_list and not _STATES.search(part)
         if not (in_list or _HARMLESS.match(part) or more_of_the_kind(part)):

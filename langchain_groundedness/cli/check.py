@@ -63,9 +63,12 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         typer.Option(help="What to do with a claim that the documents contradict."),
     ] = "annotate",
     on_unverifiable: Annotated[
-        Literal["keep", "strip"],
-        typer.Option(help="What to do with a claim that the documents do not mention."),
-    ] = "keep",
+        Literal["keep", "strip"] | None,
+        typer.Option(
+            help="What to do with a claim that the documents do not mention; by default, "
+            "correct removes it."
+        ),
+    ] = None,
     max_claims: Annotated[
         int | None, typer.Option(min=1, help="Check this many claims; the others are unchecked.")
     ] = None,

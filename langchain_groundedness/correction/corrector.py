@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Sequence
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import ConfigDict, field_validator, model_validator
@@ -19,6 +19,7 @@ from langchain_groundedness.correction.edits import (
     Replacement,
     apply_edits,
     differing_part,
+    is_covered,
     removal,
     without_overlaps,
 )
@@ -70,7 +71,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     For a contradicted claim it replaces as little text as possible: the differing value, else the
     words that differ from the corrected statement, else the claim's whole span. If edits overlap,
     the smaller one is made. A model, if given, is called once for all statements without a
-    differing part.
+    differing part. In a check, an edit stands only if the verifier clearly supports the whole
+    edited statement and it says no more than before; otherwise `fallback` applies.
 
     Example:
         >>> from langchain_groundedness import Claim, ClaimVerdict
@@ -95,6 +97,9 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     reply format."""
     timeout: Seconds = DEFAULT_TIMEOUT
     """Timeout of one model call in seconds; `None` leaves it to the model's client."""
+    fallback: Literal["quote", "strip"] = "quote"
+    """What becomes of a contradicted statement if no correction of it passes its check: `quote`
+    puts the evidence sentence in its place, `strip` removes it."""
 
     @field_validator("marker")
     @classmethod
@@ -125,6 +130,38 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
                 else:
                     edits.append(self._edit(task.answer, verdict, span, change))
         return edits, unlocated
+
+    def fall_back(self, task: CorrectionTask, verdicts: Sequence[ClaimVerdict]) -> list[Edit]:
+        """Edit claims that could not be corrected.
+
+        Args:
+            task: The answer and all its verdicts.
+            verdicts: The contradicted claims without a correction.
+
+        Returns:
+            For each claim that is located in the answer, its replacement by the evidence sentence,
+            or its removal.
+        """
+        spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
+        edits: list[Edit] = []
+        left: list[_Placed] = []
+        for verdict in verdicts:
+            if (span := _span(verdict, task.answer)) is None:
+                continue
+            quotes = [c.quote for c in verdict.citations if c.holds_in(task.documents)]
+            stripped = _strip(task, verdict, span, spans)
+            alone = stripped is not None and _other_half(task, span, spans) is None
+            if self.fallback == "quote" and quotes and alone:
+                whole = Replacement(0, span[1] - span[0], fold_space(quotes[0]))
+                edits.append(self._edit(task.answer, verdict, span, whole))
+            elif stripped:
+                edits.append(stripped)
+            else:
+                left.append((verdict, span))
+        for verdict, span in left:
+            if not is_covered(verdict.claim, edits):
+                edits.append(_removed(task.answer, verdict, removal(task.answer, *span)))
+        return edits
 
     _is_slow = True
 
@@ -199,9 +236,14 @@ def _read_text(text: str) -> CorrectionLines | None:
 
 
 def _action(task: CorrectionTask, verdict: ClaimVerdict) -> OnContradicted | OnUnverifiable:
-    if verdict.verdict == "contradicted":
-        return task.on_contradicted
-    return task.on_unverifiable if verdict.verdict == "unverifiable" else "keep"
+    match verdict.verdict:
+        case "contradicted":
+            return task.on_contradicted
+        case "unverifiable":
+            return task.on_unverifiable
+        case "unchecked":
+            return task.on_unchecked
+    return "keep"
 
 
 def _span(verdict: ClaimVerdict, answer: str) -> tuple[int, int] | None:
@@ -218,7 +260,10 @@ def _strip(
     # Text that a remaining claim also uses is not removed.
     for other, theirs in spans:
         overlaps = theirs[0] < span[1] and span[0] < theirs[1]
-        stays = other.claim.id != verdict.claim.id and other.verdict in ("supported", "unchecked")
+        stays = other.claim.id != verdict.claim.id and (
+            other.verdict == "supported"
+            or (other.verdict == "unchecked" and task.on_unchecked == "keep")
+        )
         if overlaps and stays:
             return None
     (start, end), replacement = removal(task.answer, *span), ""
@@ -243,6 +288,12 @@ def _strip(
         replacement=replacement,
         correction=replacement,
     )
+
+
+def _removed(answer: str, verdict: ClaimVerdict, span: Span) -> Edit:
+    start, end = span
+    original = answer[start:end]
+    return Edit(claim_id=verdict.claim.id, start=start, end=end, original=original, replacement="")
 
 
 def _other_half(task: CorrectionTask, span: Span, spans: Sequence[_Placed]) -> ClaimVerdict | None:

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from langchain_groundedness.text.words import fold
+from langchain_groundedness.text.words import content_words, fold
 from langchain_groundedness.types import Claim, ClaimVerdict, Edit
 
 __all__ = [
@@ -18,9 +18,12 @@ __all__ = [
     "differing_part",
     "edited_claim",
     "head_start",
+    "is_covered",
     "removal",
     "rewordings",
+    "says_more",
     "tail_end",
+    "verdicts_after",
     "without_overlaps",
 ]
 
@@ -176,6 +179,34 @@ def rewordings(
         for name, of_claim in found.items()
         if not all(inserted.rstrip(".") in known for _, inserted in of_claim)
     }
+
+
+def verdicts_after(
+    verdicts: Sequence[ClaimVerdict], edits: Iterable[Edit], marker: object
+) -> tuple[ClaimVerdict, ...]:
+    """Return the verdicts on an edited text: a corrected claim is supported, a removed one gone."""
+    edits = tuple(edits)
+    corrected = rewordings(edits, verdicts, marker).keys()
+    edited = {edit.claim_id for edit in edits}
+    return tuple(
+        v.model_copy(update={"verdict": "supported"}) if v.claim.id in corrected else v
+        for v in verdicts
+        if v.claim.id in corrected or not (v.claim.id in edited or is_covered(v.claim, edits))
+    )
+
+
+def is_covered(claim: Claim, edits: Sequence[Edit]) -> bool:
+    """Return whether an edit replaces all of a claim."""
+    start, end = claim.start, claim.end
+    if start is None or end is None:
+        return False
+    return any(edit.start <= start and end <= edit.end for edit in edits)
+
+
+def says_more(edit: Edit, inserted: str) -> bool:
+    """Return whether an edit inserts more than one word beyond those that it replaces."""
+    old, new = map(content_words, (edit.original, inserted))
+    return len(new - old) > len(old - new) + 1
 
 
 def edited_claim(answer: str, claim: Claim, edits: Sequence[tuple[Edit, str]]) -> str:

@@ -55,9 +55,9 @@ class GroundednessState(AgentState[Any]):
 
     groundedness: NotRequired[Annotated[dict[str, Any] | None, OmitFromInput]]
     """Verdicts on the last answer, as plain data: `verdict`, `trust_score`, `is_trusted`,
-    `decision`, `claims`, `edits`, `usage`, `evidence_source`, `query_class`, `risk_tier`,
+    `decision`, `final`, `claims`, `edits`, `usage`, `evidence_source`, `query_class`, `risk_tier`,
     `retrieval_score` as in `GroundednessResult`; `outcome` (what was done), `message_id`,
-    `retries`."""
+    `retries`. After a reviewer's edit they are about the edited text."""
     groundedness_evidence: NotRequired[Annotated[dict[str, Any] | None, PrivateStateAttr]]
     """The tool results of the conversation, up to 200,000 characters, as plain data."""
 
@@ -99,13 +99,14 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
     `evidence="turn"`, only those since the user's last question count. Model turns that call tools
     are not checked, and neither is a tool result that the agent returns unchanged. The verdicts are
     in the state under `groundedness`, as plain data, and supported parts of the answer get native
-    `Citation` annotations.
+    `Citation` annotations: with `annotate` in the content of the message, otherwise in its
+    `response_metadata["groundedness"]["annotations"]`, so that the content keeps its type.
 
     `on_ungrounded` says what happens to an answer that is not grounded, or could not be checked:
 
     - `annotate`: the answer stays, with its verdicts;
-    - `correct`: contradicted claims are corrected or removed, unverifiable ones removed (unless the
-      checker says otherwise), under the same message id;
+    - `correct`: contradicted claims are corrected or removed, unverifiable and unchecked ones
+      removed (unless the checker has `on_unverifiable="keep"`), under the same message id;
     - `retry`: the model gets the failed claims and answers again, at most `max_retries`
       times; then `after_retries` applies. Rejected answers are removed from the state;
     - `block`: `blocked_message` replaces the answer;
@@ -113,7 +114,8 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
       `review` as here, `pass` and `flag` as `annotate`;
     - `review`: the run is interrupted, and resumed with `Command(resume={"type": ...})`:
       `approve`, `edit` (with `answer`), `reject` (with `message`, or the blocked message) or
-      `respond` (`message` goes to the model, which answers again). Needs a checkpointer.
+      `respond` (`message` goes to the model, which answers again). Needs a checkpointer; without
+      one, the answer is blocked, and the log has a warning.
 
     In every case, an answer that the checker's policy blocks is released only by a reviewer, and
     one that the policy sends to review counts as not grounded. Policies read `query_class`,
@@ -144,7 +146,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         after_retries: AfterRetries = "annotate",
         blocked_message: str = BLOCKED,
         context_extractor: Callable[[Any], Any] | None = None,
-        hold_stream: bool = False,
+        hold_stream: bool | None = None,
         live: bool = False,
         audit_log: AuditLog | None = None,
         **options: Unpack[CheckerOptions],
@@ -159,7 +161,9 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             after_retries: With `retry`, what happens when the last retry was not grounded either.
             blocked_message: What the user reads instead of a blocked answer.
             context_extractor: Reads answer, documents and question from the agent's state.
-            hold_stream: Whether streamed text leaves only after its verdict.
+            hold_stream: Whether streamed text leaves only after its verdict. By default it does
+                where an answer may be withheld: with `block` and `review`, with `policy` and
+                wherever the policy may block; there it cannot be turned off.
             live: Whether sentences are checked while the model writes.
             audit_log: Gets a record of each decision; by default the checker's.
             **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
@@ -169,7 +173,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
                 with options of one.
         """
         super().__init__()
-        require_bool(hold_stream=hold_stream, live=live)
+        require_bool(hold_stream=hold_stream is None or hold_stream, live=live)
         self._check = AnswerCheck(
             checker_from(checker, options),
             context_extractor,
@@ -179,9 +183,17 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             blocked_message=blocked_message,
             audit_log=audit_log,
         )
-        self._hold = hold_stream
-        self._live = live or hold_stream
-        if self._live and not isinstance(self._check.checker, GroundednessRunnable):
+        withholds = self._check.may_withhold
+        if hold_stream is False and withholds:
+            msg = (
+                "hold_stream=False excludes answers that may be withheld (on_ungrounded, "
+                "after_retries or the policy says `block` or `review`): their text would be "
+                "streamed before the check; omit hold_stream"
+            )
+            raise ConfigurationError(msg)
+        self._hold = withholds if hold_stream is None else hold_stream
+        self._live = live or self._hold
+        if (live or hold_stream) and not isinstance(self._check.checker, GroundednessRunnable):
             msg = (
                 "hold_stream and live need a GroundednessRunnable as the checker, got "
                 f"{type(self._check.checker).__name__}: only it can check unfinished answers"

@@ -35,8 +35,8 @@ from langchain_groundedness.middleware.messages import in_paragraphs
 from langchain_groundedness.middleware.review_decisions import (
     Decided,
     ask,
+    can_pause,
     first_decision,
-    require_checkpointer,
     review_of,
 )
 from langchain_groundedness.middleware.state import (
@@ -46,6 +46,7 @@ from langchain_groundedness.middleware.state import (
     read_answer,
     read_result,
     read_turn,
+    result_record,
     state_record,
     state_value,
     unchecked_result,
@@ -115,9 +116,15 @@ class AnswerCheck:
         checker = unaudited(checker)
         ours = checker if isinstance(checker, GroundednessRunnable) else None
         keeps = ours is not None and _is_set(ours, "on_unverifiable", "keep")
-        self._actions = Actions(strips_unverifiable=not keeps, **options)
+        self._actions = Actions(
+            strips_unverifiable=not keeps,
+            judged=ours.check.judged if ours else _as_it_is,
+            **options,
+        )
         self.checker = _correcting(ours) if ours and self._actions.corrects else checker
-        self._policy = ours.policy if ours else DecisionPolicy()
+        self._policy = ours.check.policy if ours else DecisionPolicy()
+        self.may_withhold = self._actions.may_withhold(self._policy)
+        """Whether an answer may be blocked, or held for a person."""
         reader = ours.reader if ours else InputReader()
         self._reader = replace(reader, context_extractor=extractor)
         self._whole_state = whole_state
@@ -127,7 +134,15 @@ class AnswerCheck:
         """Check the answer and act on the verdicts."""
         answer = self._read(state)
         recording = _Recording(self._recorder, answer)
-        return self._conclude(answer, self._result(answer), recording)
+        result = self._result(answer)
+        update = self._conclude(answer, result, recording)
+        if (edited := _edited(update, answer.key, result)) is None:
+            return update
+        try:
+            checked = _check(self.checker, edited)
+        except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
+            checked = self._failure(edited, exc)
+        return self._with_verdicts(update, checked)
 
     async def aupdate(self, state: Any) -> dict[str, Any]:
         """Check the answer and act on the verdicts."""
@@ -135,8 +150,16 @@ class AnswerCheck:
         recording = _Recording(self._recorder, answer)
         result = await self._aresult(answer)
         if self._recorder.log is None:
-            return self._conclude(answer, result, recording)
-        return await run_in_executor(None, self._conclude, answer, result, recording)
+            update = self._conclude(answer, result, recording)
+        else:
+            update = await run_in_executor(None, self._conclude, answer, result, recording)
+        if (edited := _edited(update, answer.key, result)) is None:
+            return update
+        try:
+            checked = await _acheck(self.checker, edited)
+        except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
+            checked = self._failure(edited, exc)
+        return self._with_verdicts(update, checked)
 
     def guarded_call(self, state: Any, *, hold: bool, structured: bool) -> GuardedCall:
         """Prepare to check what a model writes while it writes."""
@@ -147,9 +170,11 @@ class AnswerCheck:
         except Exception as exc:  # noqa: BLE001  (without evidence, nothing counts as verified)
             source = _unread("")
             _warn("reading the state", exc)
-        assert isinstance(self.checker, GroundednessRunnable)  # noqa: S101  (checked at construction)
-        silent = structured and hold
-        return GuardedCall(self.checker, source, _config(), hold=hold, silent=silent)
+        # Any other checker needs the whole answer: until then, no text is released.
+        ours = self.checker if isinstance(self.checker, GroundednessRunnable) else None
+        checker = ours or GroundednessRunnable()
+        silent = hold and (structured or ours is None)
+        return GuardedCall(checker, source, _config(), hold=hold, silent=silent)
 
     def evidence_update(self, state: Any) -> dict[str, Any]:
         """Return the update of the kept evidence, if the state has new tool results."""
@@ -246,9 +271,12 @@ class AnswerCheck:
         """Act on the result, after a review if needed; blocks while the audit log is read."""
         if not answer.judged:
             return {STATE_KEY: state_record(result, answer.turn, "not_judged")}
-        action = self._actions.chosen(answer.turn, result)
+        written = self._actions.judged(result, ()) if result.edits else result
+        action = self._actions.chosen(answer.turn, result if self._actions.corrects else written)
+        if action == "review" and not can_pause():
+            action = "block"
+        result = result if action == "correct" else written
         if action == "review":
-            require_checkpointer()
             recording.wait(result)
             decided = recording.first(ask(answer.turn, result, recording.record_id))
             update = self._actions.reviewed(answer.turn, result, decided)
@@ -258,6 +286,11 @@ class AnswerCheck:
             update = _into_key(update, answer.key, result)
         recording.end(result, update)
         return update
+
+    def _with_verdicts(self, update: dict[str, Any], checked: GroundednessResult) -> dict[str, Any]:
+        """Keep the verdicts on the text that a reviewer has written."""
+        result = self._actions.judged(checked, ())
+        return {**update, STATE_KEY: {**update[STATE_KEY], **result_record(result)}}
 
 
 class _Recording:
@@ -387,6 +420,22 @@ def _unread(answer: str) -> CheckInput:
         return CheckInput(answer=answer)
 
 
+def _as_it_is(result: GroundednessResult, _: object) -> GroundednessResult:
+    return result
+
+
+def _edited(
+    update: Mapping[str, Any], key: str | None, result: GroundednessResult
+) -> CheckInput | None:
+    """Return the input of the check of a reviewer's text, if there is one."""
+    if update[STATE_KEY]["outcome"] != "edited":
+        return None
+    text = update["messages"][-1].text if key is None else update.get(key, result.original_answer)
+    labels = {name: getattr(result, name) for name in LABELS}
+    question, documents = result.question, result.documents
+    return CheckInput(answer=str(text), question=question, documents=documents, **labels)
+
+
 def _with_answer(turn: Turn, answer: str) -> Turn:
     """Represent an answer as a message."""
     return replace(turn, final=AIMessage(answer, id=str(uuid4())), call=None, structured=None)
@@ -419,9 +468,8 @@ def _is_set(checker: GroundednessRunnable, option: str, value: object) -> bool:
 
 def _correcting(checker: GroundednessRunnable) -> GroundednessRunnable:
     """Return a checker that corrects, unless its own options say otherwise."""
-    defaults = {"on_contradicted": "correct", "on_unverifiable": "strip"}
     given = {name: getattr(checker, name) for name in checker.model_fields_set}
-    return type(checker)(**{**defaults, **given})
+    return type(checker)(**{"on_contradicted": "correct", **given})
 
 
 def _warn(what: str, error: Exception) -> None:

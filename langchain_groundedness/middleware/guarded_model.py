@@ -227,7 +227,11 @@ class _StreamObserver:
         self.live = checker.live(removes=call.hold, **given, **source.labels)
         self.config, self._counter = counted(call.config)
         rules = _OnlyVerified(
-            on_unchecked="hold_back", unchecked_marker="", check=checker.check, blocked_message=""
+            on_unchecked="hold_back",
+            unchecked_marker="",
+            contradicted_marker="",
+            check=checker.check,
+            blocked_message="",
         )
         self._call = call
         self._release = Release(self.live, rules)

@@ -31,17 +31,25 @@ _OURS = "groundedness"
 MessageT = TypeVar("MessageT", bound=BaseMessage)
 
 
-def annotated(message: AIMessage, result: GroundednessResult) -> AIMessage:
-    """Add the verdicts to the text of a message, as native annotations.
+def annotated(
+    message: AIMessage, result: GroundednessResult, *, in_content: bool = True
+) -> AIMessage:
+    """Add the verdicts to a message, as native annotations of its text.
 
-    A supported claim gets one `Citation` per quote, with the span of the claim in the text and the
-    quote as `cited_text`; a claim that was corrected gets one with the quote that it was corrected
-    after. Every other claim gets a `non_standard_annotation` with its verdict.
+    They stand in the content, which then consists of blocks, or else in the metadata of the
+    message, whose content stays as it is. A supported claim gets one `Citation` per quote, with the
+    span of the claim in the text and the quote as `cited_text`; a claim that was corrected gets one
+    with the quote that it was corrected after. Every other claim gets a `non_standard_annotation`
+    with its verdict.
     """
     blocks: list[dict[str, Any]] = [dict(block) for block in message.content_blocks]
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
     if text != result.answer or not result.claims:
         return message
+    if not in_content:
+        found = {"annotations": list(_annotations(result, 0, len(text)))}
+        metadata = {**message.response_metadata, _OURS: found}
+        return message.model_copy(update={"response_metadata": metadata})
     start = 0
     for block in blocks:
         if block["type"] != "text":
@@ -61,7 +69,9 @@ def annotated(message: AIMessage, result: GroundednessResult) -> AIMessage:
 def with_text(message: MessageT, text: str) -> MessageT:
     """Replace the text of a message."""
     extra = {k: v for k, v in message.additional_kwargs.items() if k not in {"parsed", "refusal"}}
-    return message.model_copy(update={"content": text, "additional_kwargs": extra})
+    metadata = {k: v for k, v in message.response_metadata.items() if k != _OURS}
+    update = {"content": text, "additional_kwargs": extra, "response_metadata": metadata}
+    return message.model_copy(update=update)
 
 
 def without_annotations(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

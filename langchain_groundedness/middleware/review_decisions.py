@@ -41,8 +41,8 @@ __all__ = [
     "Respond",
     "aresume_reviewed",
     "ask",
+    "can_pause",
     "first_decision",
-    "require_checkpointer",
     "resume_reviewed",
     "resume_value",
     "review_of",
@@ -78,7 +78,7 @@ class _EditedAction(_Decision):
 
 
 class EditAnswer(_Signed):
-    """The reviewer's text is released, under the same message id, and is not checked again."""
+    """The reviewer's text is released, under the same message id, whatever its verdicts."""
 
     type: Literal["edit"]
     answer: Words | None = None
@@ -141,19 +141,19 @@ _CHECKPOINTER = "__pregel_checkpointer"  # the key under which LangGraph passes 
 _LOGGER = logging.getLogger(__name__)
 
 
-def require_checkpointer() -> None:
-    """Refuse to ask a person if the run could not be resumed.
+def can_pause() -> bool:
+    """Return whether the run could be resumed after a review; warn if not.
 
     Without a checkpointer LangGraph also pauses, but loses the run.
     """
-    if (ensure_config().get("configurable") or {}).get(_CHECKPOINTER) is None:
-        msg = (
-            "a person must review the answer (on_ungrounded, after_retries or the policy "
-            "says `review`), but this graph has no checkpointer and could not continue: give "
-            "it one, as in create_agent(..., checkpointer=InMemorySaver()) or "
-            "graph.compile(checkpointer=...), and a thread_id, or choose another on_ungrounded"
-        )
-        raise ConfigurationError(msg)
+    if (ensure_config().get("configurable") or {}).get(_CHECKPOINTER) is not None:
+        return True
+    _LOGGER.warning(
+        "groundedness: an answer needs a review, but this graph has no checkpointer and could not "
+        "continue, so the answer is blocked: give it one, as in create_agent(..., "
+        "checkpointer=InMemorySaver()) or graph.compile(checkpointer=...), and a thread_id"
+    )
+    return False
 
 
 def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decided:

@@ -26,6 +26,7 @@ __all__ = [
     "read_answer",
     "read_result",
     "read_turn",
+    "result_record",
     "state_record",
     "state_value",
     "unchecked_result",
@@ -152,7 +153,7 @@ Outcome: TypeAlias = Literal[
 """The action taken on an answer."""
 
 _KEPT = (
-    *("verdict", "trust_score", "is_trusted", "decision", "claims", "edits", "usage"),
+    *("verdict", "trust_score", "is_trusted", "decision", "final", "claims", "edits", "usage"),
     "evidence_source",
     *LABELS,
 )
@@ -167,8 +168,14 @@ def state_record(result: GroundednessResult, turn: Turn, outcome: Outcome) -> di
         "retries": turn.retries,
         "drafts": list(turn.drafts),
         "feedback": None,
-        **plain({name: getattr(result, name) for name in _KEPT}),
+        **result_record(result),
     }
+
+
+def result_record(result: GroundednessResult) -> dict[str, Any]:
+    """Convert the part of a result that is kept in the state to plain data."""
+    data: dict[str, Any] = plain({name: getattr(result, name) for name in _KEPT})
+    return data
 
 
 def plain_result(result: GroundednessResult) -> dict[str, Any]:

@@ -18,17 +18,23 @@ from typing_extensions import override
 from langchain_groundedness._runtime.flow import JointBatch, exceptions_at_most
 from langchain_groundedness._runtime.telemetry import caught, step, streamed_step
 from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
+from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.correction.edits import (
     apply_edits,
     check_edits,
     edited_claim,
+    is_covered,
     rewordings,
+    says_more,
+    verdicts_after,
+    without_overlaps,
 )
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.evidence.metadata import cited_metadata, with_metadata
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
+    LABELS,
     NO_DOCUMENTS,
     CheckInput,
     InputReader,
@@ -42,6 +48,7 @@ from langchain_groundedness.types import (
     CorrectionTask,
     Edit,
     ExtractionTask,
+    FinalVerdict,
     GroundednessResult,
     OnContradicted,
     OnUnverifiable,
@@ -289,6 +296,7 @@ class Check:
     max_claims: int | None
     on_contradicted: OnContradicted
     on_unverifiable: OnUnverifiable
+    on_unchecked: OnUnverifiable
     trust_threshold: float
     policy: DecisionPolicy
     raise_on_failure: bool
@@ -480,6 +488,8 @@ class Check:
             wanted.add("contradicted")
         if self.on_unverifiable in _EDITS:
             wanted.add("unverifiable")
+        if self.on_unchecked in _EDITS:
+            wanted.add("unchecked")
         verdicts = self.all_verdicts(state)
         if not any(v.verdict in wanted for v in verdicts):
             return None
@@ -490,12 +500,13 @@ class Check:
             question=state.source.question,
             on_contradicted=self.on_contradicted,
             on_unverifiable=self.on_unverifiable,
+            on_unchecked=self.on_unchecked,
         )
 
     def without_correction(self, state: CheckState, error: Exception) -> CheckState:
         """Leave the answer unedited; the verdicts show what is wrong."""
         self._raise_if_asked(f"correction failed ({_cause(error)})", error)
-        return state
+        return self._with_fallbacks(state, ())
 
     def with_correction(
         self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
@@ -508,7 +519,8 @@ class Check:
             raise UnexpectedReplyError(msg)
         edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
         check_edits(edits, state.source.answer, {v.claim.id for v in state.verdicts})
-        return state.with_edits(edits)
+        state = state.with_edits(edits)
+        return state if self._reworded(state) else self._with_fallbacks(state, edits)
 
     def recheck(self, state: CheckState) -> VerificationTask | None:
         """Build the request that verifies the edited claims."""
@@ -526,21 +538,46 @@ class Check:
     def with_recheck(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
     ) -> CheckState:
-        """Undo edits of claims that the documents do not support as edited."""
+        """Replace edits unless the documents clearly support the claim as edited, and only it."""
         task = self.recheck(state)
         if not complete or task is None or state.corrected is None:
             return state
         verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
-        failed = {v.claim.id for v in verdicts if v.verdict != "supported" or v.conflicting}
-        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+        failed = {v.claim.id for v in verdicts if not _clearly_supported(v)}
+        for name, edits in self._reworded(state).items():
+            failed |= {name for edit, inserted in edits if says_more(edit, inserted)}
+        kept = [e for e in state.corrected.edits if e.claim_id not in failed]
+        return self._with_fallbacks(state, kept)
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
-        """Undo edits that could not be verified."""
+        """Replace edits that could not be verified."""
         self._raise_if_asked(f"checking the edits failed ({_cause(error)})", error)
         if state.corrected is None:
             return state
         failed = self._reworded(state)
-        return state.with_edits([e for e in state.corrected.edits if e.claim_id not in failed])
+        kept = [e for e in state.corrected.edits if e.claim_id not in failed]
+        return self._with_fallbacks(state, kept)
+
+    def _with_fallbacks(self, state: CheckState, kept: Sequence[Edit]) -> CheckState:
+        """Keep some edits; replace or remove what had to be corrected or removed and is not."""
+        if (task := self.correction(state)) is None:
+            return state.with_edits(kept)
+        edited = {edit.claim_id for edit in kept}
+        missing = [
+            v
+            for v in task.verdicts
+            if (v.verdict == "contradicted" and self.on_contradicted == "correct")
+            or (v.verdict == "unchecked" and self.on_unchecked == "strip")
+            if v.claim.id not in edited and not is_covered(v.claim, kept)
+        ]
+        corrector = self.corrector
+        if not isinstance(corrector, Corrector):
+            corrector = Corrector(fallback="strip")
+        return state.with_edits(without_overlaps([*kept, *corrector.fall_back(task, missing)]))
+
+    def without_unchecked(self, state: CheckState) -> CheckState:
+        """Remove claims that cannot be checked, if they must not leave."""
+        return self._with_fallbacks(state, ()) if self.on_unchecked == "strip" else state
 
     def _raise_if_asked(self, reason: str, error: Exception, claims: tuple[str, ...] = ()) -> None:
         if self.raise_on_failure:
@@ -574,6 +611,8 @@ class Check:
         source, verdicts = state.source, self.all_verdicts(state)
         score = trust_score(verdicts)
         corrected = state.corrected
+        edits = () if corrected is None else corrected.edits
+        final = self.final(source, verdicts, edits)
         return GroundednessResult(
             question=source.question,
             answer=source.answer if corrected is None else corrected.text,
@@ -589,11 +628,39 @@ class Check:
                 trust_score=score,
                 trust_threshold=self.trust_threshold,
             ),
-            decision=self.policy.judge(self.decision_context(source, verdicts)),
-            edits=() if corrected is None else corrected.edits,
+            decision=final.decision,
+            final=final,
+            edits=edits,
             usage=usage,
             **source.labels,
         )
+
+    def final(
+        self, source: CheckInput, verdicts: Sequence[ClaimVerdict], edits: Sequence[Edit]
+    ) -> FinalVerdict:
+        """Judge the text that leaves after some edits."""
+        left = self.left(verdicts, edits)
+        text = apply_edits(source.answer, edits)
+        given = self.decision_context(source.model_copy(update={"answer": text}), left)
+        decision = self.policy.judge(given)
+        return FinalVerdict(
+            verdict=answer_verdict(left), trust_score=trust_score(left), decision=decision
+        )
+
+    def left(
+        self, verdicts: Sequence[ClaimVerdict], edits: Sequence[Edit]
+    ) -> tuple[ClaimVerdict, ...]:
+        """Return the verdicts on the text that some edits leave."""
+        if not edits:
+            return tuple(verdicts)
+        return verdicts_after(verdicts, edits, getattr(self.corrector, "marker", None))
+
+    def judged(self, result: GroundednessResult, edits: Sequence[Edit]) -> GroundednessResult:
+        """Decide on a result again, for other edits of its answer."""
+        labels = {name: getattr(result, name) for name in LABELS}
+        source = CheckInput(answer=result.original_answer, **labels)
+        final = self.final(source, result.claims, edits)
+        return result.model_copy(update={"final": final, "decision": final.decision})
 
     def decision_context(
         self,
@@ -613,6 +680,16 @@ class Check:
             labelled=labelled,
             **source.labels,
         )
+
+
+_CLEARLY = 0.75
+"""Least probability of support for an edited claim, if its verifier gives one."""
+
+
+def _clearly_supported(verdict: ClaimVerdict) -> bool:
+    probability = verdict.support_probability
+    likely = probability is None or probability >= _CLEARLY
+    return verdict.verdict == "supported" and not verdict.conflicting and likely
 
 
 def _without_metadata(verdict: ClaimVerdict) -> ClaimVerdict:

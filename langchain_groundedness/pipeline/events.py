@@ -124,7 +124,7 @@ class EventStream:
                     self._reported[key] = value
                     yield f"groundedness.{kind}", _plain(value.model_dump())
         if "decision" in chunk.model_fields_set:
-            fields = {"decision", "verdict", "trust_score", "is_trusted"}
+            fields = {"decision", "verdict", "trust_score", "is_trusted", "final"}
             yield "groundedness.decision", _plain(chunk.model_dump(include=fields))
 
 

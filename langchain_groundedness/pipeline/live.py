@@ -93,7 +93,7 @@ class LiveCheck:
         self._checking = Checking(streamed=True)
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
-        self.removes = removes or "strip" in (check.on_contradicted, check.on_unverifiable)
+        self.removes = removes or check.edits_answers
         """Whether sentences may be removed, including surrounding white space and markers."""
         answer_key = read.answer_key or _ANSWER
         self._upstream = Upstream(
@@ -167,9 +167,7 @@ class LiveCheck:
             self._corrected = state.corrected if state and self.grows else None
         elif state is not None and job.version == self._version:
             self._settle(unit, state)
-            unit.edits = state.corrected.edits if state.corrected else ()
-            if unit.edits:
-                self._chunks.append(GroundednessResultChunk(edits=self._edits()))
+            self._store_edits(unit, state)
             self._queue_final_edit()
 
     def take(self) -> list[GroundednessResultChunk]:
@@ -237,16 +235,33 @@ class LiveCheck:
         if not self.check.claims_to_check(state) or (
             self.closed and not has_text(source.documents)
         ):
-            self._settle(unit, state)
-            return True
-        end: int | None = unit.end
-        if self.removes:
-            end = len(self.text) if self.closed else tail_end(self.text, unit.end)
-        if end is None or not has_text(source.documents):
+            return self._plan_without_check(unit, state)
+        if (end := self._end_for_edits(unit)) is None or not has_text(source.documents):
             return False
         source = source.model_copy(update={"answer": self.text[:end]})
         self.jobs.append(Job(self._verify, replace(state, source=source), unit, self._version))
         return True
+
+    def _plan_without_check(self, unit: SentenceUnit, state: CheckState) -> bool:
+        if (end := self._end_for_edits(unit)) is None:
+            return False
+        if self.edits_by_sentence:
+            source = state.source.model_copy(update={"answer": self.text[:end]})
+            state = self.check.without_unchecked(replace(state, source=source))
+        self._settle(unit, state)
+        self._store_edits(unit, state)
+        return True
+
+    def _end_for_edits(self, unit: SentenceUnit) -> int | None:
+        """Return how much text the edits of a unit need; `None` if it is not there yet."""
+        if not self.removes:
+            return unit.end
+        return len(self.text) if self.closed else tail_end(self.text, unit.end)
+
+    def _store_edits(self, unit: SentenceUnit, state: CheckState) -> None:
+        unit.edits = state.corrected.edits if state.corrected else ()
+        if unit.edits:
+            self._chunks.append(GroundednessResultChunk(edits=self._edits()))
 
     def _settle(self, unit: SentenceUnit, state: CheckState) -> None:
         unit.verdicts = self.check.all_verdicts(state)

@@ -33,6 +33,8 @@ class ReleaseRules:
 
     on_unchecked: OnUnchecked
     unchecked_marker: str
+    contradicted_marker: str
+    """Appended to contradicted sentences that are neither edited nor blocked."""
     check: Check
     """Its policy decides which answers are blocked."""
     blocked_message: str
@@ -59,15 +61,26 @@ class ReleaseRules:
         if (claim := next(self.uncorrected(sentence.verdicts, made), None)) is not None:
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, claim, start, end, ""),)
-        unchecked = [v.claim.id for v in sentence.verdicts if v.verdict == "unchecked"]
-        if not unchecked or self.on_unchecked == "release":
-            return tuple(made)
-        if self.on_unchecked == "hold_back":
+        edited = {edit.claim_id for edit in made}
+        left = [v for v in sentence.verdicts if v.claim.id not in edited]
+        unchecked = [v.claim.id for v in left if v.verdict == "unchecked"]
+        if unchecked and self.on_unchecked == "hold_back":
             start, end = removal(text, sentence.start, sentence.end)
             return (_edit(text, unchecked[0], start, end, ""),)
+        if not (marker := self.marker(left)):
+            return tuple(made)
         place = _mark_place(text, sentence)
         place = max([place, *(e.end for e in made if e.start <= place)])
-        return (*made, _edit(text, unchecked[0], place, place, self.unchecked_marker))
+        failed = ("contradicted", "unchecked")
+        claim = next(v.claim.id for v in left if v.verdict in failed)
+        return (*made, _edit(text, claim, place, place, marker))
+
+    def marker(self, verdicts: Sequence[ClaimVerdict]) -> str:
+        """Return what is appended to text with these verdicts."""
+        found = {v.verdict for v in verdicts}
+        wrong = "contradicted" in found and self.check.on_contradicted == "annotate"
+        unknown = "unchecked" in found and self.on_unchecked == "mark"
+        return self.contradicted_marker * wrong + self.unchecked_marker * unknown
 
     @property
     def removes(self) -> bool:
@@ -77,9 +90,13 @@ class ReleaseRules:
     @property
     def _correctable(self) -> frozenset[str]:
         """Verdicts whose claims must be corrected or removed."""
-        contradicted = self.check.on_contradicted in ("correct", "strip")
-        unverifiable = self.check.on_unverifiable == "strip"
-        return frozenset(["contradicted"] * contradicted + ["unverifiable"] * unverifiable)
+        check = self.check
+        removed = {
+            "contradicted": check.on_contradicted in ("correct", "strip"),
+            "unverifiable": check.on_unverifiable == "strip",
+            "unchecked": check.on_unchecked == "strip",
+        }
+        return frozenset(verdict for verdict, is_removed in removed.items() if is_removed)
 
     def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
         """Yield ids of claims that should have been edited but were not.
@@ -112,17 +129,17 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     if holds is Holds.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
         # The sentence cannot be located.
         return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
-    suffix = rules.unchecked_marker if unplaced and rules.on_unchecked == "mark" else ""
+    suffix = rules.marker(lost)
     edits: list[Edit] = []
     for sentence in _sentences(answer, verdicts):
-        before, known = holds, [*known, *sentence.verdicts]
+        ids = {v.claim.id for v in sentence.verdicts}
+        made = [edit for edit in result.edits if edit.claim_id in ids]
+        before, known = holds, [*known, *rules.check.left(sentence.verdicts, made)]
         holds = rules.blocking(source, known)
         if holds is Holds.YES and before is not Holds.OPEN:
             return _cut(answer, edits, sentence, rules)
         if holds is Holds.YES:
             return _replaced(answer, rules.blocked_message, blocked=True)
-        ids = {v.claim.id for v in sentence.verdicts}
-        made = [edit for edit in result.edits if edit.claim_id in ids]
         edits += rules.edits(answer, sentence, made)
     whole = rules.blocking(source, known, complete=True)
     if Holds.YES in (whole, _block_decided(result, rules)):
@@ -223,7 +240,9 @@ class Release:
     def _blocking(self, number: int, *, complete: bool = False) -> Holds:
         """Return whether the first `number` sentences block the answer."""
         live = self._live
-        known = [verdict for unit in live.units[:number] for verdict in unit.verdicts]
+        check = self._rules.check
+        left = (check.left(unit.verdicts, unit.edits) for unit in live.units[:number])
+        known = [verdict for verdicts in left for verdict in verdicts]
         return self._rules.blocking(
             live.source, known, complete=complete, labelled=live.labelled or complete
         )

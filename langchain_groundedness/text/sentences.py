@@ -150,6 +150,34 @@ _AFTER_ORDINAL = frozenset(
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 
+_UNITS = frozenset(
+    """p.a c.a p.m a.m g kg mg m km cm mm l ml cl ft in yd mi oz lb lbs t h hr hrs min sec s ms yr
+    yrs wk wks mo mos pt pts mph rpm kb mb gb tb w kw kwh hz bn mn
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+
+_MONTHS = frozenset("Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec".split())  # noqa: SIM905
+
+_WORDS = frozenset("May art rep gen sen gov pres est".split())  # noqa: SIM905
+"""Words that are abbreviations only in another case, or before a number."""
+
+_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+_LABELLED = frozenset(
+    """plan vitamin hepatitis influenza grade type option class group category tier level section
+    part point team appendix annex schedule exhibit phase step zone block gate room building
+    terminal version model variant series form side item column row
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+)
+"""What a single letter may name, as in "plan A"."""
+
+_BEFORE_I = frozenset(["is", "was", "and", "or", "than", "as", "war"])
+
+_AFTER_TIME = re.compile(
+    r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|[A-Z]{2,4}|Eastern|Central|Mountain|Pacific"
+)
+"""What goes on after "5 p.m."."""
+
 _GLUED_TO = re.compile(r"[@/\\_=.]")
 
 _SPACE_OR_CJK = re.compile(r"[^!-~]")
@@ -265,9 +293,10 @@ class Look(NamedTuple):
         mark = match["mark"]
         if "\u2026" in mark or ".." in mark:
             return not first.islower()
-        if mark == "." and _abbreviates(before, after, first):
+        whole = mark == "." and first.isupper() and _is_whole_word(before, after)
+        if mark == "." and not whole and _abbreviates(before, after, first):
             return False
-        return _ends_sentence(" ".join(before.split()[-3:]), mark[-1], after)
+        return whole or _ends_sentence(" ".join(before.split()[-3:]), mark[-1], after)
 
 
 def is_loaded() -> bool:
@@ -278,6 +307,21 @@ def is_loaded() -> bool:
 def load() -> None:
     """Load the data of `sentencex`."""
     _ends_sentence("It ends here", ".", "Here")
+
+
+def _is_whole_word(before: str, after: str) -> bool:
+    """Return whether a full stop follows a word, a unit or a label, not an abbreviation of it."""
+    start, _, word = before.rpartition(" ")
+    if word in _WORDS:
+        return True
+    if word not in _UNITS and word not in _MONTHS and word not in _LETTERS:
+        return False
+    previous = start.rpartition(" ")[2].strip(_OPENERS).lower()
+    if any(map(str.isdigit, previous)):
+        return not (word.endswith(".m") and _AFTER_TIME.match(after))
+    if word in _LETTERS:
+        return previous in _LABELLED or (word == "I" and previous in _BEFORE_I)
+    return False
 
 
 def _abbreviates(before: str, after: str, first: str) -> bool:

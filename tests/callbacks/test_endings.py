@@ -170,6 +170,20 @@ def test_leaving_a_stream_early_lets_the_run_go(kind: Any) -> None:
 
 
 @HANDLERS
+def test_a_stream_closed_in_mid_sentence_leaves_no_verdict_on_the_fragment(kind: Any) -> None:
+    handler = kind(QUICK)
+    stream = lcel_chain().stream(question("Land1"), {"callbacks": [handler]})
+    read = ""
+    while "earns" not in read:
+        read += next(stream)
+    stream.close()  # type: ignore[attr-defined]  # a generator
+    handler.close()
+    [result] = handler.results.values()
+    assert [v.claim.text for v in result.claims] == ["The capital of Land1 is Land1ville."]
+    assert result.answer == "The capital of Land1 is Land1ville."
+
+
+@HANDLERS
 async def test_leaving_an_awaited_stream_early_lets_the_run_go(kind: Any) -> None:
     handler = kind(QUICK)
     stream: Any = lcel_chain().astream(question("Land1"), {"callbacks": [handler]})
@@ -426,6 +440,16 @@ def test_threads_end_with_the_handler() -> None:
 def test_options_are_checked_when_the_handler_is_made(kind: Any, options: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         kind(**options)
+
+
+@HANDLERS
+def test_a_handler_decides_on_the_answer_as_it_was_shown(kind: Any) -> None:
+    policy = DecisionPolicy(contradicted="block")
+    handler = kind(GroundednessRunnable(on_contradicted="correct", policy=policy))
+    lcel_chain().invoke(question("Land1"), {"callbacks": [handler]})
+    [result] = handler.results.values()
+    assert result.edits
+    assert (result.decision.action, result.final.verdict) == ("block", "has_contradictions")
 
 
 @HANDLERS

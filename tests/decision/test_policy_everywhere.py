@@ -232,8 +232,9 @@ def test_no_chunk_and_no_event_tells_a_decision_before_the_last() -> None:
 
 def guard(policy: Any, **options: Any) -> GroundednessGuard:
     own = {key: options.pop(key) for key in ("extractor", "on_contradicted") if key in options}
+    unmarked: dict[str, Any] = {"on_unchecked": "release", "contradicted_marker": ""}
     return GroundednessGuard(
-        checker(policy, **own), **{"blocked_message": WHOLE, "on_unchecked": "release", **options}
+        checker(policy, **own), **{"blocked_message": WHOLE, **unmarked, **options}
     )
 
 
@@ -359,7 +360,9 @@ def test_a_sentence_leaves_before_the_answer_ends_where_the_rules_allow_it() -> 
     ],
 )
 def test_text_leaves_as_soon_as_no_score_can_block_it(policy: dict[str, Any]) -> None:
-    guarding = GroundednessGuard(checker(policy, trust_threshold=0.0), on_unchecked="release")
+    guarding = GroundednessGuard(
+        checker(policy, trust_threshold=0.0), on_unchecked="release", contradicted_marker=""
+    )
     text, when = leaving(guarding, words("True one. False two. True 3."), first_before=5)
     assert text == "True one. False two. True 3. "
     assert when[0] < 5
@@ -444,7 +447,9 @@ def test_a_guard_shows_the_same_streamed_as_whole_and_nothing_that_is_blocked_as
 ) -> None:
     question = {n: asked[n] for n in ("query_class", "risk_tier", "retrieval_score") if asked[n]}
     checking = checker(policy, trust_threshold=asked["trust_threshold"])
-    guarding = GroundednessGuard(checking, blocked_message=WHOLE, on_unchecked="release")
+    guarding = GroundednessGuard(
+        checking, blocked_message=WHOLE, on_unchecked="release", contradicted_marker=""
+    )
     given_whole = source(answer, **question)
     whole = guarding.invoke(given_whole)
     blocked = checking.invoke(given_whole).decision.action == "block"

@@ -29,7 +29,12 @@ from langchain_groundedness.testing import FAULTS, Fault, FaultyServer, HonestJu
 
 __all__ = ["ANSWER", "ENTRIES", "KNOWN", "RATES", "SAMPLE", "Cell", "Models", "cell", "judge"]
 
-MAY_LEAVE = (OPENED, PAID, "It carries [CORRECTED: two] lanes of traffic.")
+MAY_LEAVE = (
+    OPENED,
+    PAID,
+    "It carries [CORRECTED: two] lanes of traffic.",
+    "[CORRECTED: It carries two lanes of traffic and a footpath.]",  # the evidence itself
+)
 RATES = (1.0, 0.3)
 _HASTE = 0.25
 _SCORE = 0.5

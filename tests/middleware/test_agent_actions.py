@@ -120,6 +120,18 @@ def test_answers_without_claims_pass_unchanged(how: How) -> None:
     assert state["groundedness"]["verdict"] == "no_claims"
 
 
+@pytest.mark.parametrize("mode", ["annotate", "correct", "retry", "block", "review", "policy"])
+@pytest.mark.parametrize(
+    "answer", ["Hi Anna! I'm your finance assistant.", "Please tell me the quarter."]
+)
+def test_small_talk_passes_every_mode(how: How, mode: Any, answer: str) -> None:
+    middleware = GroundednessMiddleware(on_ungrounded=mode)
+    state = run(agent_of(answer, middleware=middleware), QUESTION, how)
+    assert state["messages"][-1].content == answer
+    assert state["groundedness"]["outcome"] == "passed"
+    assert state["groundedness"]["verdict"] == "no_claims"
+
+
 def test_blocks_beside_the_text_stay(how: How) -> None:
     blocks: Any = [
         {"type": "reasoning", "reasoning": "hm"},
@@ -132,6 +144,18 @@ def test_blocks_beside_the_text_stay(how: How) -> None:
     (citation,) = message.content[2]["annotations"]
     assert (citation["start_index"], citation["end_index"]) == (0, len(TRUE))
     assert message.content[1] == blocks[1]
+
+
+@pytest.mark.parametrize("mode", ["correct", "retry", "block", "review", "policy"])
+def test_the_content_of_an_answer_keeps_its_type_unless_annotate_is_chosen(
+    how: How, mode: Any
+) -> None:
+    middleware = GroundednessMiddleware(on_ungrounded=mode)
+    message = run(agent_of(call(), TRUE, middleware=middleware), QUESTION, how)["messages"][-1]
+    assert message.content == TRUE
+    (citation,) = message.response_metadata["groundedness"]["annotations"]
+    assert TRUE[citation["start_index"] : citation["end_index"]] == TRUE
+    assert citation["cited_text"] == REPORT.page_content
 
 
 # --- correct ---
@@ -152,9 +176,25 @@ def test_corrected_answers_keep_their_message_id_and_nothing_ungrounded_stays(ho
     assert state["messages"][-1].id == original.id
     assert "$2.4B" not in said(snapshots[0].values)
     assert "Oslo" not in said(snapshots[0].values)
-    (citation,) = annotations(state)
+    assert state["messages"][-1].content == TRUE
+    (citation,) = state["messages"][-1].response_metadata["groundedness"]["annotations"]
     assert citation["extras"]["groundedness"]["verdict"] == "corrected"
     assert (citation["start_index"], citation["end_index"]) == (0, len(TRUE))
+
+
+def test_the_policy_decides_on_what_is_shown(how: How) -> None:
+    policy = DecisionPolicy(contradicted="block")
+    check = GroundednessRunnable(corrector=Corrector(marker=None), policy=policy)
+
+    def record(mode: Any) -> Any:
+        middleware = GroundednessMiddleware(check, on_ungrounded=mode)
+        return run(agent_of(call(), FALSE, middleware=middleware), QUESTION, how)["groundedness"]
+
+    corrected, kept = record("correct"), record("annotate")
+    assert (corrected["outcome"], kept["outcome"]) == ("corrected", "blocked")
+    assert corrected["verdict"] == kept["verdict"] == "has_contradictions"
+    assert (corrected["final"]["verdict"], kept["final"]["verdict"]) == ("grounded", "no_claims")
+    assert (corrected["decision"]["action"], kept["decision"]["action"]) == ("pass", "block")
 
 
 def test_what_cannot_be_corrected_is_taken_out(how: How) -> None:
@@ -214,17 +254,15 @@ def test_a_structured_answer_that_cannot_be_corrected_is_withheld(how: How) -> N
     assert state["groundedness"]["outcome"] == "blocked"
 
 
-def test_a_structured_answer_that_was_not_checked_stays_and_is_said_to_be_unchecked(
-    how: How,
-) -> None:
+def test_a_structured_answer_that_was_not_checked_is_withheld(how: How) -> None:
     check, _ = checker()
     replies = (call(), call("Figures", revenue="This sentence is broken."))
     middleware = GroundednessMiddleware(check, on_ungrounded="correct")
     agent = agent_of(*replies, middleware=middleware, response_format=ToolStrategy(Figures))
     state = run(agent, QUESTION, how)
-    assert state["structured_response"].revenue == "This sentence is broken."
-    assert state["groundedness"]["outcome"] == "annotated"
-    assert not state["groundedness"]["is_trusted"]
+    assert state["structured_response"] is None
+    assert "broken" not in said(state)
+    assert state["groundedness"]["outcome"] == "blocked"
 
 
 # --- retry ---

@@ -102,14 +102,15 @@ def test_retries_of_a_graph_are_capped(how: How) -> None:
     assert state["messages"][-1].text == BLOCKED
 
 
-def test_the_node_says_so_where_the_graph_could_not_go_on(how: How) -> None:
+def test_the_node_blocks_and_warns_where_the_graph_could_not_go_on(how: How, caplog: Any) -> None:
     check, _ = checker()
     graph: Any = StateGraph(Lookup)
     graph.add_node("answer", lambda state: {"answer": FALSE})  # noqa: ARG005
     graph.add_node("check", groundedness_node(check, on_ungrounded="review"))
     graph.add_edge(START, "answer").add_edge("answer", "check")
-    with pytest.raises(ConfigurationError, match="no checkpointer"):
-        run(graph.compile(), {"question": "How was Q3?", "context": [REPORT]}, how)
+    state = run(graph.compile(), {"question": "How was Q3?", "context": [REPORT]}, how)
+    assert (state["answer"], state["groundedness"]["outcome"]) == (BLOCKED, "blocked")
+    assert "no checkpointer" in caplog.text
 
 
 def test_the_node_asks_a_reviewer(how: How) -> None:

@@ -15,7 +15,6 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from langchain_groundedness import (
-    ConfigurationError,
     DecisionPolicy,
     GroundednessMiddleware,
     GroundednessRunnable,
@@ -71,14 +70,16 @@ def test_the_reviewer_sees_answer_verdicts_and_choices(how: How) -> None:
 
 
 @pytest.mark.parametrize("options", [{"on_ungrounded": "review"}, {"on_ungrounded": "policy"}])
-def test_an_agent_that_could_not_go_on_says_so_instead_of_pausing(
-    how: How, options: dict[str, Any]
+def test_an_agent_that_could_not_go_on_blocks_and_warns_instead_of_pausing(
+    how: How, options: dict[str, Any], caplog: Any
 ) -> None:
     check, _ = checker(policy=DecisionPolicy(contradicted="review"))
     agent = agent_of(call(), FALSE, middleware=GroundednessMiddleware(check, **options))
-    with pytest.raises(ConfigurationError, match=r"no checkpointer.*create_agent\(") as caught:
-        run(agent, QUESTION, how)
-    assert FALSE not in str(caught.value)
+    state = run(agent, QUESTION, how)
+    assert state["messages"][-1].text == "I cannot give an answer that the sources support."
+    assert state["groundedness"]["outcome"] == "blocked"
+    assert "no checkpointer" in caplog.text
+    assert FALSE not in caplog.text
 
 
 def test_an_agent_without_a_checkpointer_that_asks_nobody_is_left_alone(how: How) -> None:
@@ -182,6 +183,21 @@ def test_a_decision_of_no_known_form_can_be_given_again(how: How) -> None:
     assert len(review.judge.tasks) == 1
 
 
+@pytest.mark.parametrize(("text", "verdict"), [(TRUE, "grounded"), (FALSE, "has_contradictions")])
+def test_after_an_edit_the_state_has_the_verdicts_on_the_edited_text(
+    how: How, text: str, verdict: str
+) -> None:
+    check, _ = checker()
+    middleware = GroundednessMiddleware(check, on_ungrounded="review")
+    agent = agent_of(call(), f"{FALSE} No.", middleware=middleware, checkpointer=InMemorySaver())
+    run(agent, QUESTION, how, THREAD)
+    state = run(agent, Command(resume={"type": "edit", "answer": text}), how, THREAD)
+    record = state["groundedness"]
+    assert (state["messages"][-1].text, record["outcome"]) == (text, "edited")
+    assert (record["verdict"], record["final"]["verdict"]) == (verdict, verdict)
+    assert [claim["claim"]["text"] for claim in record["claims"]] == [text]
+
+
 def test_review_may_follow_retries(how: How) -> None:
     check, judge = checker()
     middleware = GroundednessMiddleware(check, on_ungrounded="retry", after_retries="review")
@@ -191,7 +207,7 @@ def test_review_may_follow_retries(how: How) -> None:
     state = run(agent, Command(resume={"type": "edit", "answer": TRUE}), how, THREAD)
     assert state["messages"][-1].text == TRUE
     assert len(state["messages"]) == 4
-    assert len(judge.tasks) == 2
+    assert [task.answer for task in judge.tasks] == [FALSE, FALSE, TRUE]
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_judge_calls_of_a_review_stay_out_of_the_token_stream(how: How) -> None:
     middleware = GroundednessMiddleware(GroundednessRunnable(model=judge), on_ungrounded="review")
     agent = agent_of(call(), TRUE, middleware=middleware, checkpointer=InMemorySaver())
     said = tokens(agent, QUESTION, how, {"configurable": {"thread_id": "1"}})
-    assert "".join(said) == TRUE
+    assert "".join(said) == ""
 
 
 def test_judge_calls_are_traced_under_the_agent(how: How) -> None:
@@ -226,6 +226,36 @@ def held(*replies: Any, **options: Any) -> Any:
 def test_only_verified_sentences_get_into_the_token_stream(how: How, mode: Any) -> None:
     agent = held(on_ungrounded=mode, max_retries=0)
     assert "".join(tokens(agent, QUESTION, how)) == VERIFIED
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"on_ungrounded": "block"},
+        {"on_ungrounded": "review"},
+        {"on_ungrounded": "policy"},
+        {"on_ungrounded": "retry", "after_retries": "block", "max_retries": 0},
+        {"on_contradicted": "block"},
+    ],
+)
+def test_what_may_be_withheld_is_held_without_being_asked(how: How, options: Any) -> None:
+    checking = {"verifier": ScriptedVerifier(judged), **options}
+    agent = agent_of(
+        call(),
+        f"{TRUE} {FALSE}",
+        middleware=GroundednessMiddleware(**checking),
+        checkpointer=InMemorySaver(),
+    )
+    said = "".join(tokens(agent, QUESTION, how, {"configurable": {"thread_id": "1"}}))
+    assert (TRUE in said, FALSE in said) == (True, False)
+    with pytest.raises(ConfigurationError, match="hold_stream=False excludes"):
+        GroundednessMiddleware(**checking, hold_stream=False)
+
+
+def test_a_checker_that_needs_the_whole_answer_holds_all_of_it(how: How) -> None:
+    whole = checker()[0].with_retry()
+    agent = agent_of(call(), FALSE, middleware=GroundednessMiddleware(whole, on_ungrounded="block"))
+    assert "".join(tokens(agent, QUESTION, how)) == ""
 
 
 def test_only_verified_sentences_get_into_event_streams(how: How) -> None:
@@ -481,7 +511,7 @@ def test_without_an_extractor_that_works_nothing_is_let_out(how: How) -> None:
 
 
 @pytest.mark.parametrize("option", ["hold_stream", "live"])
-@pytest.mark.parametrize("value", ["yes", 1, None])
+@pytest.mark.parametrize("value", ["yes", 1, "None"])
 def test_streaming_options_that_are_no_truth_values_are_refused(option: str, value: Any) -> None:
     options: Any = {option: value}
     with pytest.raises(ConfigurationError, match=f"{option} must be True or False, got"):

@@ -1,0 +1,45 @@
+"""What becomes of an answer in each mode, by what was found: one table for all entry points."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+from langchain_groundedness.inputs.formats import NO_DOCUMENTS
+from langchain_groundedness.types import ClaimVerdict
+
+__all__ = ["MODES", "Effect", "Finding", "effect_on"]
+
+Finding: TypeAlias = Literal["contradicted", "unverifiable", "unchecked", "no evidence"]
+"""Why a claim is not supported. `no evidence`: unchecked, because there were no documents."""
+
+Effect: TypeAlias = Literal[
+    "keep", "correct", "remove", "ask the model", "after_retries", "withhold", "ask a person",
+    "as the policy decides",
+]  # fmt: skip
+"""What becomes of the claim (`keep`, `correct`, `remove`), or of the whole answer."""
+
+_FINDINGS: tuple[Finding, ...] = get_args(Finding)
+
+
+def _always(effect: Effect) -> dict[Finding, Effect]:
+    return dict.fromkeys(_FINDINGS, effect)
+
+
+MODES: Mapping[str, Mapping[Finding, Effect]] = {
+    "annotate": _always("keep"),
+    "correct": {**_always("remove"), "contradicted": "correct"},
+    "retry": {**_always("ask the model"), "unchecked": "after_retries"},
+    "block": _always("withhold"),
+    "review": _always("ask a person"),
+    "policy": _always("as the policy decides"),
+}
+"""By mode and finding. A claim of which no correction is supported is removed, or the evidence
+stands in its place."""
+
+
+def effect_on(verdict: ClaimVerdict, mode: str) -> Effect | None:
+    """Return what a mode does about a claim; `None` about a supported one."""
+    if verdict.verdict == "supported":
+        return None
+    lacking = (verdict.reason or "").startswith(NO_DOCUMENTS)
+    finding: Finding = "no evidence" if lacking else verdict.verdict
+    return MODES[mode][finding]
