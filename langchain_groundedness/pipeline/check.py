@@ -550,17 +550,16 @@ class Check:
 
     def _with_fallbacks(self, state: CheckState, kept: Sequence[Edit]) -> CheckState:
         """Keep some edits; replace or remove what had to be corrected or removed and is not."""
+        if (task := self.correction(state)) is None:
+            return state.with_edits(kept)
         edited = {edit.claim_id for edit in kept}
         missing = [
             v
-            for v in self.all_verdicts(state)
+            for v in task.verdicts
             if (v.verdict == "contradicted" and self.on_contradicted == "correct")
             or (v.verdict == "unchecked" and self.on_unchecked == "strip")
             if v.claim.id not in edited and not is_covered(v.claim, kept)
         ]
-        task = self.correction(state)
-        if not missing or task is None:
-            return state.with_edits(kept)
         corrector = self.corrector
         if not isinstance(corrector, Corrector):
             corrector = Corrector(fallback="strip")
