@@ -45,6 +45,7 @@ def pages_of(entries: Any) -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The function .load. is in beta")
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
 def test_the_python_of_a_page_runs_from_top_to_bottom_and_prints_what_it_says(
