@@ -9,17 +9,32 @@ support. `halueval_qa`: `knowledge`, `question`, `right_answer`, `hallucinated_a
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from langchain_groundedness.claims.statements import sentence_claims
 
-__all__ = ["CLAIM_SETS", "EXTRA_SETS", "Example", "digest", "read_set"]
+__all__ = [
+    "CLAIM_SETS",
+    "CONTRAST_SETS",
+    "EXTRA_SETS",
+    "Example",
+    "is_held",
+    "plain",
+    "read_set",
+]
 
 CLAIM_SETS = ("factscore", "begin", "factcheckgpt", "ragtruth_qa", "wice")
+CONTRAST_SETS = ("bump", "cg2c", "defacto", "dialogue", "frank", "summedits", "tables")
+"""Sets in which true and false claims differ by little."""
 EXTRA_SETS = ("halueval_qa", "fool_me_twice", "fever_symmetric")
+
+
+_HELD = 20
+"""One document in so many is held back."""
 
 
 class Example(NamedTuple):
@@ -70,7 +85,7 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
         return [e for row in claims for e in _sentences(row, sets[row["documents_id"]])]
     return [
         Example(
-            row["claim"],
+            plain(row["claim"]),
             sets[row["documents_id"]],
             row["label"] == "supported",
             row.get("question"),
@@ -82,17 +97,32 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
     ]
 
 
-def digest(examples: list[Example]) -> str:
-    """Tell sets apart: the SHA-256 of claims and labels in their order.
+def is_held(document: str) -> bool:
+    """Tell whether nothing is learned from what is said of a document.
 
     Args:
-        examples: Of a set.
+        document: Its text, or the first of several.
 
     Returns:
-        The digest, in hex.
+        Whether it is one of those that are kept for measuring.
     """
-    lines = "\n".join(f"{example.supported:d} {example.claim}" for example in examples)
-    return sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+    return crc32(document[:200].encode()) % _HELD == 0
+
+
+def plain(text: str) -> str:
+    """Undo what tokenizers of old do to a text.
+
+    Args:
+        text: Such as "it 's ( nearly ) done , they say .".
+
+    Returns:
+        The text as people write it.
+    """
+    for before, after in (("-LRB-", "("), ("-RRB-", ")"), ("``", '"'), ("''", '"'), ("\\'", "'")):
+        text = text.replace(before, after)
+    text = re.sub(r" +([.,;:!?%)](?:\s|$))", r"\1", text)
+    text = re.sub(r"\( +", "(", text)
+    return re.sub(r" +(['\u2019](?:s|re|ll|ve|d)|n't)\b", r"\1", text).strip()
 
 
 def _sentences(row: dict[str, Any], documents: tuple[str, ...]) -> Iterator[Example]:

@@ -8,20 +8,20 @@ import argparse
 import gzip
 import json
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from articles import read_articles
-from claim_sets import CLAIM_SETS, Example, read_set
-from evidence import Evidence, written_out
+from claim_sets import CLAIM_SETS, CONTRAST_SETS, Example, is_held, plain, read_set
+from evidence import Evidence
 from facts import FACTS, Fact, say
 from frames import framed_pairs
 from records import kinds, recorded
 from rule_claims import made_claims
+
+from langchain_groundedness.verification.embedded.structure import write_out
 
 Row = dict[str, Any]
 
@@ -32,7 +32,6 @@ _FINE = {
     "neutral": "unverifiable",
     "contradiction": "contradicted",
 }
-_CONTRASTS = ("bump", "cg2c", "defacto", "dialogue", "frank", "summedits", "tables")
 _LENGTHS = (60, 110, 110, 160)
 """Words of evidence: as at inference, fewer, and as for a second reading."""
 _LONG_CLAIM = 40
@@ -69,7 +68,7 @@ def main() -> None:
         "nli_contrast": lambda: _nli(data, "nli_contrast", "premise"),
         "fever_symmetric": lambda: _nli(data, "fever_symmetric", "hypothesis"),
         "fool_me_twice": lambda: _nli(data, "fool_me_twice", "hypothesis"),
-        **{name: lambda name=name: _judged(data, name) for name in (*CLAIM_SETS, *_CONTRASTS)},
+        **{name: lambda name=name: _judged(data, name) for name in (*CLAIM_SETS, *CONTRAST_SETS)},
         "halueval_qa": lambda: _judged(data, "halueval_qa"),
         "rules": lambda: _rules(data, options.rules),
         "frames": lambda: _frames(data, options.rules),
@@ -95,17 +94,17 @@ def _nli(data: Path, name: str, key: str) -> Iterator[Row]:
     for row in rows:
         label = row["label"] if name == "nli_contrast" else _FINE.get(row["label"])
         if label:
-            pieces = [_plain(row["premise"])]
+            pieces = [plain(row["premise"])]
             for other in row.get("other_evidence", ()):
                 size = sum(len(piece.split()) for piece in [*pieces, other])
                 if size < _LENGTHS[1] and chosen.random() < 0.5:
                     pieces.insert(chosen.randint(0, len(pieces)), other)
             yield _row(
                 " \u2026 ".join(pieces),
-                _plain(row["hypothesis"]),
+                plain(row["hypothesis"]),
                 label,
-                group=_plain(row[key]),
-                document=_plain(row[key]),
+                group=plain(row[key]),
+                document=plain(row[key]),
             ) | {"part": row.get("source", "")}
 
 
@@ -115,28 +114,27 @@ def _judged(data: Path, name: str) -> Iterator[Row]:
     for number, example in enumerate(read_set(data, name)):
         if example.documents != known:
             known = example.documents
-            evidence = Evidence([_plain(d) if name == "tables" else d for d in known])
+            evidence = Evidence([plain(d) if name == "tables" else d for d in known])
         if example.supported and chosen.random() > _KEPT.get(name, 1):
             continue
         # what it is compared with is read at the same length
         words = random.Random(example.documents[0]).choice(_LENGTHS)
         words = _LENGTHS[-1] if len(example.claim.split()) > _LONG_CLAIM else words
-        claim = _plain(example.claim)
-        read = evidence.read(claim, example.question, words=words)
+        read = evidence.read(example.claim, example.question, words=words)
         if read:
             yield _row(
                 read,
-                claim,
+                example.claim,
                 _label(example),
                 group=_group(example, name, number),
-                document=known[0][:200],
+                document=known[0],
             ) | {"part": example.fine if name == "summedits" else ""}
 
 
 def _group(example: Example, name: str, number: int) -> str:
     if name == "frank":
         return example.documents[0][:200]
-    return example.group if name in {*_CONTRASTS, "halueval_qa"} else str(number)
+    return example.group if name in {*CONTRAST_SETS, "halueval_qa"} else str(number)
 
 
 def _label(example: Example) -> str:
@@ -171,7 +169,7 @@ def _frames(data: Path, most: int) -> Iterator[Row]:
             sentences = [say(f, chosen)[0] for f in chosen.sample(_known(held=held), k=_AROUND)]
         around = sentences[2 : 2 + chosen.choice([0, 0, 1, 2])]
         for framed in framed_pairs(*sentences[:2], around, chosen, held=held):
-            row = _row(written_out(framed.evidence), framed.claim, framed.label, group=str(number))
+            row = _row(write_out(framed.evidence)[0], framed.claim, framed.label, group=str(number))
             yield row | {"part": framed.kind} | ({"held": True} if held else {})
 
 
@@ -193,7 +191,7 @@ def _facts(data: Path, most: int) -> Iterator[Row]:
             text = "\n".join(f"- {each}" for each in sentences)
             text = f"# {chosen.choice(_TITLES)}\n## {chosen.choice(_HEADINGS)}\n{text}"
         for claim, label in said:
-            row = _row(written_out(text).replace("\n", " "), claim, label, group=str(number))
+            row = _row(write_out(text)[0].replace("\n", " "), claim, label, group=str(number))
             yield row | ({"held": True} if held else {})
 
 
@@ -208,7 +206,7 @@ def _records(most: int) -> Iterator[Row]:
                 evidence = Evidence([known])
             read = evidence.read(one.claim, words=_LENGTHS[-1])
             row = _row(
-                read or written_out(known), one.claim, one.label, group=f"{number} {one.group}"
+                read or write_out(known)[0], one.claim, one.label, group=f"{number} {one.group}"
             )
             yield row | ({"held": True} if held else {})
 
@@ -219,18 +217,9 @@ def _known(*, held: bool) -> list[Fact]:
 
 def _row(evidence: str, claim: str, label: str, *, group: str, document: str = "") -> Row:
     row: Row = {"evidence": evidence, "claim": claim, "label": label, "group": group}
-    if document and crc32(document.encode()) % _HELD == 0:
+    if document and is_held(document):
         row["held"] = True
     return row
-
-
-def _plain(text: str) -> str:
-    """Undo what tokenizers of old do to a text."""
-    for before, after in (("-LRB-", "("), ("-RRB-", ")"), ("``", '"'), ("''", '"'), ("\\'", "'")):
-        text = text.replace(before, after)
-    text = re.sub(r" +([.,;:!?%)](?:\s|$))", r"\1", text)
-    text = re.sub(r"\( +", "(", text)
-    return re.sub(r" +(['\u2019](?:s|re|ll|ve|d)|n't)\b", r"\1", text).strip()
 
 
 if __name__ == "__main__":

@@ -1,154 +1,241 @@
-"""Weigh signals and encoder against each other and choose the threshold; the last step of training.
+"""Weigh signals and encoder against each other and choose thresholds; the last step of training.
 
-A logistic regression over two log odds, those of the signals and those of the encoder, each by a
-model that did not see the set of the claim; every set counts the same. Writes `combined` into
-`signals.json`.
-
-The encoder alone calls a claim contradicted from log odds that hardly any claim reaches of which
-people said that the documents speak of something else.
+A logistic regression over three log odds: of support by the signals, of support and of opposition
+by the encoder. It is fitted on what the encoder did not see: claim sets as encoders read them that
+were trained without them (`score_left_out.py`), claims about documents that were held back, and
+pairs that were held back of what is made by rule and of NLI. Every set counts the same, and so do
+both classes within a set. Writes `combined` into `signals.json`.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from claim_sets import CLAIM_SETS, read_set
-from measure_signals import Measured
+from claim_sets import CLAIM_SETS, CONTRAST_SETS, Example, is_held, read_set
+from measure_signals import Measured, measure_cached
 from numpy.typing import NDArray
+from score_encoder import score
 from sklearn.linear_model import LogisticRegression
-from train_signals import Calibrated, Threshold, calibrated, choose_threshold, load_sets, pool
+from sklearn.metrics import balanced_accuracy_score
+from train_encoder import read_pairs
+from train_signals import Calibrated, calibrated, calibration_error, load_sets
 
-from langchain_groundedness.verification.embedded.support_model import SupportModel, read_logits
+from langchain_groundedness.verification.embedded.encoder import Encoder, Pair, encoder
+from langchain_groundedness.verification.embedded.support_model import (
+    SupportModel,
+    opposition_odds,
+    support_odds,
+)
 
-__all__ = ["Combined", "combine", "load_readings", "readings_of"]
+__all__ = ["HeldOut", "balancing_threshold", "combine", "held_out"]
 
+_LEFT_OUT = Path(__file__).parents[1] / "benchmarks" / "left_out"
+_MADE = ("snli", "nli_contrast", "frames", "facts", "records")
+_BY_RULE = ("frames", "facts", "records")
+_MOST_MADE = 900
 _MODEL = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
-_READINGS = Path(__file__).parents[1] / "benchmarks" / "left_out"
-_FALSE_ALARMS = 0.02
-"""Share of the claims beside which people found only irrelevant texts that may be contradicted."""
+_MOST_PASSING = 0.1
+"""Share of the claims that are not supported, of any set, that may pass the strict threshold."""
+_NLI = ("snli", "nli_contrast", "factscore", "factcheckgpt", "facts")
+"""Sets with three labels."""
+_OTHER = ("contradicted", "unverifiable")
+_FEWEST = 20
 
 Floats = NDArray[np.float64]
 
 
+class HeldOut(NamedTuple):
+    """What is said of the documents of a set that the encoder did not see."""
+
+    examples: list[Example]
+    measured: Measured
+    signals: Floats
+    """Log odds by a model that did not see the set."""
+    logits: Floats
+    """Of the encoder, a row per claim; nan where it had nothing to read."""
+    left_out: bool = False
+    """Whether they are of an encoder that was trained without the set."""
+
+    @property
+    def encoder(self) -> Floats:
+        """Its log odds of support."""
+        return support_odds(self.logits)
+
+    @property
+    def features(self) -> Floats:
+        """What the combination weighs."""
+        return np.column_stack([self.signals, self.encoder, opposition_odds(self.logits)])
+
+    @property
+    def read(self) -> NDArray[np.bool_]:
+        """Which claims the encoder read."""
+        return self.measured.found & ~np.isnan(self.encoder)
+
+    @property
+    def supported(self) -> NDArray[np.bool_]:
+        """What people said."""
+        return self.measured.supported
+
+
 class Combined(NamedTuple):
-    """Weights of the two log odds, and the threshold that goes with them."""
+    """A logistic regression over the features of `HeldOut`."""
 
     bias: float
-    signals: float
-    encoder: float
-    chosen: Threshold
+    weights: Floats
 
-    def logit(self, signals: Floats, readings: Floats) -> Floats:
-        """Combine log odds; where the encoder was not asked, the signals alone count."""
-        both = self.bias + self.signals * signals + self.encoder * readings
-        return np.where(np.isnan(readings), signals, both)
+    def probability(self, found: HeldOut) -> Floats:
+        """Estimate how likely claims are supported."""
+        both = self.bias + found.features @ self.weights
+        odds = np.where(np.isnan(both), found.signals, both)
+        return np.where(found.measured.found, 1 / (1 + np.exp(-odds)), 0.0)
 
 
 def main() -> None:
-    """Fit on all sets and write the weights."""
+    """Fit, and write the weights."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds train/")
-    parser.add_argument("--readings", type=Path, default=_READINGS, help="of score_left_out.py")
+    parser.add_argument("--work", type=Path, required=True, help="folder of make_pairs.py")
     parser.add_argument("--cache", type=Path, help="folder to keep measured signals in")
     parser.add_argument("--out", type=Path, default=_MODEL)
     options = parser.parse_args()
-    sets = load_sets(options.data, cache=options.cache)
-    readings = load_readings(options.readings, CLAIM_SETS)
-    combined = combine(calibrated(sets, CLAIM_SETS), sets, readings, CLAIM_SETS)
-    opposition = _opposition(options.data, options.readings)
+    signals = calibrated(load_sets(options.data, cache=options.cache), CLAIM_SETS)
+    sets = held_out(options.data, options.work, signals, encoder(), cache=options.cache)
+    combined = combine(list(sets.values()))
+    chances = {
+        name: combine([h for n, h in sets.items() if n != name]).probability(found)
+        for name, found in sets.items()
+    }
+    threshold = balancing_threshold({n: found.supported for n, found in sets.items()}, chances)
+    scale, shift = _opposition(options.work / "pairs", encoder())
     document = json.loads(options.out.read_text(encoding="utf-8"))
     document["combined"] = {
         "bias": round(combined.bias, 4),
-        "signals": round(combined.signals, 4),
-        "encoder": round(combined.encoder, 4),
-        **combined.chosen._asdict(),
-        "opposition": round(opposition, 4),
+        "signals": round(float(combined.weights[0]), 4),
+        "support": round(float(combined.weights[1]), 4),
+        "opposition": round(float(combined.weights[2]), 4),
+        "threshold": round(threshold, 3),
+        "strict_threshold": _strict(sets, chances),
+        "opposition_scale": round(scale, 4),
+        "opposition_shift": round(shift, 4),
     }
     SupportModel(**document)
     options.out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(document["combined"], indent=2))
+    for name, found in sets.items():
+        labels, said = found.supported, chances[name]
+        honest = calibration_error(said, labels, _balance(labels))
+        print(
+            f"{name}: {len(labels)} claims, balanced accuracy "
+            f"{balanced_accuracy_score(labels, said >= threshold):.3f}, calibration error "
+            f"{honest:.3f}"
+        )
 
 
-def _opposition(data: Path, folder: Path) -> float:
-    """Choose the log odds of contradicted against unverifiable; print what they find."""
-    name = "factcheckgpt"
-    fine = np.array([example.fine for example in read_set(data, name)])
-    asked = [
-        read_logits(row[None, :]) if not np.isnan(row).any() else None
-        for row in np.load(folder / f"{name}.npy")
-    ]
-    odds = np.array([r.opposition if r and r.support < 0 else -np.inf for r in asked])
-    chosen = float(np.quantile(odds[fine == "irrelevant"], 1 - _FALSE_ALARMS, method="higher"))
-    if not np.isfinite(chosen):
-        msg = f"too few irrelevant claims in {name} that the encoder denies to choose opposition on"
-        raise SystemExit(msg)
-    found = odds >= chosen
-    shares = {str(kind): round(float(found[fine == kind].mean()), 3) for kind in set(fine)}
-    print(f"contradicted by the encoder alone from log odds of {chosen:.2f}: {shares} of {name}")
-    return chosen
-
-
-def load_readings(folder: Path, names: Sequence[str]) -> dict[str, Floats]:
-    """Read what the encoder said of claim sets.
+def held_out(
+    data: Path, work: Path, signals: Calibrated, model: Encoder, *, cache: Path | None
+) -> dict[str, HeldOut]:
+    """Measure signals and encoder on what the encoder did not see.
 
     Args:
-        folder: Holds `SET.npy` for each.
-        names: The sets.
+        data: The data folder.
+        work: The folder of `make_pairs.py`.
+        signals: The model of the signals.
+        model: The encoder.
+        cache: Folder for what was measured; `None` to keep nothing.
 
     Returns:
-        Log odds of support by name of the set; nan where the encoder had nothing to read.
+        By name of the set.
     """
-    return {name: readings_of(np.load(folder / f"{name}.npy")) for name in names}
+    found = {}
+    for name in CLAIM_SETS:
+        measured = measure_cached(read_set(data, name), cache, name)
+        logits = np.load(_LEFT_OUT / f"{name}.npy").astype(np.float32)
+        odds = signals.left_out[name]
+        found[name] = HeldOut(read_set(data, name), measured, odds, logits, left_out=True)
+    for name in (*CONTRAST_SETS, *_MADE):
+        made = _made(work / "pairs", name) if name in _MADE else read_set(data, name)
+        mine = [each for each in made if name in _MADE or is_held(each.documents[0])]
+        measured = measure_cached(mine, cache, f"{name}_held")
+        found[name] = HeldOut(mine, measured, signals.model.logit(measured), score(mine, model))
+    return found
 
 
-def readings_of(logits: NDArray[np.float32]) -> Floats:
-    """Make log odds of support of logits.
-
-    Args:
-        logits: A row per claim, nan where there is none.
-
-    Returns:
-        The log odds.
-    """
-    odds = np.full(len(logits), np.nan)
-    for place in np.flatnonzero(~np.isnan(logits).any(axis=1)):
-        reading = read_logits(logits[place : place + 1])
-        odds[place] = np.nan if reading is None else reading.support
-    return odds
+def _made(folder: Path, name: str) -> Iterator[Example]:
+    """Give held pairs as claims about a document, whole groups of them."""
+    rows = [row for row in read_pairs(folder, name) if row.get("held")]
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    random.Random(0).shuffle(groups)
+    for row in sorted(rows, key=lambda row: groups.index(row["group"]))[:_MOST_MADE]:
+        supported, part = row["label"] == "supported", row.get("part", "")
+        yield Example(row["claim"], (row["evidence"],), supported, None, part, row["group"])
 
 
-def combine(
-    signals: Calibrated,
-    sets: dict[str, Measured],
-    readings: dict[str, Floats],
-    claims: Sequence[str],
-) -> Combined:
+def combine(sets: Sequence[HeldOut]) -> Combined:
     """Fit the combination.
 
     Args:
-        signals: The model of the signals.
-        sets: Measured sets.
-        readings: Log odds of the encoder, by name of the set.
-        claims: The sets to fit on.
+        sets: What to fit on, each counting the same.
 
     Returns:
         The combination.
     """
-    both = {name: np.column_stack([signals.left_out[name], readings[name]]) for name in claims}
-    pooled, labels, counts = pool(sets, both, claims)
-    read = ~np.isnan(pooled[:, 1])
-    fitted = LogisticRegression(C=1e6).fit(pooled[read], labels[read], sample_weight=counts[read])
-    combined = Combined(
-        float(fitted.intercept_[0]),
-        float(fitted.coef_[0, 0]),
-        float(fitted.coef_[0, 1]),
-        signals.chosen,
-    )
-    logits = {n: combined.logit(signals.left_out[n], readings[n]) for n in claims}
-    return combined._replace(chosen=choose_threshold(sets, logits, claims))
+    features = np.concatenate([found.features[found.read] for found in sets])
+    labels = np.concatenate([found.supported[found.read] for found in sets])
+    counts = np.concatenate([_balance(found.supported[found.read]) for found in sets])
+    fitted = LogisticRegression(C=1e6).fit(features, labels, sample_weight=counts)
+    return Combined(float(fitted.intercept_[0]), fitted.coef_[0])
+
+
+def _balance(labels: NDArray[np.bool_]) -> Floats:
+    return np.where(labels, 0.5 / max(labels.sum(), 1), 0.5 / max((~labels).sum(), 1))
+
+
+def balancing_threshold(
+    labels: Mapping[str, NDArray[np.bool_]], scores: Mapping[str, Floats]
+) -> float:
+    """Choose the threshold of best mean balanced accuracy.
+
+    Args:
+        labels: Which claims are supported, by name of the set.
+        scores: Of the same claims.
+
+    Returns:
+        The threshold, one of 199 quantiles of all scores, every set counting the same.
+    """
+    grid = np.mean([np.quantile(some, np.arange(0.005, 1, 0.005)) for some in scores.values()], 0)
+    means = [
+        np.mean([balanced_accuracy_score(labels[n], scores[n] >= cut) for n in labels])
+        for cut in grid
+    ]
+    return float(grid[int(np.argmax(means))])
+
+
+def _strict(sets: Mapping[str, HeldOut], chances: Mapping[str, Floats]) -> float:
+    """Choose the threshold that few unsupported claims of any set that people judged pass."""
+    others = [
+        chances[name][~found.supported] for name, found in sets.items() if name not in _BY_RULE
+    ]
+    least = max(np.quantile(some, 1 - _MOST_PASSING) for some in others if len(some) >= _FEWEST)
+    return float(np.ceil(least * 100) / 100)
+
+
+def _opposition(folder: Path, model: Encoder) -> tuple[float, float]:
+    """Calibrate contradicted against unverifiable on pairs with three labels."""
+    odds, opposed, counts = [], [], []
+    for name in _NLI:
+        rows = [r for r in read_pairs(folder, name) if r.get("held") and r["label"] in _OTHER]
+        found = opposition_odds(model.logits([Pair(r["evidence"], r["claim"]) for r in rows]))
+        labels = np.array([row["label"] == _OTHER[0] for row in rows])
+        odds.append(found)
+        opposed.append(labels)
+        counts.append(_balance(labels))
+    pooled, labels = np.concatenate(odds)[:, None], np.concatenate(opposed)
+    fitted = LogisticRegression(C=1e6).fit(pooled, labels, sample_weight=np.concatenate(counts))
+    return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
 
 
 if __name__ == "__main__":

@@ -69,15 +69,16 @@ def test_chances_add_up_and_agree_with_the_verdict(
         assert verdict.class_probabilities.supported < max(threshold, 1 - threshold)
 
 
-def test_what_is_not_support_is_shared_as_the_encoder_says() -> None:
+def test_what_is_not_support_is_shared_as_the_encoder_says_calibrated() -> None:
     claim = "The capital of France is large and old."
-    against = judge_all(claim, logits=(-9.0, 3.0, 0.0)).class_probabilities
-    for_nothing = judge_all(claim, logits=(-9.0, 0.0, 3.0)).class_probabilities
-    assert against is not None
-    assert for_nothing is not None
-    odds = against.contradicted / against.unverifiable
-    assert odds == pytest.approx(np.exp(3), rel=1e-3)
-    assert for_nothing.unverifiable / for_nothing.contradicted == pytest.approx(odds, rel=1e-3)
+    odds = []
+    for opposition in (-3.0, 0.0, 3.0):
+        found = judge_all(claim, logits=(-9.0, opposition, 0.0)).class_probabilities
+        assert found is not None
+        odds.append(np.log(found.contradicted / found.unverifiable))
+    low, middle, high = odds
+    assert low < middle < high
+    assert high - middle == pytest.approx(middle - low, rel=1e-3)
 
 
 def test_a_difference_that_was_found_outweighs_what_the_encoder_says_of_contradiction() -> None:

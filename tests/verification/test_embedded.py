@@ -341,7 +341,25 @@ def test_the_threshold_is_an_option() -> None:
     strict = EmbeddedVerifier(threshold=1.0)
     verdict = strict.invoke(task("Rome is the capital.", ["Rome is the capital."]))[0]
     assert verdict.verdict == "unverifiable"
-    assert dumpd(strict)["kwargs"] == {"threshold": 1.0}
+    assert dumpd(strict)["kwargs"] == {"threshold": 1.0, "profile": "balanced"}
+
+
+def test_a_strict_verifier_asks_for_more_than_a_balanced_one() -> None:
+    evidence = ["The city council gave its approval to the airport."]
+    about = task("The council approved the airport.", evidence)
+    verdicts = [EmbeddedVerifier(profile=p).invoke(about)[0] for p in ("balanced", "strict")]
+    assert [verdict.verdict for verdict in verdicts] == ["supported", "unverifiable"]
+    assert verdicts[0].support_probability == verdicts[1].support_probability
+
+
+def test_a_probability_near_the_threshold_is_said_to_be_close() -> None:
+    about = task("The council approved the airport.", ["In 2004 the council approved an airport."])
+    [verdict] = EmbeddedVerifier().invoke(about)
+    probability = verdict.support_probability or 0.0
+    [close] = EmbeddedVerifier(threshold=probability - 0.01).invoke(about)
+    [far] = EmbeddedVerifier(threshold=probability / 2).invoke(about)
+    assert f"close: the probability is {probability:.2f}" in close.explanation
+    assert "close" not in far.explanation
 
 
 @pytest.mark.parametrize(

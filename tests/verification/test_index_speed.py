@@ -57,6 +57,6 @@ def test_keys_are_given_in_order_and_once() -> None:
 def test_a_sentence_of_data_is_read_in_pieces_of_bounded_length() -> None:
     text = "Alpha " + " ".join("x" * 900 for _ in range(50)) + " omega."
     index = EvidenceIndex([Document(page_content=text)])
-    lengths = [index.unit(place).end - index.unit(place).start for place in range(len(index))]
+    lengths = [len(index.text(place, place)) for place in range(len(index))]
     assert len(lengths) == 3
     assert max(lengths) <= 20_000

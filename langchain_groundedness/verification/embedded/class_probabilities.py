@@ -1,6 +1,5 @@
 """How likely the embedded verifier finds each verdict on a claim."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -74,12 +73,14 @@ def _class_probabilities(
         # A bare "no" without evidence: all there is to measure is the evidence for the "yes".
         affirmed = 0.0 if evidence.signals is None else model.probability(evidence.signals, reading)
         return ClassProbabilities(0.0, affirmed, 1 - affirmed)
-    share = _contradicted_share(evidence, reading)
+    share = _contradicted_share(evidence, reading, model)
     return ClassProbabilities(support, (1 - support) * share, (1 - support) * (1 - share))
 
 
-def _contradicted_share(evidence: ClaimEvidence, reading: Reading | None) -> float:
+def _contradicted_share(
+    evidence: ClaimEvidence, reading: Reading | None, model: SupportModel
+) -> float:
     """Give the share of contradiction in what is not support."""
     if evidence.statement.denies or evidence.finding is not None:
         return 1.0
-    return 0.0 if reading is None else (1 + math.tanh(reading.opposition / 2)) / 2  # the sigmoid
+    return 0.0 if reading is None else model.opposition(reading)

@@ -11,7 +11,6 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from langchain_groundedness.text.sentences import each_sentence
 from langchain_groundedness.text.words import Word, each_word
 from langchain_groundedness.verification.embedded.quantities import (
     Quantity,
@@ -19,6 +18,7 @@ from langchain_groundedness.verification.embedded.quantities import (
     same_quantity,
     units_fit,
 )
+from langchain_groundedness.verification.embedded.structure import Sentence, write_out
 
 __all__ = ["EvidenceIndex"]
 
@@ -44,8 +44,8 @@ _DECADE = 10
 Floats = NDArray[np.float64]
 
 
-class Unit(NamedTuple):
-    """A sentence, or a piece of an overlong one: `documents[document].page_content[start:end]`."""
+class Source(NamedTuple):
+    """What can be cited: `documents[document].page_content[start:end]`."""
 
     document: int
     start: int
@@ -137,17 +137,23 @@ class EvidenceIndex:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         """Read all documents."""
-        self.texts = [document.page_content for document in documents]
         self.vocabulary: dict[str, int] = {}
+        self._texts: list[str] = []
 
         # Columns of numbers: objects by the hundred thousand would hold up the event loop whenever
         # the garbage collector looks at them all.
-        stems, sizes, numbers, starts, ends = (array("q") for _ in range(5))
-        for number, text in enumerate(self.texts):
-            for unit, words in _units(number, text):
+        stems, sizes, numbers, starts, ends, source_starts, source_ends = (
+            array("q") for _ in range(7)
+        )
+        for number, document in enumerate(documents):
+            text, sentences = write_out(document.page_content)
+            self._texts.append(text)
+            for unit, words in _units(text, sentences):
                 numbers.append(number)
                 starts.append(unit.start)
                 ends.append(unit.end)
+                source_starts.append(unit.source_start)
+                source_ends.append(unit.source_end)
                 sizes.append(len(words))
                 stems.extend(
                     self.vocabulary.setdefault(word.stem, len(self.vocabulary)) for word in words
@@ -157,15 +163,21 @@ class EvidenceIndex:
         self.document_of: Ints = np.array(numbers, dtype=np.int64)
         self._starts: Ints = np.array(starts, dtype=np.int64)
         self._ends: Ints = np.array(ends, dtype=np.int64)
+        self._source_starts: Ints = np.array(source_starts, dtype=np.int64)
+        self._source_ends: Ints = np.array(source_ends, dtype=np.int64)
         self._index_words(np.array(sizes, dtype=np.int64))
 
     def __len__(self) -> int:
         """Count the sentences, and the pieces of overlong ones."""
         return len(self.document_of)
 
-    def unit(self, place: int) -> Unit:
-        """Give the place of a sentence, or of a piece of an overlong one."""
-        return Unit(int(self.document_of[place]), int(self._starts[place]), int(self._ends[place]))
+    def source(self, unit: int) -> Source:
+        """Give the place of a sentence, or of a piece of an overlong one, in its document."""
+        return Source(
+            int(self.document_of[unit]),
+            int(self._source_starts[unit]),
+            int(self._source_ends[unit]),
+        )
 
     def _index_words(self, sizes: Ints) -> None:
         unit_of = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
@@ -211,35 +223,39 @@ class EvidenceIndex:
 
     @cached_property
     def _quantities(self) -> IndexQuantities:
-        return IndexQuantities(self.texts, self.document_of, self._starts)
+        return IndexQuantities(self._texts, self.document_of, self._starts)
 
     def units_giving(self, claimed: Quantity, beside: Collection[Quantity] = ()) -> Ints:
         """Give the units that state a quantity."""
         return self._quantities.sentences_giving(claimed, beside)
 
     def text(self, first: int, last: int) -> str:
-        """Give the text of neighbouring units of one document."""
-        document, start, _ = self.unit(first)
-        return self.texts[document][start : self.unit(last).end]
+        """Give the text of neighbouring units of one document, written out."""
+        return self._texts[self.document_of[first]][self._starts[first] : self._ends[last]]
 
 
-def _units(number: int, text: str) -> Iterator[tuple[Unit, list[Word]]]:
+def _units(text: str, sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, list[Word]]]:
+    """Cut overlong sentences into pieces, and give each with its words."""
     words = each_word(text)
     word = next(words, None)
-    for sentence in each_sentence(text):
+    for sentence in sentences:
         start, mine = sentence.start, list[Word]()
         while word is not None and word.start < sentence.end:
             if mine and (len(mine) == _LONGEST_UNIT or word.end - start > _LONGEST_TEXT):
-                yield _unit(number, text, start, word.start), mine
+                yield _part(text, sentence, start, word.start), mine
                 start, mine = word.start, []
             mine.append(word)
             word = next(words, None)
         if mine:
-            yield _unit(number, text, start, sentence.end), mine
+            yield _part(text, sentence, start, sentence.end), mine
 
 
-def _unit(number: int, text: str, start: int, end: int) -> Unit:
-    return Unit(number, start, start + len(text[start:end].rstrip()))
+def _part(text: str, sentence: Sentence, start: int, end: int) -> Sentence:
+    end = start + len(text[start:end].rstrip())
+    if not sentence.as_it_stands:
+        return sentence._replace(start=start, end=end)
+    moved = sentence.source_start - sentence.start
+    return Sentence(start, end, start + moved, end + moved, as_it_stands=True)
 
 
 def _distinct(keys: Ints) -> Ints:

@@ -25,7 +25,11 @@ from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.language import reads_as_english
 from langchain_groundedness.verification.embedded.polarity import find_extents, refers_back
 from langchain_groundedness.verification.embedded.statement import Item, Statement, read_statement
-from langchain_groundedness.verification.embedded.support_model import SupportModel, read_logits
+from langchain_groundedness.verification.embedded.support_model import (
+    Reading,
+    SupportModel,
+    read_logits,
+)
 from langchain_groundedness.verification.embedded.windows import (
     Match,
     Window,
@@ -56,6 +60,12 @@ _ENOUGH = 0.95
 """Share of the widest window's recall from which a shorter window is cited instead."""
 
 _HALF = 0.5
+
+_SURE = 0.8
+"""Probability from which the encoder alone calls a claim contradicted: such a verdict corrects."""
+
+_CLOSE = 0.05
+"""Of probabilities: calibrated to about as much."""
 
 _LONGEST_CLAIM = 500
 """Words. No sentence is as long; comparing each of them with each would take too long."""
@@ -102,7 +112,7 @@ class ClaimEvidence(NamedTuple):
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
         """Quote sentences, given by their indices."""
-        places = dict.fromkeys(self.sources.unit(unit) for unit in units)
+        places = dict.fromkeys(self.sources.source(unit) for unit in units)
         return tuple(Citation.from_document(self.documents, *place) for place in places)
 
 
@@ -122,7 +132,7 @@ def gather_evidence(
         return _unverifiable(claim, chance, _silence(statement, match))
     measured = signals(statement, match, index) if own_words_found(statement, match) else None
     read = read_for(statement, match, index)
-    in_english = all(reads_as_english(text) for pair in read.pairs for text in pair)
+    in_english = all(map(_in_english, read.pairs))
     return ClaimEvidence(
         claim=claim,
         documents=task.documents,
@@ -137,6 +147,11 @@ def gather_evidence(
     )
 
 
+def _in_english(pair: Pair) -> bool:
+    """Tell whether the encoder can read a pair; rows of names show a language only beside it."""
+    return reads_as_english(pair.claim) and reads_as_english(f"{pair.evidence} {pair.claim}")
+
+
 def own_words_found(statement: Statement, match: Match) -> bool:
     """Tell whether the documents say anything of the claim itself, not just of its question."""
     return any(
@@ -145,15 +160,35 @@ def own_words_found(statement: Statement, match: Match) -> bool:
 
 
 def judge(
-    evidence: ClaimEvidence, logits: Logits, model: SupportModel, *, threshold: float | None
+    evidence: ClaimEvidence,
+    logits: Logits,
+    model: SupportModel,
+    *,
+    threshold: float | None = None,
+    strict: bool = False,
 ) -> ClaimVerdict:
-    """Judge a claim."""
+    """Judge a claim; one whose probability is close to the threshold says so."""
     if not evidence.in_english and not _is_quoted(evidence):
         return ClaimVerdict.unchecked(evidence.claim, OTHER_LANGUAGE, verifier=VERIFIER)
     reading = read_logits(logits)
     probability = 0.0 if evidence.signals is None else model.probability(evidence.signals, reading)
     if threshold is None:
-        threshold = model.threshold_for(reading)
+        threshold = model.threshold_for(reading, strict=strict)
+    verdict = _judge(evidence, reading, probability, model, threshold)
+    p = verdict.support_probability
+    if p is None or abs(p - threshold) > _CLOSE:
+        return verdict
+    close = f"This is close: the probability is {p:.2f}, the threshold {threshold:.2f}."
+    return verdict.model_copy(update={"explanation": f"{verdict.explanation} {close}"})
+
+
+def _judge(
+    evidence: ClaimEvidence,
+    reading: Reading | None,
+    probability: float,
+    model: SupportModel,
+    threshold: float,
+) -> ClaimVerdict:
     finding = evidence.finding
     if evidence.statement.denies:
         return _judge_denial(evidence, probability, model, threshold)
@@ -163,7 +198,7 @@ def judge(
         return _supported(evidence, probability)
     if finding is not None:
         return _contradicted(evidence, probability, finding)
-    if model.contradicts(reading):
+    if reading is not None and reading.support < 0 and model.opposition(reading) >= _SURE:
         return _opposed(evidence, probability)
     return _unverifiable(evidence.claim, probability, _silence(evidence.statement, evidence.match))
 

@@ -14,6 +14,7 @@ __all__ = [
     "compatible",
     "each_quantity",
     "find_quantities",
+    "phrase_of",
     "same_quantity",
     "units_fit",
 ]
@@ -411,6 +412,15 @@ def _bound(text: str, quantity: Quantity) -> Bound:
         return "least"
     before = _BEFORE.search(text[max(0, quantity.start - _LONGEST_BOUND) : quantity.start])
     return cast("Bound", before.lastgroup) if before else ""
+
+
+def phrase_of(text: str, quantity: Quantity) -> tuple[int, int]:
+    """Give where a quantity and its bound stand in a text: "fewer than 10", "10 or more"."""
+    behind = _BEHIND.match(text, quantity.end)
+    first = max(0, quantity.start - _LONGEST_BOUND)
+    before = _BEFORE.search(text[first : quantity.start])
+    start = first + before.start() if before and quantity.kind == "number" else quantity.start
+    return start, behind.end() if behind and quantity.kind == "number" else quantity.end
 
 
 def _read(match: re.Match[str]) -> Quantity | None:

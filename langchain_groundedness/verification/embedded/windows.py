@@ -17,6 +17,12 @@ from langchain_groundedness.evidence.windows import encoder_tokens
 from langchain_groundedness.verification.embedded.encoder import Pair
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.polarity import polarity_signals
+from langchain_groundedness.verification.embedded.quantities import (
+    Quantity,
+    find_quantities,
+    phrase_of,
+    same_quantity,
+)
 from langchain_groundedness.verification.embedded.statement import Item, Statement
 
 __all__ = [
@@ -195,7 +201,42 @@ def read_for(
     """
     units = chosen_units(match, index, words=words)
     evidence = joined(units, match, index)[:_LONGEST_READING]
-    return Reading(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(statement.text)))
+    claim = _in_values_of_the_evidence(statement, units, index)
+    return Reading(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(claim)))
+
+
+def _in_values_of_the_evidence(
+    statement: Statement, units: Sequence[int], index: EvidenceIndex
+) -> str:
+    """Write the values of a claim as the evidence does, where it gives them in another way.
+
+    The encoder cannot count: that 7 are fewer than 10 is looked up for it.
+    """
+    claim = statement.text
+    for quantity in sorted(statement.quantities, reverse=True):
+        start, end = phrase_of(claim, quantity)
+        given = _given(quantity, statement, units, index)
+        if quantity.start >= statement.own_start and given:
+            claim = claim[:start] + given + claim[end:]
+    return claim
+
+
+def _given(
+    claimed: Quantity, statement: Statement, units: Sequence[int], index: EvidenceIndex
+) -> str | None:
+    """Give how the evidence puts a value of the claim; nothing if it has the same words for it."""
+    giving = set(index.units_giving(claimed, statement.quantities).tolist())
+    start, end = phrase_of(statement.text, claimed)
+    said = statement.text[start:end].casefold()
+    texts = [index.text(unit, unit) for unit in units if unit in giving]
+    if any(said in text.casefold() for text in texts):
+        return None
+    for text in texts:
+        for quantity in find_quantities(text):
+            if quantity.kind == claimed.kind and same_quantity(claimed, quantity):
+                first, last = phrase_of(text, quantity)
+                return text[first:last]
+    return None
 
 
 def _pieces(claim: str) -> Iterator[str]:

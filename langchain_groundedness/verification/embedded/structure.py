@@ -1,0 +1,221 @@
+"""Documents written out as they are meant: rows with their headers, values with their path.
+
+A table row says little without the header, nor a list item without its heading, nor a JSON value
+without its key. What is cited stays what the document has there.
+
+Its own module because the index need not know markdown or JSON.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from langchain_groundedness.text.markdown import Block, blocks
+from langchain_groundedness.text.sentences import split_block
+
+__all__ = ["Sentence", "write_out"]
+
+_LEVEL = re.compile(r"[#=]+")
+_MARKERS = " \t#=*_>"
+_BOLD_LEVEL = 2
+"""Of a line in bold, which has no number of signs: below the title."""
+_ENDS = (".", "!", "?", ":")
+_BLANK = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
+
+
+class Sentence(NamedTuple):
+    """A sentence, row, record or value."""
+
+    start: int
+    end: int
+    """Its place in the text that is written out."""
+    source_start: int
+    source_end: int
+    """Its place in the document."""
+    as_it_stands: bool
+    """Whether both are the same text."""
+
+
+def write_out(text: str) -> tuple[str, list[Sentence]]:
+    """Write a document out, each row, value and item with what stands above it."""
+    sentences: list[Sentence] = []
+    written: list[str] = []
+    size = before = 0
+    for piece in _pieces(text):
+        if piece.meant is not None and not written:  # as it stands so far
+            written.append(text[:before])
+            size = before
+        start = piece.start
+        if written:
+            said = text[piece.start : piece.end] if piece.meant is None else piece.meant
+            written += ["\n" if "\n" in text[before : piece.start] else " ", said]
+            start, size = size + 1, size + 1 + len(said)
+        end = size if written else piece.end
+        sentences.append(Sentence(start, end, piece.start, piece.end, piece.meant is None))
+        before = piece.end
+    return "".join(written) if written else text, sentences
+
+
+class _Piece(NamedTuple):
+    """Characters `start` to `end` of a document."""
+
+    start: int
+    end: int
+    meant: str | None = None
+    """What they say with their header, heading or path; `None` for the text as it stands."""
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    """Yield the sentences, rows and values of a document, in order."""
+    if text.lstrip()[:1] in {"{", "["}:
+        try:
+            json.loads(text)
+            found = list[_Piece]()
+            _Values(text, found).read(_BLANK.match(text).end(), "")  # type: ignore[union-attr]
+        except (ValueError, RecursionError):
+            pass
+        else:
+            yield from found
+            return
+    yield from _of_markdown(text)
+
+
+def _of_markdown(text: str) -> Iterator[_Piece]:
+    headings: list[str] = []
+    columns: list[str] = []
+    header: Block | None = None
+    in_table = False
+    for block in blocks(text):
+        if block.kind in ("row", "delimiter"):
+            is_row = block.kind == "row"
+            if is_row and in_table:
+                yield _whole(text, block, _under(headings, _row(columns, text, block)))
+            elif not in_table:
+                columns = _cells(text, block) if is_row else []
+            header = block if is_row and not in_table else None
+            in_table = True
+            continue
+        if header is not None:  # a row alone
+            yield from (_Piece(s.start, s.end) for s in split_block(text, header))
+        header, in_table = None, False
+        if block.kind in ("heading", "title"):
+            yield _heading(text, block, headings)
+        elif block.kind == "item":
+            yield from _item(text, block, headings)
+        else:
+            yield from (_Piece(s.start, s.end) for s in split_block(text, block))
+    if header is not None:
+        yield from (_Piece(s.start, s.end) for s in split_block(text, header))
+
+
+def _heading(text: str, block: Block, headings: list[str]) -> _Piece:
+    """Give a heading, and note it for what stands under it."""
+    line = text[block.start : block.end].strip()
+    level = _LEVEL.match(line)
+    del headings[(len(level[0]) if level else _BOLD_LEVEL) - 1 :]
+    first = line.splitlines()[0]
+    headings.append(first.strip(_MARKERS).rstrip(":"))
+    return _whole(text, block, _ended(headings[-1]))
+
+
+def _item(text: str, block: Block, headings: Sequence[str]) -> Iterator[_Piece]:
+    for number, sentence in enumerate(split_block(text, block)):
+        meant = None
+        if not number:
+            meant = _under(headings, _ended(text[block.body : sentence.end].strip()))
+        yield _Piece(sentence.start, sentence.end, meant)
+
+
+def _whole(text: str, block: Block, meant: str) -> _Piece:
+    return _Piece(block.start, block.start + len(text[block.start : block.end].rstrip()), meant)
+
+
+def _cells(text: str, block: Block) -> list[str]:
+    line = text[block.start : block.end].strip().lstrip(">").strip()
+    return [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
+
+
+def _row(columns: Sequence[str], text: str, block: Block) -> str:
+    cells = _cells(text, block)
+    named = [f"{h}: {c}" if h else c for h, c in zip(columns, cells, strict=False) if c]
+    return _ended("; ".join([*named, *filter(None, cells[len(columns) :])]))
+
+
+def _under(headings: Sequence[str], line: str) -> str:
+    """Put the heading before a line; the first one is the title of the whole document."""
+    return f"{headings[-1]}: {line}" if len(headings) > 1 else line
+
+
+def _ended(line: str) -> str:
+    return line if line.endswith(_ENDS) else f"{line}."
+
+
+class _Values:
+    """Reads valid JSON with the places of its values; those of a record in a list are one piece."""
+
+    def __init__(self, text: str, found: list[_Piece]) -> None:
+        self._text = text
+        self._found = found
+
+    def read(self, at: int, path: str) -> int:
+        """Read a value; give the place after it."""
+        if self._text[at] == "{":
+            return self._read_object(at, path)
+        value, end = _DECODER.raw_decode(self._text, at)
+        if not isinstance(value, list):
+            self._add(at, end, _said(value, path))
+        elif any(isinstance(inner, dict | list) for inner in value):
+            self._read_records(at, path)
+        elif value:
+            self._add(at, end, _said(value, path))
+        return end
+
+    def _read_object(self, at: int, path: str) -> int:
+        at = self._blank(at + 1)
+        while self._text[at] != "}":
+            key, end = _DECODER.raw_decode(self._text, at)
+            before = len(self._found)
+            end = self.read(self._blank(self._blank(end) + 1), f"{path} {key}".strip())
+            if len(self._found) == before + 1:  # the key of a single value is cited with it
+                self._found[-1] = self._found[-1]._replace(start=at)
+            at = self._next(end)
+        return at + 1
+
+    def _read_records(self, at: int, path: str) -> None:
+        at = self._blank(at + 1)
+        while self._text[at] != "]":
+            value, end = _DECODER.raw_decode(self._text, at)
+            said = "; ".join(_values(value, "" if isinstance(value, dict) else path))
+            if said:
+                self._add(at, end, said)
+            at = self._next(end)
+
+    def _add(self, start: int, end: int, said: str) -> None:
+        self._found.append(_Piece(start, end, f"{said}."))
+
+    def _blank(self, at: int) -> int:
+        return _BLANK.match(self._text, at).end()  # type: ignore[union-attr]  # matches anywhere
+
+    def _next(self, at: int) -> int:
+        """Go to the next element, or to the bracket that ends them."""
+        at = self._blank(at)
+        return self._blank(at + 1) if self._text[at] == "," else at
+
+
+def _values(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _values(inner, f"{path} {key}".strip())
+    elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
+        for inner in value:
+            yield from _values(inner, path)
+    else:
+        yield _said(value, path)
+
+
+def _said(value: object, path: str) -> str:
+    values = value if isinstance(value, list) else [value]
+    said = ", ".join(str(v).lower() if v is None or isinstance(v, bool) else str(v) for v in values)
+    return f"{path.replace('_', ' ')}: {said}" if path else said

@@ -1,0 +1,173 @@
+"""What a document means where a line says little without what stands above it."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from langchain_groundedness.types import Claim, VerificationTask
+from langchain_groundedness.verification import EmbeddedVerifier
+from langchain_groundedness.verification.embedded.structure import write_out
+
+MANUAL = """\
+# Pump P2
+Read this first. Keep it.
+
+## Errors
+| code | what it means |
+|------|---------------|
+| E04 | too little water |
+| E05 | the door is open | call us |
+
+- Switch it off. Then wait.
+Done.
+"""
+
+
+def said(document: str) -> list[str]:
+    text, sentences = write_out(document)
+    return [text[sentence.start : sentence.end] for sentence in sentences]
+
+
+def cited(document: str) -> list[str]:
+    return [document[s.source_start : s.source_end] for s in write_out(document)[1]]
+
+
+def test_rows_have_their_headers_and_items_their_heading() -> None:
+    assert said(MANUAL) == [
+        "Pump P2.",
+        "Read this first.",
+        "Keep it.",
+        "Errors.",
+        "Errors: code: E04; what it means: too little water.",
+        "Errors: code: E05; what it means: the door is open; call us.",
+        "Errors: Switch it off.",
+        "Then wait.",
+        "Done.",
+    ]
+
+
+def test_what_is_cited_is_what_the_document_has_there() -> None:
+    assert cited(MANUAL) == [
+        "# Pump P2",
+        "Read this first.",
+        "Keep it.",
+        "## Errors",
+        "| E04 | too little water |",
+        "| E05 | the door is open | call us |",
+        "- Switch it off.",
+        "Then wait.",
+        "Done.",
+    ]
+
+
+def test_a_row_without_others_is_read_as_it_stands() -> None:
+    assert said("Before.\n\n| alone | here |\n\nAfter.") == [
+        "Before.",
+        "| alone | here |",
+        "After.",
+    ]
+
+
+def test_values_have_their_path_and_records_are_one_sentence() -> None:
+    document = json.dumps(
+        {
+            "name": "P2",
+            "max_pressure": {"value": 3.2, "unit": "bar"},
+            "tags": ["red", "big"],
+            "parts": [{"id": 1, "in_stock": True}, {"id": 2, "in_stock": None}],
+        },
+        indent=1,
+    )
+    assert said(document) == [
+        "name: P2.",
+        "max pressure value: 3.2.",
+        "max pressure unit: bar.",
+        "tags: red, big.",
+        "id: 1; in stock: true.",
+        "id: 2; in stock: none.",
+    ]
+    assert cited(document)[0] == '"name": "P2"'
+    assert json.loads(cited(document)[-1]) == {"id": 2, "in_stock": None}
+
+
+@pytest.mark.parametrize(
+    "document", ["{not: json}", "[1, 2", "{}", "[]", '{"a": {}}', "[[]]", "[" * 9999]
+)
+def test_what_is_no_json_or_holds_nothing_is_read_all_the_same(document: str) -> None:
+    write_out(document)
+
+
+_LINES = st.sampled_from(
+    [
+        "# A",
+        "## B b",
+        "**Bold**",
+        "| a | b |",
+        "|---|---|",
+        "| 1 | 2 | 3 |",
+        "- an item. More.",
+        "1. one",
+        "Prose. Two.",
+        "",
+        "> | q | r |",
+        "```",
+        "x | y",
+        "--|--",
+        "====",
+        "\ufeff",
+        " ",
+        "a\tb.",
+    ]
+)
+
+
+@given(st.one_of(st.text(), st.lists(_LINES).map("\n".join)))
+def test_sentences_are_in_order_and_cite_what_is_there(document: str) -> None:
+    text, sentences = write_out(document)
+    at = source = 0
+    for sentence in sentences:
+        assert at <= sentence.start < sentence.end <= len(text)
+        assert source <= sentence.source_start < sentence.source_end <= len(document)
+        at, source = sentence.end, sentence.source_end
+        if sentence.as_it_stands:
+            there = document[sentence.source_start : sentence.source_end]
+            assert text[sentence.start : sentence.end] == there
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(_VALUES, st.sampled_from([None, 1]))
+def test_every_value_of_json_is_said(value: object, indent: int | None) -> None:
+    document = json.dumps({"value": value}, indent=indent)
+    text, sentences = write_out(document)
+    at = 0
+    for sentence in sentences:
+        assert at <= sentence.source_start < sentence.source_end <= len(document)
+        at = sentence.source_end
+    assert all(str(number) in text for number in _integers(value))
+
+
+def _integers(value: object) -> Iterator[int]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner:
+        yield from _integers(each)
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield value
+
+
+def test_a_row_is_cited_for_what_it_says_under_its_headers() -> None:
+    task = VerificationTask(
+        claims=(Claim(id="1", text="Code E04 means too little water."),),
+        documents=(Document(page_content=MANUAL),),
+    )
+    [verdict] = EmbeddedVerifier().invoke(task)
+    assert verdict.verdict == "supported"
+    assert [c.quote for c in verdict.citations] == ["| E04 | too little water |"]
