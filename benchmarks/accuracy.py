@@ -73,7 +73,7 @@ def main() -> int:
     """Print the tables and the goals that are missed; exit status 1 if any is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with train/, benchmark/")
-    parser.add_argument("--work", type=Path, required=True, help="folder of make_pairs.py")
+    parser.add_argument("--work", type=Path, help="folder of make_pairs.py, for what it made")
     parser.add_argument("--cache", type=Path, help="folder to keep measured signals in")
     parser.add_argument("--cross-encoder", help="folder of a model for sentence-transformers")
     options = parser.parse_args()

@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-from encoder_network import load_start, pretrained
+from encoder_network import EvidenceEncoder, load_start, pretrained
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -39,18 +39,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of train_encoder.py")
     parser.add_argument("--stage", choices=STAGES, default="all")
+    parser.add_argument("--mean-with", type=Path, help="weights to take the mean with")
     parser.add_argument("--out", type=Path, default=_OUT)
     options = parser.parse_args()
-    export(options.work, options.stage, options.out)
+    export(options.work, options.stage, options.out, mean_with=options.mean_with)
 
 
-def export(work: Path, stage: str, out: Path) -> None:
+def export(work: Path, stage: str, out: Path, *, mean_with: Path | None = None) -> None:
     """Write `encoder.onnx`, `tokenizer.json` and `encoder.json`, their checksums.
 
     Args:
         work: The folder of `train_encoder.py`.
         stage: Which of its stages.
         out: A folder.
+        mean_with: Weights that it started from. The mean keeps more of what these could (WiSE-FT,
+            Wortsman et al. 2022); `None` for the stage alone.
     """
     target = out / "encoder.onnx"
     tokenizer = Tokenizer.from_file(str(pretrained() / "tokenizer.json"))
@@ -61,7 +64,7 @@ def export(work: Path, stage: str, out: Path) -> None:
     feeds = _feeds(pairs, tokenizer)
     with TemporaryDirectory() as folder:
         plain, clean = Path(folder) / "plain.onnx", Path(folder) / "clean.onnx"
-        _export(work / f"{stage}.safetensors", plain)
+        _export(_mean(work / f"{stage}.safetensors", mean_with), plain)
         quant_pre_process(str(plain), str(clean), skip_symbolic_shape=True)
         quantize_dynamic(clean, target, weight_type=QuantType.QInt8, per_channel=True)
         rounded = onnx.load(target)
@@ -74,8 +77,18 @@ def export(work: Path, stage: str, out: Path) -> None:
     (out / "encoder.json").write_text(json.dumps({"sha256": files}, indent=2) + "\n")
 
 
-def _export(weights: Path, target: Path) -> None:
+def _mean(weights: Path, other: Path | None) -> EvidenceEncoder:
     model = load_start(weights)
+    if other is not None:
+        with torch.no_grad():
+            for mine, theirs in zip(
+                model.parameters(), load_start(other).parameters(), strict=True
+            ):
+                mine.lerp_(theirs, 0.5)
+    return model
+
+
+def _export(model: EvidenceEncoder, target: Path) -> None:
     model.body.set_attn_implementation("eager")
     model.eval()
     ids = torch.randint(1000, 2000, (2, 16))

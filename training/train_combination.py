@@ -136,13 +136,13 @@ def main() -> None:
 
 
 def held_out(
-    data: Path, work: Path, signals: Calibrated, model: Encoder, *, cache: Path | None
+    data: Path, work: Path | None, signals: Calibrated, model: Encoder, *, cache: Path | None
 ) -> dict[str, HeldOut]:
     """Measure signals and encoder on what the encoder did not see.
 
     Args:
         data: The data folder.
-        work: The folder of `make_pairs.py`.
+        work: The folder of `make_pairs.py`; `None` to leave out what is made by rule.
         signals: The model of the signals.
         model: The encoder.
         cache: Folder for what was measured; `None` to keep nothing.
@@ -156,9 +156,13 @@ def held_out(
         logits = np.load(_LEFT_OUT / f"{name}.npy").astype(np.float32)
         odds = signals.left_out[name]
         found[name] = HeldOut(read_set(data, name), measured, odds, logits, left_out=True)
-    for name in (*CONTRAST_SETS, *_MADE):
-        made = _made(work / "pairs", name) if name in _MADE else read_set(data, name)
-        mine = [each for each in made if name in _MADE or is_held(each.documents[0])]
+    rest = {
+        name: [each for each in read_set(data, name) if is_held(each.documents[0])]
+        for name in CONTRAST_SETS
+    }
+    if work is not None:
+        rest |= {name: list(_made(work / "pairs", name)) for name in _MADE}
+    for name, mine in rest.items():
         measured = measure_cached(mine, cache, f"{name}_held")
         found[name] = HeldOut(mine, measured, signals.model.logit(measured), score(mine, model))
     return found
