@@ -1,6 +1,7 @@
 """The guard: text in, text out, and nothing in between that was not verified."""
 
 import asyncio
+import gc
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -739,6 +740,8 @@ def test_a_stream_that_is_left_open_at_the_end_of_the_loop_is_closed_quietly(
             left_open.append(stream)
         async for _ in stream:
             break
+        del stream
+        gc.collect()
 
     for _ in range(5):
         asyncio.run(read_one())
