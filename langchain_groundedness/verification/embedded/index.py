@@ -231,7 +231,8 @@ class EvidenceIndex:
 
     def text(self, first: int, last: int) -> str:
         """Give the text of neighbouring units of one document, written out."""
-        return self._texts[self.document_of[first]][self._starts[first] : self._ends[last]]
+        document = int(self.document_of[first])
+        return self._texts[document][int(self._starts[first]) : int(self._ends[last])]
 
 
 def _units(text: str, sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, list[Word]]]:
