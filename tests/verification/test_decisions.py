@@ -211,9 +211,9 @@ IMAGE = {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}
         ({"documents": [EVIDENCE], "chart": IMAGE}, "holds media"),
         ({"context": [IMAGE]}, "holds media"),
         ({"ticket": EVIDENCE}, "the input has 'ticket'"),
-        ([EVIDENCE, 3], "is a list that holds str, int"),
-        ({"documents": {"text": EVIDENCE}}, "is a dict that holds dict"),
-        ([[EVIDENCE]], "is a list that holds list"),
+        ([EVIDENCE, EVIDENCE, 3], "is a list that holds str, int"),
+        ({"documents": {"chart": EVIDENCE}}, "is a dict that holds dict"),
+        ([[3]], "is a list that holds list"),
         (None, "no documents"),
     ],
 )
@@ -223,6 +223,13 @@ def test_other_states_are_errors_that_say_what_came(state: Any, came: str) -> No
     assert "Headcount" not in str(caught.value)
     if isinstance(caught.value, InputFormatError):
         assert "accepted as evidence are" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "state", [(EVIDENCE, 0.8), [[EVIDENCE]], {"documents": {"text": EVIDENCE}}]
+)
+def test_search_hits_and_nested_lists_are_evidence(state: Any) -> None:
+    assert ask(state, it=noul(TRUE)) == ask(EVIDENCE, it=noul(TRUE))
 
 
 @pytest.mark.parametrize("state", ["", " \n", [], [" "], {"documents": []}, {"context": ""}])
