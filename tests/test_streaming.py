@@ -715,8 +715,9 @@ def test_a_guard_has_the_schemas_of_text() -> None:
     assert "answer" in guard().get_input_jsonschema()["properties"]
 
 
-@pytest.mark.parametrize("kept", [False, True])
-@pytest.mark.parametrize("in_a_chain", [False, True])
+# Not a chain's stream that nobody keeps: its generators are LangChain's, and the collector may come
+# to them while the loop shuts down.
+@pytest.mark.parametrize(("in_a_chain", "kept"), [(False, False), (False, True), (True, True)])
 @pytest.mark.parametrize("step", [GroundednessGuard, GroundednessRunnable])
 def test_a_stream_that_is_left_open_at_the_end_of_the_loop_is_closed_quietly(
     step: Any,
