@@ -69,6 +69,8 @@ def test_demonstration_prints_each_claim_verdict_quote_and_source_in_colour(
         "“Revenue was $2.1B in Q3, up 12% from the year before.",
         "quarterly-report.md:",
         "[CORRECTED: $2.1B]",
+        "not trusted · has_contradictions",
+        "· after correction: grounded · pass",
     ):
         assert part in shown
 

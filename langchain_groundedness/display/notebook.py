@@ -54,7 +54,10 @@ def table(heads: tuple[str, ...], rows: Iterator[Html]) -> Html:
 
 def _headline(result: GroundednessResult) -> Html:
     score = "unknown" if result.trust_score is None else f"{result.trust_score:.2f}"
-    facts = f" · trust score {score} · decision {result.decision.action}"
+    facts = f" · trust score {score}"
+    if result.final is not None and result.edits:
+        facts += f" · after correction: {result.final.verdict.replace('_', ' ')}"
+    facts += f" · decision {result.decision.action}"
     return tag("p", tag("b", result.verdict.replace("_", " ")), tag("span", facts, style=_QUIET))
 
 

@@ -123,6 +123,8 @@ def _summary(result: GroundednessResult) -> Text:
         line.append(
             f" · trust score {result.trust_score:.2f} ({supported} of {len(checked)} supported)"
         )
+    if result.final is not None and result.edits:
+        line.append(f" · after correction: {result.final.verdict}", style="bold")
     line.append(f" · {result.decision.action}")
     if result.decision.reasons:
         line.append(f": {printable('; '.join(result.decision.reasons))}", style="dim")
