@@ -79,7 +79,7 @@ SECTIONS = (
     Section(
         "accuracy",
         "Accuracy of the embedded verifier",
-        "AUC and balanced accuracy per data set; every set is scored by a model that never saw it.",
+        "AUC, balanced accuracy, pairs with both right: per data set and part of the verifier.",
         "benchmarks/accuracy.py --data {data}",
     ),
     Section(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "evals"))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "evals")]
 
 from convention_cases import (  # noqa: E402
     CASES,

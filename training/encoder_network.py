@@ -8,12 +8,19 @@ import torch
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from safetensors.torch import load_file
+from tokenizers import Regex, Tokenizer, normalizers
 from torch import nn
 from transformers import AutoModel
 
-__all__ = ["EvidenceEncoder", "load_start", "pretrained"]
+__all__ = ["EvidenceEncoder", "load_start", "pair_tokenizer", "pretrained"]
 
 _CLASSES = 3
+_CONTRACTIONS = (
+    (r"(?<=\b[Cc]a)n['\u2019]t\b", "n not"),
+    (r"(?<=\b[Ww])on['\u2019]t\b", "ill not"),
+    (r"n['\u2019]t\b", " not"),
+)
+"""What stands in place of "n't", which is two tokens that say little."""
 _DROPPED = 0.08
 _FAR = 30.0
 """Below any value of a hidden state."""
@@ -111,6 +118,20 @@ def _rounded(path: Path) -> dict[str, torch.Tensor]:
             full = node.name.split("/MatMul")[0].strip("/").replace("/", ".")
             found[f"{full}.weight"] = weight(node.input[1].removesuffix("_quantized")).T
     return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in found.items()}
+
+
+def pair_tokenizer() -> Tokenizer:
+    """Load the tokenizer, which spells "n't" out.
+
+    Returns:
+        It, neither padding nor cutting.
+    """
+    tokenizer = Tokenizer.from_file(str(pretrained() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    spelled_out = [normalizers.Replace(Regex(found), text) for found, text in _CONTRACTIONS]
+    tokenizer.normalizer = normalizers.Sequence([*spelled_out, tokenizer.normalizer])
+    return tokenizer
 
 
 def pretrained() -> Path:

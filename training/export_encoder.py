@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-from encoder_network import EvidenceEncoder, load_start, pretrained
+from encoder_network import EvidenceEncoder, load_start, pair_tokenizer
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -40,31 +40,29 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder of train_encoder.py")
     parser.add_argument("--stage", choices=STAGES, default="all")
     parser.add_argument("--mean-with", type=Path, help="weights to take the mean with")
+    parser.add_argument("--share", type=float, default=0.5, help="of these in the mean")
     parser.add_argument("--out", type=Path, default=_OUT)
     options = parser.parse_args()
-    export(options.work, options.stage, options.out, mean_with=options.mean_with)
+    weights = options.work / f"{options.stage}.safetensors"
+    export(options.work, _mean(weights, options.mean_with, options.share), options.out)
 
 
-def export(work: Path, stage: str, out: Path, *, mean_with: Path | None = None) -> None:
+def export(work: Path, model: EvidenceEncoder, out: Path) -> None:
     """Write `encoder.onnx`, `tokenizer.json` and `encoder.json`, their checksums.
 
     Args:
         work: The folder of `train_encoder.py`.
-        stage: Which of its stages.
+        model: The network.
         out: A folder.
-        mean_with: Weights that it started from. The mean keeps more of what these could (WiSE-FT,
-            Wortsman et al. 2022); `None` for the stage alone.
     """
     target = out / "encoder.onnx"
-    tokenizer = Tokenizer.from_file(str(pretrained() / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+    tokenizer = pair_tokenizer()
     tokenizer.save(str(out / "tokenizer.json"), pretty=False)
-    pairs = [work / "pairs" / f"{name}.jsonl.gz" for name in STAGES[stage].sets]
+    pairs = [work / "pairs" / f"{name}.jsonl.gz" for name in STAGES["all"].sets]
     feeds = _feeds(pairs, tokenizer)
     with TemporaryDirectory() as folder:
         plain, clean = Path(folder) / "plain.onnx", Path(folder) / "clean.onnx"
-        _export(_mean(work / f"{stage}.safetensors", mean_with), plain)
+        _export(model, plain)
         quant_pre_process(str(plain), str(clean), skip_symbolic_shape=True)
         quantize_dynamic(clean, target, weight_type=QuantType.QInt8, per_channel=True)
         rounded = onnx.load(target)
@@ -77,14 +75,18 @@ def export(work: Path, stage: str, out: Path, *, mean_with: Path | None = None) 
     (out / "encoder.json").write_text(json.dumps({"sha256": files}, indent=2) + "\n")
 
 
-def _mean(weights: Path, other: Path | None) -> EvidenceEncoder:
+def _mean(weights: Path, other: Path | None, share: float) -> EvidenceEncoder:
+    """Take the mean with weights that training started from, which keeps more of what they could.
+
+    That is WiSE-FT (Wortsman et al. 2022).
+    """
     model = load_start(weights)
     if other is not None:
         with torch.no_grad():
             for mine, theirs in zip(
                 model.parameters(), load_start(other).parameters(), strict=True
             ):
-                mine.lerp_(theirs, 0.5)
+                mine.lerp_(theirs, share)
     return model
 
 

@@ -50,7 +50,7 @@ _SLOT = re.compile(r"\{(\w)(?::(\w+))?\}")
 _FILE = Path(__file__).with_name("facts.txt")
 _HELD_EVERY = 5
 _EXCHANGED = 0.25
-_COPIED = 0.15
+_COPIED = 0.3
 
 
 class Said(NamedTuple):

@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from articles import read_articles
+from articles import LONGEST, SHORTEST, Article, read_articles
 from claim_sets import CLAIM_SETS, CONTRAST_SETS, Example, is_held, plain, read_set
 from evidence import Evidence
 from facts import FACTS, Fact, say
+from false_edits import FALSE_EDITS
 from frames import framed_pairs
 from records import kinds, recorded
 from rule_claims import made_claims
 
+from langchain_groundedness.text.sentences import split_sentences
 from langchain_groundedness.verification.embedded.structure import write_out
 
 Row = dict[str, Any]
@@ -49,6 +51,9 @@ _HEADINGS = (
 )  # fmt: skip
 _HELD = 20
 """One document in so many."""
+_EDITED = ("factscore", "begin", "ragtruth_qa", "bump", "cg2c", "defacto", "dialogue")
+"""Sets whose supported claims are made false."""
+_FALSE_EACH = 2
 _KEPT = {"ragtruth_qa": 0.5}
 """Of the supported claims, where there are ten of them for each other one."""
 
@@ -70,6 +75,7 @@ def main() -> None:
         "fool_me_twice": lambda: _nli(data, "fool_me_twice", "hypothesis"),
         **{name: lambda name=name: _judged(data, name) for name in (*CLAIM_SETS, *CONTRAST_SETS)},
         "halueval_qa": lambda: _judged(data, "halueval_qa"),
+        "edits": lambda: _edits(data),
         "rules": lambda: _rules(data, options.rules),
         "frames": lambda: _frames(data, options.rules),
         "facts": lambda: _facts(data, options.rules),
@@ -131,6 +137,31 @@ def _judged(data: Path, name: str) -> Iterator[Row]:
             ) | {"part": example.fine if name == "summedits" else ""}
 
 
+def _edits(data: Path) -> Iterator[Row]:
+    """Make supported claims false, which are in other words than their documents."""
+    chosen = random.Random(5)
+    known: tuple[str, ...] | None = None
+    for name in _EDITED:
+        for number, example in enumerate(read_set(data, name)):
+            if not example.supported or not SHORTEST <= len(example.claim.split()) <= LONGEST:
+                continue
+            if example.documents != known:
+                known = example.documents
+                evidence, words = Evidence(known), chosen.choice(_LENGTHS)
+                said = " ".join(known)
+                article = Article("", known, tuple(s.text for s in split_sentences(said)))
+            claims = [(example.claim, "supported")]
+            for edit, label in chosen.sample(list(FALSE_EDITS.values()), k=len(FALSE_EDITS)):
+                edited = edit(example.claim, article, chosen)
+                if edited and edited != example.claim and edited.rstrip(".") not in said:
+                    claims.append((edited, label))
+            for claim, label in claims[: 1 + _FALSE_EACH] if claims[1:] else ():
+                read = evidence.read(claim, example.question, words=words)
+                if read:
+                    group = f"{name} {number}"
+                    yield _row(read, claim, label, group=group, document=known[0])
+
+
 def _group(example: Example, name: str, number: int) -> str:
     if name == "frank":
         return example.documents[0][:200]
@@ -177,7 +208,7 @@ def _facts(data: Path, most: int) -> Iterator[Row]:
     """Facts in other words, alone, among others, and under headings or in an article."""
     chosen = random.Random(3)
     articles = [a for a in read_articles(data / "train" / _ARTICLES) if len(a.sentences) > _AROUND]
-    for number in range(most * 2):
+    for number in range(most * 4):
         held = chosen.random() < 1 / _HELD
         fact, *others = chosen.sample(_known(held=held), k=4)
         sentence, said = say(fact, chosen)

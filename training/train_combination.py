@@ -1,16 +1,18 @@
 """Weigh signals and encoder against each other and choose thresholds; the last step of training.
 
 A logistic regression over three log odds: of support by the signals, of support and of opposition
-by the encoder. It is fitted on what the encoder did not see: claim sets as encoders read them that
-were trained without them (`score_left_out.py`), claims about documents that were held back, and
-pairs that were held back of what is made by rule and of NLI. Every set counts the same, and so do
-both classes within a set. Writes `combined` into `signals.json`.
+by the encoder. It is fitted on what the encoder did not see: claims about documents that were held
+back, and pairs that were held back of what is made by rule and of NLI. Claim sets count together
+as much as sets in which true and false claims differ by little; among them every set of a hundred
+claims or more counts the same, and so do both classes within a set. Writes `combined` into
+`signals.json`.
 """
 
 import argparse
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,9 +33,8 @@ from langchain_groundedness.verification.embedded.support_model import (
     support_odds,
 )
 
-__all__ = ["HeldOut", "balancing_threshold", "combine", "held_out"]
+__all__ = ["HeldOut", "balancing_threshold", "combine", "held_out", "without"]
 
-_LEFT_OUT = Path(__file__).parents[1] / "benchmarks" / "left_out"
 _MADE = ("snli", "nli_contrast", "frames", "facts", "records")
 _BY_RULE = ("frames", "facts", "records")
 _MOST_MADE = 900
@@ -43,7 +44,10 @@ _MOST_PASSING = 0.1
 _NLI = ("snli", "nli_contrast", "factscore", "factcheckgpt", "facts")
 """Sets with three labels."""
 _OTHER = ("contradicted", "unverifiable")
-_FEWEST = 20
+_FEWEST = 10
+"""Claims of either kind that a threshold is chosen on."""
+_FULL = 100
+"""Claims from which a set counts in full."""
 
 Floats = NDArray[np.float64]
 
@@ -54,11 +58,9 @@ class HeldOut(NamedTuple):
     examples: list[Example]
     measured: Measured
     signals: Floats
-    """Log odds by a model that did not see the set."""
+    """Log odds by the model of the signals."""
     logits: Floats
     """Of the encoder, a row per claim; nan where it had nothing to read."""
-    left_out: bool = False
-    """Whether they are of an encoder that was trained without the set."""
 
     @property
     def encoder(self) -> Floats:
@@ -104,10 +106,9 @@ def main() -> None:
     options = parser.parse_args()
     signals = calibrated(load_sets(options.data, cache=options.cache), CLAIM_SETS)
     sets = held_out(options.data, options.work, signals, encoder(), cache=options.cache)
-    combined = combine(list(sets.values()))
+    combined = combine(sets)
     chances = {
-        name: combine([h for n, h in sets.items() if n != name]).probability(found)
-        for name, found in sets.items()
+        name: combine(without(sets, name)).probability(found) for name, found in sets.items()
     }
     threshold = balancing_threshold({n: found.supported for n, found in sets.items()}, chances)
     scale, shift = _opposition(options.work / "pairs", encoder())
@@ -151,14 +152,9 @@ def held_out(
         By name of the set.
     """
     found = {}
-    for name in CLAIM_SETS:
-        measured = measure_cached(read_set(data, name), cache, name)
-        logits = np.load(_LEFT_OUT / f"{name}.npy").astype(np.float32)
-        odds = signals.left_out[name]
-        found[name] = HeldOut(read_set(data, name), measured, odds, logits, left_out=True)
     rest = {
         name: [each for each in read_set(data, name) if is_held(each.documents[0])]
-        for name in CONTRAST_SETS
+        for name in (*CLAIM_SETS, *CONTRAST_SETS)
     }
     if work is not None:
         rest |= {name: list(_made(work / "pairs", name)) for name in _MADE}
@@ -178,20 +174,42 @@ def _made(folder: Path, name: str) -> Iterator[Example]:
         yield Example(row["claim"], (row["evidence"],), supported, None, part, row["group"])
 
 
-def combine(sets: Sequence[HeldOut]) -> Combined:
+def combine(sets: Mapping[str, HeldOut]) -> Combined:
     """Fit the combination.
 
     Args:
-        sets: What to fit on, each counting the same.
+        sets: What to fit on, by name.
 
     Returns:
         The combination.
     """
-    features = np.concatenate([found.features[found.read] for found in sets])
-    labels = np.concatenate([found.supported[found.read] for found in sets])
-    counts = np.concatenate([_balance(found.supported[found.read]) for found in sets])
-    fitted = LogisticRegression(C=1e6).fit(features, labels, sample_weight=counts)
+    features = np.concatenate([found.features[found.read] for found in sets.values()])
+    labels = np.concatenate([found.supported[found.read] for found in sets.values()])
+    shares = {name: min(1, len(found.examples) / _FULL) for name, found in sets.items()}
+    totals = Counter[bool]()
+    for name, share in shares.items():
+        totals[name in CLAIM_SETS] += share
+    counts = np.concatenate(
+        [
+            _balance(found.supported[found.read]) * shares[name] / totals[name in CLAIM_SETS]
+            for name, found in sets.items()
+        ]
+    )
+    fitted = LogisticRegression(C=1e6).fit(features, labels, sample_weight=counts * len(sets))
     return Combined(float(fitted.intercept_[0]), fitted.coef_[0])
+
+
+def without(sets: Mapping[str, HeldOut], name: str) -> dict[str, HeldOut]:
+    """Give all sets but one.
+
+    Args:
+        sets: Of `held_out`.
+        name: The one.
+
+    Returns:
+        The others.
+    """
+    return {key: found for key, found in sets.items() if key != name}
 
 
 def _balance(labels: NDArray[np.bool_]) -> Floats:
@@ -208,11 +226,19 @@ def balancing_threshold(
         scores: Of the same claims.
 
     Returns:
-        The threshold, one of 199 quantiles of all scores, every set counting the same.
+        The threshold, one of 199 quantiles of all scores, claim sets and the others counting the
+        same; sets with few claims of either kind do not count.
     """
-    grid = np.mean([np.quantile(some, np.arange(0.005, 1, 0.005)) for some in scores.values()], 0)
+    large = [n for n, mine in labels.items() if min(mine.sum(), (~mine).sum()) >= _FEWEST]
+    families = [[n for n in large if (n in CLAIM_SETS) == each] for each in (True, False)]
+    grid = np.mean([np.quantile(scores[n], np.arange(0.005, 1, 0.005)) for n in large], 0)
     means = [
-        np.mean([balanced_accuracy_score(labels[n], scores[n] >= cut) for n in labels])
+        np.mean(
+            [
+                np.mean([balanced_accuracy_score(labels[n], scores[n] >= cut) for n in family])
+                for family in families
+            ]
+        )
         for cut in grid
     ]
     return float(grid[int(np.argmax(means))])

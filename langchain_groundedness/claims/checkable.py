@@ -101,22 +101,11 @@ _META = (
     r"(?:here (?:is|are)|here's|here\u2019s|below (?:is|are)) (?:an?|the|your|some|what)\b"
     r"(?: [\w-]+){0,3} "
     + any_of(
-        "summary",
-        "answer",
-        "list",
-        "overview",
-        "breakdown",
-        "information",
-        "details",
-        "points",
-        "explanation",
-        "response",
-        "steps",
-        "facts",
-        "found",
+        "summary", "answer", "list", "overview", "breakdown", "information", "details", "points",
+        "explanation", "response", "steps", "facts", "found",
     )
     + r"\b(?: (?!that\b|is\b|are\b|was\b|were\b|has\b|have\b)[^\s,;:\d]+){0,10}[.!:]?$"
-)
+)  # fmt: skip
 
 _OFFERS = re.compile(_OFFER, re.IGNORECASE)
 

@@ -8,17 +8,17 @@ from typing import Annotated, Any, Self, TypeAlias
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.options import CheckedOptions, FrozenModel
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import locate_quote
-from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.chat_models import ChatModel, memoized
 from langchain_groundedness.llm.prompts import (
     EXTRACTION_PROMPT,
     ClaimLines,
@@ -29,7 +29,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.text.words import content_words, fold, stem
 from langchain_groundedness.types import Claim, ExtractionTask
 
@@ -69,16 +68,12 @@ class SentenceClaimExtractor(
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _can_be_saved = True
 
     split_compound: bool = True
     """Whether an English sentence with two predicates for one subject becomes two claims:
     `X is a … that was …`, `X is … and was …`, `X is … with 4 million …`. The span of each claim is
     its own part of the sentence."""
-
-    @classmethod
-    @override
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def invoke(
@@ -101,10 +96,8 @@ class SentenceClaimExtractor(
         return await computed(len(_answer(task)), self._extract, task)
 
 
-class ExtractionExample(BaseModel):
+class ExtractionExample(FrozenModel):
     """One worked example for `LLMClaimExtractor(examples=…)`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     answer: str = Field(min_length=1)
     claims: tuple[Annotated[str, Field(min_length=1)], ...]
@@ -136,7 +129,7 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
         ('Rome lies on the Tiber.', 'It lies on the Tiber.')
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel
     """The chat model, plain or bound."""
@@ -155,11 +148,6 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
         optional = {"question", "examples"}
         check_prompt(self.prompt or EXTRACTION_PROMPT, required={"answer"}, optional=optional)
         return self
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def _size(self, task: ExtractionTask | str, /) -> int:

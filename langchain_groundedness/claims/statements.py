@@ -363,8 +363,7 @@ _MORE_IN_PREDICATE = re.compile(rf"\b(?:{_CLAUSE})\b|{_NEGATED}", re.IGNORECASE)
 _RELATION = re.compile(r"\b(?:of|in|for|from|by|with|to|on|at|about|between|among|under|over)\b")
 
 _UNIQUE = re.compile(
-    r"\b(?:only|first|second|third|last|next|same|most|least|best|worst|\w{3,}est)\b",
-    re.IGNORECASE,
+    r"\b(?:only|first|second|third|last|next|same|most|least|best|worst|\w{3,}est)\b", re.IGNORECASE
 )
 
 _SINGULAR = frozenset({"is", "was", "has"})

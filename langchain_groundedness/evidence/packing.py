@@ -137,10 +137,7 @@ class EvidencePacker(CheckedOptions, Serializable):
             while (tokens := self._count(text, units, first, last)) > self.max_tokens:
                 if last == first:
                     break
-                last, step = (
-                    max(first, last - step),
-                    step * 2,
-                )  # the sum was too low
+                last, step = (max(first, last - step), step * 2)  # the sum was too low
             yield units[first][0], units[last][1], tokens
             first = self._next(units, first, last)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import merge_configs
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
@@ -97,6 +97,8 @@ class PooledVerifier(
     A stream yields verdicts as they become final, in any order; together its lists contain what
     `invoke` returns.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:

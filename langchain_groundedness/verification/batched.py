@@ -30,11 +30,7 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verification.verdict_replies import ReplyReader, VerdictLine
 
-__all__ = [
-    "NumberedEvidence",
-    "judge_together",
-    "why_unchecked",
-]
+__all__ = ["NumberedEvidence", "judge_together", "why_unchecked"]
 
 
 def judge_together(

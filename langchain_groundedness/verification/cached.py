@@ -29,7 +29,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.timeouts import TimedCalls
 from langchain_groundedness.exceptions import ConfigurationError, cause
-from langchain_groundedness.llm.weak_cache import memoized
+from langchain_groundedness.llm.chat_models import memoized
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -47,6 +47,7 @@ from langchain_groundedness.verification.base import (
 )
 from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.cascade import CascadeVerifier
+from langchain_groundedness.verification.scoring import strict_threshold_of
 
 __all__ = ["CachedVerifier", "VerdictCache", "require_store"]
 
@@ -84,7 +85,6 @@ class CachedVerifier(PooledVerifier):
         (True, 'contradicted', 1)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     _can_be_saved = False
 
     verifier: AnyVerifier
@@ -106,6 +106,11 @@ class CachedVerifier(PooledVerifier):
     store_timeout: float = Field(default=2.0, gt=0.0, allow_inf_nan=False)
     """Seconds to wait for one request to the store. After a failure, the store is not used for
     a few seconds."""
+
+    @property
+    def strict_threshold(self) -> float:
+        """Least probability of support for what a correction says."""
+        return strict_threshold_of(self.verifier)
 
     @override
     def _check_options(self) -> None:

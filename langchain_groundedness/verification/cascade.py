@@ -20,6 +20,7 @@ from langchain_groundedness.verification.base import (
     checked_reply,
 )
 from langchain_groundedness.verification.by_name import named_verifier
+from langchain_groundedness.verification.scoring import strict_threshold_of
 
 __all__ = ["CascadeVerifier", "Stage"]
 
@@ -132,7 +133,12 @@ class CascadeVerifier(PooledVerifier):
     def __init__(self, stages: Sequence[Any], **kwargs: Any) -> None:
         """Build the cascade from stages or bare verifiers."""
         staged = [s if isinstance(s, Stage) else Stage(verifier=s) for s in stages]
-        super().__init__(stages=tuple(staged), **kwargs)
+        super().__init__(**{"stages": tuple(staged), **kwargs})
+
+    @property
+    def strict_threshold(self) -> float:
+        """Least probability of support for what a correction says."""
+        return max(strict_threshold_of(stage.verifier) for stage in self.stages)
 
     @override
     def _check_options(self) -> None:

@@ -9,7 +9,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from numpy.typing import NDArray
-from pydantic import ConfigDict, model_validator
+from pydantic import model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.options import require_positive
@@ -28,7 +28,7 @@ from langchain_groundedness.verification.public_models import (
     load_public_model,
     public_model,
 )
-from langchain_groundedness.verification.scoring import merge_verdicts
+from langchain_groundedness.verification.scoring import halfway, merge_verdicts
 
 __all__ = ["CrossEncoderVerifier"]
 
@@ -36,7 +36,6 @@ ScoreKind = Literal["probability", "logit", "relevance"]
 ScoreClass = Literal["supported", "contradicted", "unverifiable"]
 Pair = tuple[str, ...]
 """The texts that a model reads together; a public model may have them in one."""
-_THRESHOLD = 0.5
 _LEAST_EVIDENCE = 32
 """Least tokens of evidence that a public model must be able to read beside a claim."""
 _LOAD: Final = "load"
@@ -79,8 +78,6 @@ class CrossEncoderVerifier(PooledVerifier):
         >>> [(v.verdict, v.support_probability) for v in verdicts]
         [('supported', 1.0), ('unverifiable', 0.0)]
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     cross_encoder: BaseCrossEncoder | str
     """A cross-encoder, or the name of a public model: `hhem`, `minicheck-roberta`,
@@ -158,6 +155,11 @@ class CrossEncoderVerifier(PooledVerifier):
                 f"once, got {self.classes}"
             )
             raise ConfigurationError(msg)
+
+    @property
+    def strict_threshold(self) -> float:
+        """Least probability of support for what a correction says."""
+        return halfway(self._threshold)
 
     def warm_up(self) -> None:
         """Load a public model now instead of on first use; raises whatever prevents it."""
@@ -267,6 +269,10 @@ class CrossEncoderVerifier(PooledVerifier):
             else:
                 yield (claim.text, window.text), window
 
+    @property
+    def _threshold(self) -> float:
+        return 0.5 if self.threshold is None else self.threshold
+
     def _unchecked(self, claim: Claim, reason: str) -> ClaimVerdict:
         return ClaimVerdict.unchecked(claim, reason, verifier=self.get_name())
 
@@ -322,8 +328,8 @@ class CrossEncoderVerifier(PooledVerifier):
 
     def _best(self, claim: Claim, scored: Sequence[tuple[float | None, Passage]]) -> Passage | None:
         """Return the best window that reaches the threshold and shares a content word."""
-        threshold = _THRESHOLD if self.threshold is None else self.threshold
-        enough = [(score, w) for score, w in scored if score is not None and score >= threshold]
+        least = self._threshold
+        enough = [(score, w) for score, w in scored if score is not None and score >= least]
         words = content_words(claim.text)
         for _, window in sorted(enough, key=lambda pair: pair[0], reverse=True):
             if words & content_words(window.text):
@@ -331,7 +337,7 @@ class CrossEncoderVerifier(PooledVerifier):
         return None
 
     def _unverifiable(self, claim: Claim, best: float) -> ClaimVerdict:
-        threshold = _THRESHOLD if self.threshold is None else self.threshold
+        threshold = self._threshold
         likely = best >= threshold
         return ClaimVerdict(
             claim=claim,

@@ -9,7 +9,6 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 from numpy.typing import NDArray
-from pydantic import ConfigDict
 from typing_extensions import override
 
 from langchain_groundedness._runtime.options import require_positive
@@ -69,8 +68,6 @@ class EmbeddingVerifier(PooledVerifier):
         >>> gate.invoke(task)[0].verdict
         'supported'
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     embeddings: Embeddings
     accept: float = 0.75

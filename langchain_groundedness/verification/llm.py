@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -17,7 +18,7 @@ from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
-from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.chat_models import ChatModel, memoized, recall, remember
 from langchain_groundedness.llm.prompts import (
     LABEL_PROMPT,
     VERIFICATION_PROMPT,
@@ -30,7 +31,6 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import answer_start, refused, reply_text, whole_text
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
-from langchain_groundedness.llm.weak_cache import memoized, recall, remember
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -46,7 +46,7 @@ from langchain_groundedness.verification.batched import (
 from langchain_groundedness.verification.embedded.language import reads_as_english
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.statement import is_short_answer
-from langchain_groundedness.verification.scoring import reconcile
+from langchain_groundedness.verification.scoring import halfway, reconcile
 from langchain_groundedness.verification.verdict_replies import Label, may_retract
 
 __all__ = ["LLMVerifier", "label_probabilities"]
@@ -118,6 +118,11 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     """Most calls beyond those that a check takes if every reply is right: to find the form that
     the model knows, to repair replies, to ask for verdicts that are missing. By default one for
     each claim and evidence batch, and four."""
+
+    @property
+    def strict_threshold(self) -> float:
+        """Least probability of support for what a correction says."""
+        return halfway(self.support_threshold)
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
@@ -245,43 +250,37 @@ class _Call(NamedTuple):
     """As the strategy shows it: `NumberedEvidence` or `PlainEvidence`."""
 
 
+@dataclass
 class _Plan:
     """The calls that a task needs, and what has come back so far."""
 
-    def __init__(
-        self,
-        task: VerificationTask,
-        groups: Sequence[VerificationTask],
-        calls: list[_Call],
-        judge: "_Judge",
-        verifier: str,
-    ) -> None:
-        self.calls = calls
-        self.judge = judge
-        self._task = task
-        self._groups = groups
-        self._verifier = verifier
-        self._outputs: dict[int, list[ClaimVerdict]] = {}
+    task: VerificationTask
+    groups: Sequence[VerificationTask]
+    calls: list[_Call]
+    """Batch of evidence by batch, each with all groups of claims."""
+    judge: "_Judge"
+    verifier: str
+    outputs: dict[int, list[ClaimVerdict]] = field(default_factory=dict)
 
     def merged(self, outputs: Sequence[list[ClaimVerdict]]) -> list[ClaimVerdict]:
         """Give one verdict per claim of the task."""
         verdicts = [verdict for output in outputs for verdict in output]
-        return self._reconciled(self._task, verdicts)
+        return self._reconciled(self.task, verdicts)
 
     def settled(
         self, place: int | None = None, output: list[ClaimVerdict] | None = None
     ) -> Iterator[list[ClaimVerdict]]:
         """Give the verdicts that are final now that the call at a place has come back."""
-        if not self.calls and self._task.claims:
-            yield self._reconciled(self._task, [])
+        if not self.calls and self.task.claims:
+            yield self._reconciled(self.task, [])
         if place is None or output is None:
             return
-        self._outputs[place] = output
-        group = place % len(self._groups)
-        places = range(group, len(self.calls), len(self._groups))
-        if all(place in self._outputs for place in places):
-            verdicts = [verdict for place in places for verdict in self._outputs.pop(place)]
-            yield self._reconciled(self._groups[group], verdicts)
+        self.outputs[place] = output
+        group = place % len(self.groups)
+        places = range(group, len(self.calls), len(self.groups))
+        if all(place in self.outputs for place in places):
+            verdicts = [verdict for place in places for verdict in self.outputs.pop(place)]
+            yield self._reconciled(self.groups[group], verdicts)
 
     def _reconciled(
         self, task: VerificationTask, verdicts: Sequence[ClaimVerdict]
@@ -289,16 +288,14 @@ class _Plan:
         if not self.calls:
             reason = "there is no text in the documents to check against"
             verdicts = [
-                ClaimVerdict.unchecked(claim, reason, verifier=self._verifier)
+                ClaimVerdict.unchecked(claim, reason, verifier=self.verifier)
                 for claim in task.claims
             ]
-        return reconcile(task, verdicts, verifier=self._verifier)
+        return reconcile(task, verdicts, verifier=self.verifier)
 
 
 class _Judge(FlowRunnable[_Call, list[ClaimVerdict]]):
     """Carries out one call with all that it takes: repair, asking again."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     name: str | None = "judge_claims"
     flow: Callable[[_Call], Flow[list[ClaimVerdict]]]
@@ -542,11 +539,7 @@ def _label_begun(token: str) -> Label | None:
 
 
 def _verdict(
-    claim: Claim,
-    answer: _Answer,
-    task: VerificationTask,
-    evidence: PlainEvidence,
-    verifier: str,
+    claim: Claim, answer: _Answer, task: VerificationTask, evidence: PlainEvidence, verifier: str
 ) -> ClaimVerdict:
     if answer.label is None:
         reason = "the model refused to answer" if answer.refused else "the reply is no label"

@@ -5,6 +5,10 @@ Every verifier ends with `reconcile`, which guarantees exactly one verdict per c
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_groundedness.types import (
     AnswerVerdict,
@@ -14,7 +18,14 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 
-__all__ = ["answer_verdict", "merge_verdicts", "reconcile", "trust_score"]
+__all__ = [
+    "answer_verdict",
+    "halfway",
+    "merge_verdicts",
+    "reconcile",
+    "strict_threshold_of",
+    "trust_score",
+]
 
 _NO_QUOTE = "The verdict came without a quote from the documents, so it does not count."
 
@@ -106,6 +117,22 @@ def _probability(verdict: ClaimVerdict) -> float:
 
 def _distinct(citations: Iterable[Citation]) -> tuple[Citation, ...]:
     return tuple({(c.document, c.field, c.start, c.end): c for c in citations}.values())
+
+
+def strict_threshold_of(verifier: Runnable[Any, Any]) -> float:
+    """Return the least probability of support for what a correction says.
+
+    It is the verifier's own. Where none was measured, it lies halfway between the threshold for
+    other claims and certainty.
+    """
+    while isinstance(verifier, RunnableBindingBase):
+        verifier = verifier.bound
+    return float(getattr(verifier, "strict_threshold", halfway(0.5)))
+
+
+def halfway(threshold: float) -> float:
+    """Return the middle between a threshold and certainty."""
+    return (1 + threshold) / 2
 
 
 def trust_score(verdicts: Iterable[ClaimVerdict]) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import size_of
@@ -18,7 +18,7 @@ from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.inputs.formats import has_text
-from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.chat_models import ChatModel, memoized
 from langchain_groundedness.llm.prompts import (
     SINGLE_PASS_PROMPT,
     VerdictLines,
@@ -30,7 +30,6 @@ from langchain_groundedness.llm.prompts import (
     with_tag,
 )
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
-from langchain_groundedness.llm.weak_cache import memoized
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier
 from langchain_groundedness.verification.batched import NumberedEvidence, why_unchecked
@@ -94,7 +93,6 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
         [('Rome is in Italy.', 'supported')]
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     _can_be_saved = True
 
     model: ChatModel
@@ -242,11 +240,7 @@ class _Layout(NamedTuple):
         numbered = "\n".join(f"S{number}: {text}" for number, text in enumerate(texts, 1))
         question, answer = question_part(self.task.question), fence("answer", numbered)
         tag = reply_tag(evidence.shown, question, answer)
-        values = {
-            "evidence": evidence.shown,
-            "question": question,
-            "answer": with_tag(answer, tag),
-        }
+        values = {"evidence": evidence.shown, "question": question, "answer": with_tag(answer, tag)}
         reader = ReplyReader(tag, len(self.sentences), len(evidence.sentences), has_statements=True)
         return values, reader
 

@@ -34,21 +34,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.llm.prompts import VerdictLines
-from langchain_groundedness.llm.replies import (
-    cut_at_limit,
-    message_of,
-    reply_text,
-    shortcoming,
-)
+from langchain_groundedness.llm.replies import cut_at_limit, message_of, reply_text, shortcoming
 
-__all__ = [
-    "Label",
-    "ReplyReader",
-    "ReplyVerdicts",
-    "StatementLine",
-    "VerdictLine",
-    "may_retract",
-]
+__all__ = ["Label", "ReplyReader", "ReplyVerdicts", "StatementLine", "VerdictLine", "may_retract"]
 
 Label: TypeAlias = Literal["supported", "contradicted", "unverifiable"]
 

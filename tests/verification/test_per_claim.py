@@ -7,6 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
+from no_labels import NO_LABELS
 
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
@@ -72,46 +73,7 @@ def test_a_word_is_a_verdict(text: str, label: str) -> None:
     assert verdict.support_probability is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Not supported.",
-        "The statement is not supported by the evidence.",
-        "It isn't supported",
-        "I cannot say yes",
-        "Neither yes nor no",
-        "not contradicted",
-        "Supported? No.",
-        "Yes and no",
-        "<think>yes",
-        "Нет: yes",
-        "No, it says otherwise.",
-        "Yes. The evidence names no other.",
-        '{"supported": false}',
-        "supported: false",
-        "supported = 0",
-        "Supported by nothing.",
-        "Yes: 0%",
-        "Yes, but the evidence says two lanes.",
-        "Yes is wrong",
-        "Supported? Hardly.",
-        "No information is given",
-        "no idea",
-        "\u017fupported",
-        "CONTRAD\u0130CTED",
-        "<thinking>yes",
-        "<thinking>yes</thinking>Done.",
-        "!yes",
-        "-yes",
-        "\u00acyes",
-        "yes:",
-        "yes -",
-        "yes?",
-        "yes...?",
-        "```no\nyes\n```",
-        "\u25c1think\u25b7yes",
-    ],
-)
+@pytest.mark.parametrize("text", NO_LABELS)
 def test_a_label_further_on_in_a_sentence_is_no_verdict(text: str) -> None:
     (verdict,) = verify(FakeListChatModel(responses=[text]))
     assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is no label")

@@ -145,6 +145,7 @@ class EvidenceIndex:
         stems, sizes, numbers, starts, ends, source_starts, source_ends = (
             array("q") for _ in range(7)
         )
+        headings = array("b")
         for number, document in enumerate(documents):
             text, sentences = write_out(document.page_content)
             self._texts.append(text)
@@ -154,6 +155,7 @@ class EvidenceIndex:
                 ends.append(unit.end)
                 source_starts.append(unit.source_start)
                 source_ends.append(unit.source_end)
+                headings.append(unit.is_heading)
                 sizes.append(len(words))
                 stems.extend(
                     self.vocabulary.setdefault(word.stem, len(self.vocabulary)) for word in words
@@ -165,6 +167,7 @@ class EvidenceIndex:
         self._ends: Ints = np.array(ends, dtype=np.int64)
         self._source_starts: Ints = np.array(source_starts, dtype=np.int64)
         self._source_ends: Ints = np.array(source_ends, dtype=np.int64)
+        self._headings = np.array(headings, dtype=np.bool_)
         self._index_words(np.array(sizes, dtype=np.int64))
 
     def __len__(self) -> int:
@@ -172,12 +175,21 @@ class EvidenceIndex:
         return len(self.document_of)
 
     def source(self, unit: int) -> Source:
-        """Give the place of a sentence, or of a piece of an overlong one, in its document."""
-        return Source(
-            int(self.document_of[unit]),
-            int(self._source_starts[unit]),
-            int(self._source_ends[unit]),
-        )
+        """Give the place of a sentence, or of a piece of an overlong one, in its document.
+
+        A heading says nothing alone; its place includes the sentence under it.
+        """
+        document, last = int(self.document_of[unit]), unit
+        while self.is_heading(last) and document == self._document_after(last):
+            last += 1
+        return Source(document, int(self._source_starts[unit]), int(self._source_ends[last]))
+
+    def is_heading(self, unit: int) -> bool:
+        """Tell whether a unit is a heading."""
+        return bool(self._headings[unit])
+
+    def _document_after(self, unit: int) -> int:
+        return int(self.document_of[unit + 1]) if unit + 1 < len(self) else -1
 
     def _index_words(self, sizes: Ints) -> None:
         unit_of = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
@@ -256,7 +268,9 @@ def _part(text: str, sentence: Sentence, start: int, end: int) -> Sentence:
     if not sentence.as_it_stands:
         return sentence._replace(start=start, end=end)
     moved = sentence.source_start - sentence.start
-    return Sentence(start, end, start + moved, end + moved, as_it_stands=True)
+    return sentence._replace(
+        start=start, end=end, source_start=start + moved, source_end=end + moved
+    )
 
 
 def _distinct(keys: Ints) -> Ints:

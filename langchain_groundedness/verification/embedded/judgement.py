@@ -61,7 +61,7 @@ _ENOUGH = 0.95
 
 _HALF = 0.5
 
-_SURE = 0.8
+_SURE = 0.9
 """Probability from which the encoder alone calls a claim contradicted: such a verdict corrects."""
 
 _CLOSE = 0.05
@@ -111,8 +111,10 @@ class ClaimEvidence(NamedTuple):
     in_english: bool
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
-        """Quote sentences, given by their indices."""
-        places = dict.fromkeys(self.sources.source(unit) for unit in units)
+        """Quote sentences, given by their indices; headings only if there is nothing else."""
+        given = list(units)
+        telling = [unit for unit in given if not self.sources.is_heading(unit)]
+        places = dict.fromkeys(self.sources.source(unit) for unit in telling or given)
         return tuple(Citation.from_document(self.documents, *place) for place in places)
 
 
@@ -178,8 +180,9 @@ def judge(
     p = verdict.support_probability
     if p is None or abs(p - threshold) > _CLOSE:
         return verdict
-    close = f"This is close: the probability is {p:.2f}, the threshold {threshold:.2f}."
-    return verdict.model_copy(update={"explanation": f"{verdict.explanation} {close}"})
+    close = "Likely, but close" if verdict.verdict == "supported" else "This is close"
+    close = f"{close}: the probability is {p:.2f}, the threshold {threshold:.2f}."
+    return verdict.model_copy(update={"explanation": f"{verdict.explanation} {close}".strip()})
 
 
 def _judge(
@@ -212,14 +215,15 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
         *_sharing(window, evidence.statement, evidence.sources),
         *(other.first for other in elsewhere),
     ]
+    says = {each.first: each.recall for each in evidence.match.pool}
+    cited.sort(key=lambda unit: says.get(unit, 0.0), reverse=True)  # what decides comes first
     against = evidence.finding if evidence.finding and _conflicts(evidence.finding, cited) else None
     said = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
     missing = _missing(evidence.statement, said)
-    explanation = "The documents say this."
-    if missing:
-        explanation = f"The documents say this, though not in these words: {', '.join(missing)}."
+    explanation = f"Words not found there: {', '.join(missing)}." if missing else ""
     if against:
-        explanation += f" Elsewhere they differ: {_wording(against.difference)}"
+        differing = f"Elsewhere the documents differ: {_wording(against.difference)}"
+        explanation = f"{explanation} {differing}".strip()
         cited = [*cited, against.window.first]
     return ClaimVerdict(
         claim=evidence.claim,

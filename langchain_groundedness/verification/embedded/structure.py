@@ -36,6 +36,7 @@ class Sentence(NamedTuple):
     """Its place in the document."""
     as_it_stands: bool
     """Whether both are the same text."""
+    is_heading: bool
 
 
 def write_out(text: str) -> tuple[str, list[Sentence]]:
@@ -53,7 +54,10 @@ def write_out(text: str) -> tuple[str, list[Sentence]]:
             written += ["\n" if "\n" in text[before : piece.start] else " ", said]
             start, size = size + 1, size + 1 + len(said)
         end = size if written else piece.end
-        sentences.append(Sentence(start, end, piece.start, piece.end, piece.meant is None))
+        as_it_stands = piece.meant is None
+        sentences.append(
+            Sentence(start, end, piece.start, piece.end, as_it_stands, piece.is_heading)
+        )
         before = piece.end
     return "".join(written) if written else text, sentences
 
@@ -65,6 +69,7 @@ class _Piece(NamedTuple):
     end: int
     meant: str | None = None
     """What they say with their header, heading or path; `None` for the text as it stands."""
+    is_heading: bool = False
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
@@ -117,7 +122,7 @@ def _heading(text: str, block: Block, headings: list[str]) -> _Piece:
     del headings[(len(level[0]) if level else _BOLD_LEVEL) - 1 :]
     first = line.splitlines()[0]
     headings.append(first.strip(_MARKERS).rstrip(":"))
-    return _whole(text, block, _ended(headings[-1]))
+    return _whole(text, block, _ended(headings[-1]))._replace(is_heading=True)
 
 
 def _item(text: str, block: Block, headings: Sequence[str]) -> Iterator[_Piece]:

@@ -86,6 +86,11 @@ class EmbeddedVerifier(PooledVerifier):
     threads: int | None = Field(default=None, ge=1, le=256)
     """Processor threads of the encoder; by default one per core, four at most."""
 
+    @property
+    def strict_threshold(self) -> float:
+        """Least probability of support for what a correction says."""
+        return max(self.threshold or 0.0, support_model().threshold_for(None, strict=True))
+
     def warm_up(self) -> None:
         """Load the model now instead of on first use; doing so again costs nothing."""
         support_model()
