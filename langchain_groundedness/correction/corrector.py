@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from pydantic import ConfigDict, field_validator, model_validator
+from pydantic import field_validator, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
@@ -84,7 +84,6 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         'It opened in [CORRECTED: June 2019].'
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     _can_be_saved = True
 
     marker: str | None = MARKER

@@ -162,6 +162,12 @@ class Actions:
             case Approve():
                 return self._unchanged(turn, result, "approved")
 
+    def placeholders(self, turn: Turn) -> list[BaseMessage]:
+        """Return the messages that stand for an answer until somebody has decided about it."""
+        if turn.structured is not None:
+            return rewritten(turn.own_messages, None, self.blocked_message)
+        return _with_answer(turn, self.blocked_message)
+
     def _unchanged(
         self, turn: Turn, result: GroundednessResult, outcome: Outcome
     ) -> dict[str, Any]:

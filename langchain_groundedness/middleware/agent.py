@@ -16,7 +16,7 @@ from langchain.agents.middleware.types import (
     PrivateStateAttr,
     ToolCallRequest,
 )
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import Runtime
 from langgraph.stream import StreamTransformer
@@ -29,10 +29,14 @@ from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import generated
 from langchain_groundedness.middleware.actions import AfterRetries, OnUngrounded
-from langchain_groundedness.middleware.answer_check import LIVE_KEY, AnswerCheck
+from langchain_groundedness.middleware.answer_check import (
+    AnswerCheck,
+    approved_response,
+    with_held_answers,
+)
 from langchain_groundedness.middleware.guarded_model import GuardedCall, guarded_model
 from langchain_groundedness.middleware.messages import without_annotations
-from langchain_groundedness.middleware.state import STATE_KEY, plain_result, state_value
+from langchain_groundedness.middleware.state import STATE_KEY
 from langchain_groundedness.middleware.thread_evidence import ModelWatcher, marked
 from langchain_groundedness.runnable import (
     CheckerOptions,
@@ -57,7 +61,8 @@ class GroundednessState(AgentState[Any]):
     """Verdicts on the last answer, as plain data: `verdict`, `trust_score`, `is_trusted`,
     `decision`, `final`, `claims`, `edits`, `usage`, `evidence_source`, `query_class`, `risk_tier`,
     `retrieval_score` as in `GroundednessResult`; `outcome` (what was done), `message_id`,
-    `retries`. After a reviewer's edit they are about the edited text."""
+    `retries`. After a reviewer's edit they are about the edited text. While an answer waits for a
+    reviewer or another attempt, `outcome` is `waiting` and there are no verdicts."""
     groundedness_evidence: NotRequired[Annotated[dict[str, Any] | None, PrivateStateAttr]]
     """The tool results of the conversation, up to 200,000 characters, as plain data."""
 
@@ -116,6 +121,10 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
       `approve`, `edit` (with `answer`), `reject` (with `message`, or the blocked message) or
       `respond` (`message` goes to the model, which answers again). Needs a checkpointer; without
       one, the answer is blocked, and the log has a warning.
+
+    The answer is checked in the model's own step, so that no stream of the agent's work (`updates`,
+    `values`, events) has it before what becomes of it is known; until then, the blocked message
+    stands for it. Tokens are held as `hold_stream` says.
 
     In every case, an answer that the checker's policy blocks is released only by a reviewer, and
     one that the policy sends to review counts as not grounded. Policies read `query_class`,
@@ -202,7 +211,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Check the answer and act on the verdicts.
+        """Retry or ask a reviewer, or check an answer that other middleware has changed.
 
         Args:
             state: The agent's state.
@@ -215,7 +224,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Check the answer and act on the verdicts.
+        """Retry or ask a reviewer, or check an answer that other middleware has changed.
 
         Args:
             state: The agent's state.
@@ -231,34 +240,43 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Check what the model writes while it writes, if that was asked for.
+        """Check the model's answer, while it is written if that was asked for.
 
         Args:
             request: The call of the model.
             handler: Calls it.
 
         Returns:
-            Its response. The model gets its earlier answers without annotations of the check.
+            Its response, with what may leave in place of the answer. The model gets its earlier
+            answers without annotations of the check.
         """
+        if (approved := approved_response(request.state)) is not None:
+            return approved
         request, call = self._prepared(request)
-        return self._concluded(request, handler(request), call)
+        response = _without_evidence(handler(request))
+        return self._extended(request, response, self._check.settle(request.state, response, call))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Check what the model writes while it writes, if that was asked for.
+        """Check the model's answer, while it is written if that was asked for.
 
         Args:
             request: The call of the model.
             handler: Calls it.
 
         Returns:
-            Its response. The model gets its earlier answers without annotations of the check.
+            Its response, with what may leave in place of the answer. The model gets its earlier
+            answers without annotations of the check.
         """
+        if (approved := approved_response(request.state)) is not None:
+            return approved
         request, call = self._prepared(request)
-        return self._concluded(request, await handler(request), call)
+        response = _without_evidence(await handler(request))
+        update = await self._check.asettle(request.state, response, call)
+        return self._extended(request, response, update)
 
     def wrap_tool_call(
         self,
@@ -297,25 +315,19 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         return marked(result) if watcher.found else result
 
     def _prepared(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], GuardedCall | None]:
-        request = request.override(messages=without_annotations(request.messages))
+        seen = with_held_answers({**request.state, "messages": request.messages})["messages"]
+        request = request.override(messages=without_annotations(seen))
         if not self._live:
             return request, None
         structured = request.response_format is not None
         call = self._check.guarded_call(request.state, hold=self._hold, structured=structured)
         return request.override(model=guarded_model(request.model, call)), call
 
-    def _concluded(
-        self, request: ModelRequest[Any], response: ModelResponse[Any], call: GuardedCall | None
+    def _extended(
+        self, request: ModelRequest[Any], response: ModelResponse[Any], update: dict[str, Any]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Pass evidence and result on through the state, since another process may go on."""
-        # The tool message of a structured answer repeats it.
-        response.result = [
-            generated(m) if isinstance(m, ToolMessage) else m for m in response.result
-        ]
-        update = {
-            **self._check.evidence_update(request.state),
-            **_result_update(request, response, call),
-        }
+        """Pass the outcome on through the state, since another process may go on."""
+        update = {**self._check.evidence_update(request.state), **update}
         return ExtendedModelResponse(response, Command(update=update)) if update else response
 
 
@@ -375,12 +387,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
     return RunnableLambda(check.update, check.aupdate, name="groundedness")
 
 
-def _result_update(
-    request: ModelRequest[Any], response: ModelResponse[Any], call: GuardedCall | None
-) -> dict[str, Any]:
-    answer = response.result[-1] if response.result else None
-    result = call.result if call else None
-    if result is None or not isinstance(answer, AIMessage) or answer.tool_calls:
-        return {}
-    found = {"message_id": answer.id, "result": plain_result(result)}
-    return {STATE_KEY: {**(state_value(request.state, STATE_KEY) or {}), LIVE_KEY: found}}
+def _without_evidence(response: ModelResponse[Any]) -> ModelResponse[Any]:
+    """Mark the tool message of a structured answer, which repeats it."""
+    response.result = [generated(m) if isinstance(m, ToolMessage) else m for m in response.result]
+    return response

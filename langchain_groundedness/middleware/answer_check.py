@@ -5,7 +5,7 @@ Its own module because the middleware and the node are two ways to call it.
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial, reduce
@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
-from langchain_core.messages import AIMessage
+from langchain.agents.middleware.types import ExtendedModelResponse, ModelResponse
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs, run_in_executor
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
+from langgraph.types import Command
 
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review
 from langchain_groundedness.decision import DecisionPolicy
@@ -29,9 +31,9 @@ from langchain_groundedness.exceptions import (
     VerificationError,
 )
 from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader
-from langchain_groundedness.middleware.actions import Actions
+from langchain_groundedness.middleware.actions import Actions, OnUngrounded
 from langchain_groundedness.middleware.guarded_model import GuardedCall
-from langchain_groundedness.middleware.messages import in_paragraphs
+from langchain_groundedness.middleware.messages import HeldAnswer, emptied, in_paragraphs
 from langchain_groundedness.middleware.review_decisions import (
     Decided,
     ask,
@@ -42,6 +44,7 @@ from langchain_groundedness.middleware.review_decisions import (
 from langchain_groundedness.middleware.state import (
     STATE_KEY,
     Turn,
+    message_to_model,
     plain_result,
     read_answer,
     read_result,
@@ -49,6 +52,7 @@ from langchain_groundedness.middleware.state import (
     result_record,
     state_record,
     state_value,
+    turn_record,
     unchecked_result,
 )
 from langchain_groundedness.middleware.thread_evidence import (
@@ -67,13 +71,22 @@ from langchain_groundedness.pipeline.recording import (
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["LIVE_KEY", "AnswerCheck"]
+__all__ = ["AnswerCheck", "approved_response", "with_held_answers"]
 
-LIVE_KEY = "live"
-"""State key of a live check's result until the answer is complete."""
+_HELD = "held"
+"""Key, in the record, of the packed answers of a turn that nobody may see yet."""
 
-WAITING = "waiting"
-"""Outcome, in the audit log, of an answer waiting for review."""
+_SETTLED = "settled"
+"""Key, in the record, of what was done in the model's own step, until the end of the run."""
+
+_ANY_TEXT = {"text": None, "withheld": False}
+"""What was done if a reviewer has approved an answer: other middleware may still change it."""
+
+_AGAIN = "Answer the question again."
+"""What the state shows of the words to a model whose answer nobody may see."""
+
+_LIVE = "live"
+"""Key, in a record that is not stored, of the result of an answer that was checked before."""
 
 _NOT_SHOWN = ("retrying", "responded")
 
@@ -130,12 +143,42 @@ class AnswerCheck:
         self._whole_state = whole_state
         self._recorder = Recorder(log, "node" if whole_state else "middleware", self.checker)
 
+    def settle(
+        self, state: Any, response: ModelResponse[Any], call: GuardedCall | None
+    ) -> dict[str, Any]:
+        """Check a model's answer before a stream shows it; what may leave takes its place.
+
+        Returns:
+            The update of the state; nothing if the model does not answer.
+        """
+        answer = self._read(_with_response(state, response, call))
+        if not answer.judged or answer.key is not None:
+            return {}
+        recording = _Recording(self._recorder, answer)
+        result = self._result(answer, kept=False)
+        return self._settled(state, response, answer, result, recording)
+
+    async def asettle(
+        self, state: Any, response: ModelResponse[Any], call: GuardedCall | None
+    ) -> dict[str, Any]:
+        """Do what `settle` does."""
+        answer = self._read(_with_response(state, response, call))
+        if not answer.judged or answer.key is not None:
+            return {}
+        recording = _Recording(self._recorder, answer)
+        result = await self._aresult(answer, kept=False)
+        settled = partial(self._settled, state, response, answer, result, recording)
+        return await self._arun(settled)
+
     def update(self, state: Any) -> dict[str, Any]:
-        """Check the answer and act on the verdicts."""
+        """Check the answer, unless that was done before, and act on the verdicts."""
+        if (update := _finished(state)) is not None:
+            return update
+        state = with_held_answers(state)
         answer = self._read(state)
         recording = _Recording(self._recorder, answer)
         result = self._result(answer)
-        update = self._conclude(answer, result, recording)
+        update = _released(state, self._conclude(answer, result, recording), answer.turn)
         if (edited := _edited(update, answer.key, result)) is None:
             return update
         try:
@@ -145,14 +188,15 @@ class AnswerCheck:
         return self._with_verdicts(update, checked)
 
     async def aupdate(self, state: Any) -> dict[str, Any]:
-        """Check the answer and act on the verdicts."""
+        """Do what `update` does."""
+        if (update := _finished(state)) is not None:
+            return update
+        state = with_held_answers(state)
         answer = self._read(state)
         recording = _Recording(self._recorder, answer)
         result = await self._aresult(answer)
-        if self._recorder.log is None:
-            update = self._conclude(answer, result, recording)
-        else:
-            update = await run_in_executor(None, self._conclude, answer, result, recording)
+        update = await self._arun(partial(self._conclude, answer, result, recording))
+        update = _released(state, update, answer.turn)
         if (edited := _edited(update, answer.key, result)) is None:
             return update
         try:
@@ -160,6 +204,10 @@ class AnswerCheck:
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
             checked = self._failure(edited, exc)
         return self._with_verdicts(update, checked)
+
+    async def _arun(self, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Act without blocking the event loop, as a read of the audit log does."""
+        return act() if self._recorder.log is None else await run_in_executor(None, act)
 
     def guarded_call(self, state: Any, *, hold: bool, structured: bool) -> GuardedCall:
         """Prepare to check what a model writes while it writes."""
@@ -204,7 +252,7 @@ class AnswerCheck:
         return Answer(turn, source, key=key)
 
     def _answer_key(self, state: Any) -> str | None:
-        if not self._whole_state:
+        if not self._whole_state and self._reader.answer_key is None:
             return None
         return self._reader.find_answer_key(partial(state_value, state))
 
@@ -226,28 +274,29 @@ class AnswerCheck:
         source = read_answer(state, replace(reader, evidence="turn"))
         source = with_kept_evidence(source, state, reader)
         structured = state_value(state, "structured_response")
-        if structured is None:
+        if structured is None or self._answer_key(state) is not None:
             return source
         text = in_paragraphs(structured, source.answer)
         return source.model_copy(update={"answer": text})
 
-    def _result(self, answer: Answer) -> GroundednessResult:
+    def _result(self, answer: Answer, *, kept: bool = True) -> GroundednessResult:
+        """Check an answer; keep the result for a step that may run twice, since it may pause."""
         source = answer.source
         if source is None:
             return _known(answer)
         try:
-            if self._actions.may_review:
+            if kept and self._actions.may_review:
                 return read_result(_check_task(self.checker, source).result(), source)
             return _check(self.checker, source)
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
             return self._failure(source, exc)
 
-    async def _aresult(self, answer: Answer) -> GroundednessResult:
+    async def _aresult(self, answer: Answer, *, kept: bool = True) -> GroundednessResult:
         source = answer.source
         if source is None:
             return _known(answer)
         try:
-            if self._actions.may_review:
+            if kept and self._actions.may_review:
                 return read_result(await _acheck_task(self.checker, source), source)
             return await _acheck(self.checker, source)
         except Exception as exc:  # noqa: BLE001  (`_failure` raises it again if it must)
@@ -265,17 +314,49 @@ class AnswerCheck:
         reason = f"{what} failed ({type(error).__name__})"
         return unchecked_result(source, reason, self._policy)
 
+    def _settled(
+        self,
+        state: Any,
+        response: ModelResponse[Any],
+        answer: Answer,
+        result: GroundednessResult,
+        recording: "_Recording",
+    ) -> dict[str, Any]:
+        """Act on the result in the model's response; a retry or a review waits for the end."""
+        turn = answer.turn
+        action = self._action(turn, result)
+        if action in {"retry", "review"}:
+            _put(response, turn, self._actions.placeholders(turn))
+            held = HeldAnswer(turn.own_messages, turn.structured, plain_result(result)).packed()
+            waiting = turn_record(turn, "waiting")
+            return {STATE_KEY: {**waiting, _HELD: [*_held(state, turn), held]}}
+        update = self._conclude(answer, result, recording, action)
+        value = update.get("structured_response", turn.structured)
+        _put(response, turn, update.get("messages", ()), value)
+        final = next(
+            m for m in reversed(response.result) if m.id == update[STATE_KEY]["message_id"]
+        )
+        done = {"text": _digest(str(final.text)), "withheld": value is None}
+        return {STATE_KEY: {**update[STATE_KEY], "drafts": list(turn.drafts), _SETTLED: done}}
+
+    def _action(self, turn: Turn, result: GroundednessResult) -> OnUngrounded:
+        written = self._actions.judged(result, ()) if result.edits else result
+        action = self._actions.chosen(turn, result if self._actions.corrects else written)
+        return "block" if action == "review" and not can_pause() else action
+
     def _conclude(
-        self, answer: Answer, result: GroundednessResult, recording: "_Recording"
+        self,
+        answer: Answer,
+        result: GroundednessResult,
+        recording: "_Recording",
+        action: OnUngrounded | None = None,
     ) -> dict[str, Any]:
         """Act on the result, after a review if needed; blocks while the audit log is read."""
         if not answer.judged:
             return {STATE_KEY: state_record(result, answer.turn, "not_judged")}
-        written = self._actions.judged(result, ()) if result.edits else result
-        action = self._actions.chosen(answer.turn, result if self._actions.corrects else written)
-        if action == "review" and not can_pause():
-            action = "block"
-        result = result if action == "correct" else written
+        action = action or self._action(answer.turn, result)
+        if action != "correct" and result.edits:
+            result = self._actions.judged(result, ())
         if action == "review":
             recording.wait(result)
             decided = recording.first(ask(answer.turn, result, recording.record_id))
@@ -291,6 +372,106 @@ class AnswerCheck:
         """Keep the verdicts on the text that a reviewer has written."""
         result = self._actions.judged(checked, ())
         return {**update, STATE_KEY: {**update[STATE_KEY], **result_record(result)}}
+
+
+def _with_response(state: Any, response: ModelResponse[Any], call: GuardedCall | None) -> Any:
+    """Return the state as it would be after a response."""
+    response.result = [
+        m if m.id else m.model_copy(update={"id": str(uuid4())}) for m in response.result
+    ]
+    messages = [*(state_value(state, "messages") or ()), *response.result]
+    found: dict[str, Any] = {"structured_response": response.structured_response}
+    if call is not None and call.result is not None:
+        live = {"message_id": messages[-1].id, "result": plain_result(call.result)}
+        found[STATE_KEY] = {**(state_value(state, STATE_KEY) or {}), _LIVE: live}
+    return {**state, "messages": messages, **found}
+
+
+def _put(
+    response: ModelResponse[Any], turn: Turn, messages: Sequence[Any], structured: Any = None
+) -> None:
+    """Put messages in the place of those with the same ids."""
+    new = {m.id: m for m in messages if isinstance(m, BaseMessage)}
+    response.result = [new.get(m.id, m) for m in response.result]
+    if turn.structured is not None:
+        # Without a structured response, LangChain would ask the model again.
+        response.structured_response = structured or emptied(turn.structured)
+
+
+def _finished(state: Any) -> dict[str, Any] | None:
+    """Return the update that ends a run whose answer is as the model's step has left it."""
+    record, turn = state_value(state, STATE_KEY) or {}, read_turn(state)
+    done, final = record.get(_SETTLED), turn.final
+    if done is None or final is None or final.id != record["message_id"]:
+        return None
+    if done != _ANY_TEXT and _digest(str(final.text)) != done["text"]:
+        return None
+    kept = {key: value for key, value in record.items() if key not in {_SETTLED, _HELD}}
+    update: dict[str, Any] = {STATE_KEY: {**kept, "drafts": []}}
+    if turn.drafts:
+        update["messages"] = [RemoveMessage(id=draft) for draft in turn.drafts]
+    if done["withheld"] and turn.structured is not None:
+        update["structured_response"] = None
+    return update
+
+
+def _held(state: Any, turn: Turn) -> list[str]:
+    record = state_value(state, STATE_KEY) or {}
+    return list(record.get(_HELD, ())) if record.get("turn") == turn.key else []
+
+
+def with_held_answers(state: Any) -> Any:
+    """Put the answers of the last turn that nobody may see yet back into a state."""
+    turn = read_turn(state)
+    answers = [HeldAnswer.unpacked(packed) for packed in _held(state, turn)]
+    if not answers:
+        return state
+    known = {message.id: message for each in answers for message in each.messages}
+    found: dict[str, Any] = {"messages": [known.get(m.id, m) for m in state["messages"]]}
+    last = answers[-1]
+    if turn.final is not None and turn.final.id == last.messages[-1].id:
+        live = {"message_id": turn.final.id, "result": last.result}
+        found[STATE_KEY] = {**state[STATE_KEY], _LIVE: live}
+        if turn.structured is not None:
+            found["structured_response"] = last.structured_like(turn.structured)
+    return {**state, **found}
+
+
+def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
+    """Complete an update with the held answer, or keep it held."""
+    if not (held := _held(state, turn)):
+        return update
+    outcome = update[STATE_KEY]["outcome"]
+    if outcome in _NOT_SHOWN:
+        (told,) = update["messages"]
+        message = message_to_model(told["content"], id=told["id"])
+        held = [*held, HeldAnswer([message]).packed()]
+        shown = {**told, "content": _AGAIN}
+        return {**update, "messages": [shown], STATE_KEY: {**update[STATE_KEY], _HELD: held}}
+    if outcome != "approved":
+        return update if turn.structured is None else {"structured_response": None, **update}
+    # By way of the model's step, so that hooks of other middleware after it see the answer.
+    new = {m.id: m for m in update.get("messages", ())}
+    messages = [new.get(m.id, m) for m in turn.own_messages]
+    packed = HeldAnswer(messages, turn.structured).packed()
+    record = {**update[STATE_KEY], "drafts": list(turn.drafts), _HELD: [packed]}
+    return {STATE_KEY: {**record, _SETTLED: _ANY_TEXT}, "jump_to": "model"}
+
+
+def approved_response(state: Any) -> ExtendedModelResponse[Any] | None:
+    """Return the response that a reviewer has approved, in place of a call of the model."""
+    held = _held(state, read_turn(state))
+    if not held or state[STATE_KEY]["outcome"] != "approved":
+        return None
+    answer = HeldAnswer.unpacked(held[-1])
+    structured = answer.structured_like(state_value(state, "structured_response"))
+    response = ModelResponse(list(answer.messages), structured)
+    record = {key: value for key, value in state[STATE_KEY].items() if key != _HELD}
+    return ExtendedModelResponse(response, Command(update={STATE_KEY: record}))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
 
 
 class _Recording:
@@ -315,7 +496,7 @@ class _Recording:
     def wait(self, result: GroundednessResult) -> None:
         """Record that a person is asked; a resumed run changes nothing."""
         self._fields["suggested_answer"] = suggested(result)
-        waiting = {**self._fields, "outcome": WAITING, "shown_answer": None}
+        waiting = {**self._fields, "outcome": "waiting", "shown_answer": None}
         self._pending.end(result, **waiting, review=Review(status="waiting"))
 
     def first(self, given: Decided) -> Decided:
@@ -355,8 +536,7 @@ def _record_id(config: RunnableConfig, answer: Answer) -> str | None:
     place = (config.get("configurable") or {}).get("checkpoint_ns", "")
     message = turn.final.id if answer.key is None and turn.final is not None else None
     text = answer.source.answer if answer.source else ""
-    digest = hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
-    named = "\n".join((thread, place, turn.key, message or digest, str(turn.retries)))
+    named = "\n".join((thread, place, turn.key, message or _digest(text), str(turn.retries)))
     return str(uuid5(NAMESPACE_OID, named))
 
 
@@ -398,9 +578,9 @@ def _config() -> RunnableConfig:
 
 
 def _live_result(state: Any, turn: Turn, source: CheckInput) -> GroundednessResult | None:
-    """Return the result of a live check."""
+    """Return the result of a check that was made before."""
     record = state_value(state, STATE_KEY)
-    live = record.get(LIVE_KEY) if isinstance(record, Mapping) else None
+    live = record.get(_LIVE) if isinstance(record, Mapping) else None
     if not live or turn.final is None or live["message_id"] != turn.final.id:
         return None
     result = read_result(live["result"], source)

@@ -4,22 +4,34 @@ Pure: every function returns a new message with the old id, so that LangGraph re
 """
 
 import json
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, is_dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    ToolMessage,
+    messages_from_dict,
+    messages_to_dict,
+)
 from langchain_core.messages.content import Citation as NativeCitation
 from langchain_core.messages.content import NonStandardAnnotation
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from langchain_groundedness.middleware.state import plain
 from langchain_groundedness.types import Citation, ClaimVerdict, Edit, GroundednessResult
 
 __all__ = [
+    "HeldAnswer",
     "annotated",
     "edited_fields",
+    "emptied",
     "in_paragraphs",
     "rewritten",
     "with_text",
@@ -29,6 +41,47 @@ __all__ = [
 _OURS = "groundedness"
 
 MessageT = TypeVar("MessageT", bound=BaseMessage)
+
+
+class HeldAnswer(NamedTuple):
+    """An answer that waits in the state for a reviewer, or is a draft that the model replaces."""
+
+    messages: Sequence[BaseMessage]
+    """The messages that hold it."""
+    structured: Any = None
+    """The structured response, if the agent gives one; as plain data when it is read back."""
+    result: dict[str, Any] | None = None
+    """The result of its check, as plain data."""
+
+    def packed(self) -> str:
+        """Compress it to a text in which its words do not stand, since streams show the state."""
+        value = None if self.structured is None else as_arguments(self.structured)
+        data = plain([messages_to_dict(self.messages), value, self.result])
+        return b64encode(zlib.compress(json.dumps(data).encode())).decode()
+
+    @classmethod
+    def unpacked(cls, packed: str) -> "HeldAnswer":
+        """Read it back."""
+        messages, structured, result = json.loads(zlib.decompress(b64decode(packed)))
+        return cls(messages_from_dict(messages), structured, result)
+
+    def structured_like(self, placeholder: Any) -> Any:
+        """Return the structured response in the type of the value that stands for it."""
+        if self.structured is None:
+            return None
+        return TypeAdapter(type(placeholder)).validate_python(self.structured)
+
+
+def emptied(value: Any) -> Any:
+    """Return a value of the same type without content, which stands for a structured response."""
+    if isinstance(value, BaseModel):
+        return type(value).model_construct()
+    if not is_dataclass(value):
+        return {}
+    empty = copy(value)
+    for name in value.__dataclass_fields__:
+        object.__setattr__(empty, name, None)
+    return empty
 
 
 def annotated(

@@ -6,6 +6,7 @@ resumes the graph. The first decision counts.
 
 import logging
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
@@ -308,7 +309,7 @@ def resume_reviewed(
         config: Options of the run; the thread comes from the record.
 
     Returns:
-        What the run returns; `None` if nothing waits for this record.
+        What the run returns; `None` if nothing waits for this record, or its decision is held.
 
     Raises:
         GroundednessError: Nobody has decided it, or the record names no thread.
@@ -347,7 +348,9 @@ def _in_thread(record: AuditRecord, config: RunnableConfig | None) -> RunnableCo
 
 
 def _answer(snapshot: Any, record: AuditRecord, value: dict[str, Any]) -> Any:
-    """Resume only the interrupt of this record."""
+    """Resume only the interrupt of this record, once the decision has taken effect."""
+    if record.review.time is not None and record.review.time > datetime.now(UTC):
+        return None
     asked = (
         interrupt.id
         for interrupt in snapshot.interrupts

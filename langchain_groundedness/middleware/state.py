@@ -5,7 +5,7 @@ Pure. It writes plain data, which any checkpointer can store.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
@@ -29,6 +29,7 @@ __all__ = [
     "result_record",
     "state_record",
     "state_value",
+    "turn_record",
     "unchecked_result",
 ]
 
@@ -95,13 +96,13 @@ def read_turn(state: Any) -> Turn:
 def read_answer(state: Any, reader: InputReader) -> CheckInput:
     """Read the input of the check from an agent's state."""
     # Other keys belong to the application and are evidence only if an option says so.
-    named = (reader.documents_key, reader.question_key)
+    named = (reader.answer_key, reader.documents_key, reader.question_key)
     known = {
         **{key: state_value(state, key) for key in named if key is not None},
         "messages": list(state_value(state, "messages") or ()),
         "structured_response": state_value(state, "structured_response"),
     }
-    return replace(reader, answer_key=None)(known)
+    return reader(known)
 
 
 def message_to_model(text: str, **fields: Any) -> HumanMessage:
@@ -149,8 +150,9 @@ Outcome: TypeAlias = Literal[
     "rejected",
     "responded",
     "not_judged",
+    "waiting",
 ]
-"""The action taken on an answer."""
+"""The action taken on an answer; `waiting` until it is taken."""
 
 _KEPT = (
     *("verdict", "trust_score", "is_trusted", "decision", "final", "claims", "edits", "usage"),
@@ -161,6 +163,11 @@ _KEPT = (
 
 def state_record(result: GroundednessResult, turn: Turn, outcome: Outcome) -> dict[str, Any]:
     """Convert a result to the plain data kept in the state."""
+    return {**turn_record(turn, outcome), **result_record(result)}
+
+
+def turn_record(turn: Turn, outcome: Outcome) -> dict[str, Any]:
+    """Convert what is known without a result to the plain data kept in the state."""
     return {
         "turn": turn.key,
         "message_id": turn.final.id if turn.final else None,
@@ -168,7 +175,6 @@ def state_record(result: GroundednessResult, turn: Turn, outcome: Outcome) -> di
         "retries": turn.retries,
         "drafts": list(turn.drafts),
         "feedback": None,
-        **result_record(result),
     }
 
 

@@ -56,7 +56,12 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification import CachedVerifier, Verifier
-from langchain_groundedness.verification.scoring import answer_verdict, reconcile, trust_score
+from langchain_groundedness.verification.scoring import (
+    answer_verdict,
+    reconcile,
+    strict_threshold_of,
+    trust_score,
+)
 
 __all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
 
@@ -543,11 +548,16 @@ class Check:
         if not complete or task is None or state.corrected is None:
             return state
         verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
-        failed = {v.claim.id for v in verdicts if not _clearly_supported(v)}
+        failed = {v.claim.id for v in verdicts if not self._clearly_supported(v)}
         for name, edits in self._reworded(state).items():
             failed |= {name for edit, inserted in edits if says_more(edit, inserted)}
         kept = [e for e in state.corrected.edits if e.claim_id not in failed]
         return self._with_fallbacks(state, kept)
+
+    def _clearly_supported(self, verdict: ClaimVerdict) -> bool:
+        probability = verdict.support_probability
+        likely = probability is None or probability >= strict_threshold_of(self.verifier)
+        return verdict.verdict == "supported" and not verdict.conflicting and likely
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
         """Replace edits that could not be verified."""
@@ -680,16 +690,6 @@ class Check:
             labelled=labelled,
             **source.labels,
         )
-
-
-_CLEARLY = 0.75
-"""Least probability of support for an edited claim, if its verifier gives one."""
-
-
-def _clearly_supported(verdict: ClaimVerdict) -> bool:
-    probability = verdict.support_probability
-    likely = probability is None or probability >= _CLEARLY
-    return verdict.verdict == "supported" and not verdict.conflicting and likely
 
 
 def _without_metadata(verdict: ClaimVerdict) -> ClaimVerdict:

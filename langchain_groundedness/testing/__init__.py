@@ -7,10 +7,14 @@ as real servers do, in every way listed in `FAULTS`; `HonestJudge` gives its cor
 inherit from; they test a runnable, a handler or a middleware of yours.
 """
 
-from langchain_groundedness.testing.contract import Probe, ProbeError, RunnableContract
+from langchain_groundedness.testing.contract import (
+    AgentMiddlewareContract,
+    CallbackHandlerContract,
+    Probe,
+    ProbeError,
+    RunnableContract,
+)
 from langchain_groundedness.testing.faults import FAULTS, Fault, FaultyServer
-from langchain_groundedness.testing.handler_contract import CallbackHandlerContract
-from langchain_groundedness.testing.middleware_contract import AgentMiddlewareContract
 from langchain_groundedness.testing.scripted import (
     ScriptedChatModel,
     ScriptedClaimExtractor,

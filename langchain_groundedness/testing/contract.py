@@ -1,35 +1,47 @@
-"""The contract of LangChain runnables, as a test class to inherit from."""
+"""Contracts of runnables, callback handlers and agent middleware: test classes to inherit from."""
 
 import asyncio
 import copy
 import pickle
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, closing
+from itertools import takewhile
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.load import dumpd, load
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
 from pydantic import BaseModel, RootModel
 from typing_extensions import override
 
-from langchain_groundedness.testing.call_modes import (
-    ASYNC_CALL_MODES,
-    CALL_MODES,
-    difference,
-    error_of,
-    outputs_by_mode,
-    run_bounded,
-    shortened,
-    skip,
-)
+from langchain_groundedness.exceptions import require
 
-__all__ = ["Probe", "ProbeError", "RunnableContract", "SeenRuns"]
+__all__ = [
+    "AgentMiddlewareContract",
+    "CallbackHandlerContract",
+    "Probe",
+    "ProbeError",
+    "RunnableContract",
+    "assert_equal",
+]
+
 
 Probe = Callable[[RunnableConfig], None]
 """A function that a test injects, to see the config of an inner run or to fail there."""
@@ -451,3 +463,448 @@ def _never(_: Any) -> Any:
 
 def _same(value: Any) -> Any:
     return value
+
+
+class CallbackHandlerContract(ABC):
+    """Tests that a handler changes nothing, mixes nothing and keeps nothing.
+
+    Inherit from it in a test module, in a class whose name begins with `Test`.
+
+    Example:
+        >>> class TestQuietHandler(CallbackHandlerContract):
+        ...     def handler(self):
+        ...         return BaseCallbackHandler()
+        ...
+        ...     def chain(self):
+        ...         return RunnableLambda(str.upper)
+        ...
+        ...     def inputs(self):
+        ...         return ["a", "b"]
+        >>> TestQuietHandler().test_the_chain_gives_what_it_gives_without_the_handler()
+    """
+
+    @abstractmethod
+    def handler(self) -> BaseCallbackHandler:
+        """Make the handler, anew at each call."""
+
+    @abstractmethod
+    def chain(self) -> Runnable[Any, Any]:
+        """Make a chain that the handler is attached to."""
+
+    @abstractmethod
+    def inputs(self) -> Sequence[Any]:
+        """Give at least two inputs of the chain, with different outputs."""
+
+    def broken(self) -> BaseCallbackHandler | None:
+        """Make the handler with something in it that fails at every run; `None` if nothing can."""
+        return None
+
+    def found(self, handler: BaseCallbackHandler) -> Sequence[Any]:
+        """Give what the handler has found out so far, one value per run, in any order."""
+        return ()
+
+    def kept(self, handler: BaseCallbackHandler) -> int:
+        """Count the runs of which the handler still keeps something to work on."""
+        return 0
+
+    def test_the_chain_gives_what_it_gives_without_the_handler(self) -> None:
+        """The output is the same, whichever way the chain is called."""
+        for given in self.inputs():
+            for name, call in CALL_MODES.items():
+                alone = call(self.chain(), given, None)
+                watched = call(self.chain(), given, {"callbacks": [self.handler()]})
+                assert_equal(watched, alone, f"{name} gives something else with the handler")
+
+    def test_inputs_stay_as_they_are(self) -> None:
+        """The handler changes nothing of what the chain is given."""
+        for given in self.inputs():
+            before = copy.deepcopy(given)
+            for name, call in CALL_MODES.items():
+                call(self.chain(), given, {"callbacks": [self.handler()]})
+                assert_equal(given, before, f"{name}: the handler changes an input")
+
+    def test_a_stream_has_the_same_chunks(self) -> None:
+        """The chunks are the same, sync and async."""
+        given, config = self.inputs()[0], {"callbacks": [self.handler()]}
+
+        async def chunks() -> list[Any]:
+            return [chunk async for chunk in self.chain().astream(given, config)]  # type: ignore[arg-type]  # a literal
+
+        alone = list(self.chain().stream(given))
+        found = list(self.chain().stream(given, config))  # type: ignore[arg-type]  # same
+        assert_equal(found, alone, "stream gives other chunks with the handler")
+        assert_equal(run_bounded(chunks()), alone, "astream gives other chunks with the handler")
+
+    def test_a_failing_chain_fails_as_it_does_without_the_handler(self) -> None:
+        """The chain's own exception comes through, and nothing is kept of the run."""
+        failing = self.chain() | RunnableLambda(_fail)
+        for name, call in CALL_MODES.items():
+            handler = self.handler()
+            error = error_of(call, failing, self.inputs()[0], {"callbacks": [handler]})
+            came = shortened(error) if error else "no exception"
+            assert isinstance(error, _ChainError), f"{name}: {came}, not the chain's exception"
+            assert self.kept(handler) == 0, f"{name}: something is kept of a failed run"
+
+    def test_what_breaks_in_the_handler_stays_in_the_handler(self) -> None:
+        """The chain goes on as if nothing had happened."""
+        if self.broken() is None:
+            skip("broken() gives none")
+        for given in self.inputs():
+            for name, call in CALL_MODES.items():
+                broken: Any = self.broken()
+                watched = call(self.chain(), given, {"callbacks": [broken]})
+                alone = call(self.chain(), given, None)
+                assert_equal(watched, alone, f"{name} gives something else with a broken handler")
+
+    def test_nothing_is_kept_of_a_run_that_has_ended(self) -> None:
+        """The state of a run is freed at its end."""
+        self._needs("kept")
+        for name, call in CALL_MODES.items():
+            handler = self.handler()
+            call(self.chain(), self.inputs()[0], {"callbacks": [handler]})
+            assert self.kept(handler) == 0, f"{name}: something is kept"
+
+    def test_nothing_is_kept_of_a_stream_that_is_left(self) -> None:
+        """Whoever stops reading a stream frees its state, sync and async."""
+        self._needs("kept")
+        given, handler = self.inputs()[0], self.handler()
+        chunks = self.chain().stream(given, {"callbacks": [handler]})
+        assert isinstance(chunks, Generator)
+        next(chunks)
+        chunks.close()
+        assert self.kept(handler) == 0, "something is kept of a stream that was left"
+
+        async def leave(other: BaseCallbackHandler) -> None:
+            found = self.chain().astream(given, {"callbacks": [other]})
+            assert isinstance(found, AsyncGenerator)
+            await anext(found)
+            await found.aclose()
+
+        other = self.handler()
+        run_bounded(leave(other))
+        assert self.kept(other) == 0, "something is kept of an async stream that was left"
+
+    def test_nothing_is_kept_of_a_run_that_is_cancelled(self) -> None:
+        """A cancelled run frees its state, if `kept` tells, and the cancellation comes through."""
+        handler, reached = self.handler(), asyncio.Event()
+
+        async def wait(_: Any) -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        async def cancel() -> None:
+            chain = self.chain() | RunnableLambda(_fail, afunc=wait)
+            config: Any = {"callbacks": [handler]}
+            run = asyncio.create_task(chain.ainvoke(self.inputs()[0], config))
+            waiting = asyncio.create_task(reached.wait())
+            await asyncio.wait([run, waiting], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if run.done():
+                error = None if run.cancelled() else run.exception()
+                ended = shortened(error) if error else "no exception"
+                msg = f"the run ended before it could be cancelled: {ended}"
+                raise AssertionError(msg) from error
+            run.cancel()
+            await asyncio.wait([run])
+            assert run.cancelled(), "the cancellation was lost"
+
+        run_bounded(cancel())
+        assert self.kept(handler) == 0, "something is kept of a cancelled run"
+
+    def test_one_handler_serves_runs_at_the_same_time(self) -> None:
+        """What is found out about runs side by side is what is found out one by one."""
+        self._needs("found")
+        inputs, chain = list(self.inputs()) * 6, self.chain()
+        alone = self.handler()
+        for each in inputs:
+            chain.invoke(each, {"callbacks": [alone]})
+        expected = sorted(map(repr, self.found(alone)))
+        message = f"found() gives {len(expected)} values for {len(inputs)} runs, not one for each"
+        assert len(expected) == len(inputs), message
+        in_threads = self.handler()
+        chain.batch(inputs, {"callbacks": [in_threads], "max_concurrency": 6})
+        found = sorted(map(repr, self.found(in_threads)))
+        assert_equal(found, expected, "runs in threads have mixed")
+        on_a_loop = self.handler()
+        run_bounded(chain.abatch(inputs, {"callbacks": [on_a_loop]}))
+        assert_equal(
+            sorted(map(repr, self.found(on_a_loop))), expected, "runs on a loop have mixed"
+        )
+
+    def test_given_twice_it_works_once(self) -> None:
+        """A handler in the config and bound to the chain tells of each run once."""
+        self._needs("found")
+        handler, given = self.handler(), self.inputs()[0]
+        bound = self.chain().with_config(callbacks=[handler])
+        bound.invoke(given, {"callbacks": [handler]})
+        once = self.handler()
+        self.chain().invoke(given, {"callbacks": [once]})
+        twice, expected = len(self.found(handler)), len(self.found(once))
+        assert twice == expected, f"given twice it finds {twice} things, given once {expected}"
+
+    def _needs(self, hook: str) -> None:
+        if getattr(type(self), hook) is getattr(CallbackHandlerContract, hook):
+            skip(f"{hook}() is not given")
+
+
+def _fail(_: Any) -> Any:
+    raise _ChainError
+
+
+class _ChainError(Exception):
+    """What a chain of this contract fails with."""
+
+
+_Agent = Runnable[Any, Any]
+
+
+class AgentMiddlewareContract(ABC):
+    """Tests that a middleware works the same in every way an agent is run, and shares nothing.
+
+    Inherit from it in a test module, in a class whose name begins with `Test`.
+
+    Example:
+        >>> from langchain.agents import create_agent
+        >>> from langchain.agents.middleware import ModelCallLimitMiddleware
+        >>> from langchain_groundedness.testing import ScriptedChatModel
+        >>> class TestCallLimit(AgentMiddlewareContract):
+        ...     def middleware(self):
+        ...         return ModelCallLimitMiddleware(run_limit=5)
+        ...
+        ...     def agent(self, middleware, checkpointer=None):
+        ...         model = ScriptedChatModel(replies=lambda asked: asked[-1].text.upper())
+        ...         return create_agent(model, middleware=middleware, checkpointer=checkpointer)
+        ...
+        ...     def questions(self):
+        ...         return ["Who?", "Where?"]
+        >>> TestCallLimit().test_all_ways_to_run_agree()
+    """
+
+    @abstractmethod
+    def middleware(self) -> Any:
+        """Make the middleware, anew at each call."""
+
+    @abstractmethod
+    def agent(self, middleware: Sequence[Any], checkpointer: Any = None) -> _Agent:
+        """Make an agent with a model that answers by what it is asked, never by its turn.
+
+        Args:
+            middleware: What the agent gets.
+            checkpointer: What it keeps its state in; `None` for no memory.
+        """
+
+    @abstractmethod
+    def questions(self) -> Sequence[str]:
+        """Give at least two questions with different answers."""
+
+    def changes_answers(self) -> bool:
+        """Tell whether the middleware puts another text in the place of an answer."""
+        return False
+
+    def test_all_ways_to_run_agree(self) -> None:
+        """`invoke`, `stream` and their async twins end in the same messages."""
+        for question in self.questions():
+            expected: list[Any] | None = None
+            for name, run in _RUN_MODES.items():
+                found = _content(run(self.agent([self.middleware()]), _input(question), {}))
+                expected = expected or found
+                assert_equal(found, expected, f"{name} ends in other messages than invoke")
+
+    def test_an_agent_keeps_its_words(self) -> None:
+        """The messages are those of the agent without the middleware."""
+        if self.changes_answers():
+            return
+        for question in self.questions():
+            for name, run in _RUN_MODES.items():
+                alone = _content(run(self.agent([]), _input(question), {}))
+                found = _content(run(self.agent([self.middleware()]), _input(question), {}))
+                assert_equal(found, alone, f"{name}: the middleware changes the messages")
+
+    def test_one_middleware_serves_many_runs(self) -> None:
+        """Runs at the same time, and agents that share it, end as each would alone."""
+        shared = self.middleware()
+        agent, other = self.agent([shared]), self.agent([shared])
+        inputs = [_input(question) for question in self.questions()] * 4
+        expected = [_content(self.agent([self.middleware()]).invoke(each)) for each in inputs]
+        assert any(each != expected[0] for each in expected), (
+            "questions() must give two or more with different answers; theirs are all "
+            f"{shortened(expected[0])}"
+        )
+        assert_equal([_content(each) for each in agent.batch(inputs)], expected, "runs have mixed")
+        found = [_content(each) for each in run_bounded(other.abatch(inputs))]
+        assert_equal(found, expected, "runs on a loop have mixed")
+
+    def test_the_state_can_be_kept_and_taken_up_again(self) -> None:
+        """A checkpointer that takes plain data only keeps the state, and the agent goes on."""
+        memory = require("langgraph.checkpoint.memory", extra="agents")
+        plain = require("langgraph.checkpoint.serde.jsonplus", extra="agents")
+        saver = memory.InMemorySaver(serde=plain.JsonPlusSerializer(allowed_msgpack_modules=None))
+        agent = self.agent([self.middleware()], saver)
+        config: RunnableConfig = {"configurable": {"thread_id": "contract"}}
+        first, second, *_ = self.questions()
+        for question in (first, second):
+            agent.invoke(_input(question), config)
+        again = self.agent([self.middleware()], saver)
+        state: Any = again
+        messages = state.get_state(config).values["messages"]
+        asked = [message.text for message in messages if message.type == "human"]
+        assert_equal(asked, [first, second], "the questions in the kept state are others")
+
+    def test_a_config_reaches_the_inside(self) -> None:
+        """Handlers hear of every run and of its end; tags and metadata are kept."""
+        for name, run in _RUN_MODES.items():
+            seen = SeenRuns()
+            config = {"callbacks": [seen], "tags": ["contract-tag"], "metadata": {"kept": "yes"}}
+            run(self.agent([self.middleware()]), _input(self.questions()[0]), config)
+            assert not seen.open(), f"{name}: no end of {seen.open()}"
+            assert all("contract-tag" in each.tags for each in seen.runs), f"{name}: a tag is lost"
+            kept = [each.metadata.get("kept") for each in seen.runs]
+            assert set(kept) == {"yes"}, f"{name}: metadata are lost"
+
+    def test_it_has_a_name_and_a_place_in_the_graph(self) -> None:
+        """Two of a kind can be told apart by name only, so it must not change; the graph draws."""
+        assert self.middleware().name == self.middleware().name
+        assert self.agent([self.middleware()]).get_graph().nodes
+
+
+def _input(question: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": question}]}
+
+
+def _content(state: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Kind, text and number of tool calls of the messages; their ids are new in each run."""
+    messages: Sequence[BaseMessage] = state["messages"]
+    return [
+        (m.type, m.text, len(m.tool_calls) if isinstance(m, AIMessage) else 0) for m in messages
+    ]
+
+
+async def _last_state(agent: _Agent, given: Any, config: Any) -> Any:
+    stream = agent.astream(given, config, stream_mode="values")
+    return [state async for state in stream][-1]
+
+
+_RUN_MODES: Mapping[str, Callable[[_Agent, Any, Any], Any]] = {
+    "invoke": lambda agent, given, config: agent.invoke(given, config),
+    "stream": lambda agent, given, config: [*agent.stream(given, config, stream_mode="values")][-1],
+    "ainvoke": lambda agent, given, config: run_bounded(agent.ainvoke(given, config)),
+    "astream": lambda agent, given, config: run_bounded(_last_state(agent, given, config)),
+}
+
+
+_SECONDS = 30
+_LONGEST_SHOWN = 400
+_SHOWN_BEFORE = 100
+
+CallMode = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
+ASYNC_CALL_MODES: Mapping[str, CallMode] = {
+    "ainvoke": lambda runnable, given, config: run_bounded(runnable.ainvoke(given, config)),
+    "astream": lambda runnable, given, config: _sum_async(runnable.astream(given, config)),
+    "atransform": lambda runnable, given, config: _sum_async(
+        runnable.atransform(_as_stream(given), config)
+    ),
+}
+CALL_MODES: Mapping[str, CallMode] = {
+    "invoke": lambda runnable, given, config: runnable.invoke(given, config),
+    "stream": lambda runnable, given, config: _sum(runnable.stream(given, config)),
+    "transform": lambda runnable, given, config: _sum(runnable.transform(iter([given]), config)),
+    **ASYNC_CALL_MODES,
+}
+
+
+def outputs_by_mode(
+    make: Callable[[], Runnable[Any, Any]], inputs: Sequence[Any]
+) -> Iterator[tuple[str, list[Any]]]:
+    """Call a runnable with all inputs, in every mode there is."""
+    for name, call in CALL_MODES.items():
+        yield name, [call(make(), each, None) for each in inputs]
+    many = list(inputs)
+    yield "batch", make().batch(many)
+    yield "abatch", run_bounded(make().abatch(many))
+    yield "batch_as_completed", _by_place(make().batch_as_completed(many))
+    yield "abatch_as_completed", _by_place(run_bounded(_listed(make().abatch_as_completed(many))))
+
+
+def error_of(
+    call: CallMode, runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None
+) -> BaseException | None:
+    """Return the exception of a call, cancellation included; `None` if it succeeds."""
+    try:
+        call(runnable, given, config)
+    except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001  (it is looked at)
+        return exc
+    return None
+
+
+def run_bounded(call: Awaitable[Any]) -> Any:
+    """Run a coroutine on its own event loop, with a timeout."""
+
+    async def bounded() -> Any:
+        return await asyncio.wait_for(call, _SECONDS)
+
+    try:
+        return asyncio.run(bounded())
+    except TimeoutError as exc:
+        name = getattr(call, "__qualname__", type(call).__name__)
+        msg = f"{name} did not end, or ended with a TimeoutError, within {_SECONDS} s"
+        raise TimeoutError(msg) from exc
+
+
+def assert_equal(found: Any, expected: Any, message: str) -> None:
+    """Fail unless two values are equal, and show where they are not."""
+    if found != expected:
+        msg = f"{message}: {difference(found, expected)}"
+        raise AssertionError(msg)
+
+
+def difference(found: Any, expected: Any) -> str:
+    """Describe two values, from shortly before their first difference."""
+    one, other = repr(found), repr(expected)
+    alike = takewhile(lambda signs: signs[0] == signs[1], zip(one, other, strict=False))
+    same = sum(1 for _ in alike) - _SHOWN_BEFORE
+    if same <= 0 or max(len(one), len(other)) <= _LONGEST_SHOWN:
+        return f"{_cut(one)}, not {_cut(other)}"
+    return f"…{_cut(one[same:])}, not …{_cut(other[same:])}"
+
+
+def shortened(value: Any) -> str:
+    """Write a value for a message, its beginning if it is long."""
+    return _cut(repr(value))
+
+
+def skip(reason: str) -> NoReturn:
+    """Skip the test that runs."""
+    import pytest  # noqa: PLC0415  (only where tests run)
+
+    pytest.skip(reason)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _sum(chunks: Iterable[Any]) -> Any:
+    """Add chunks as LangChain does: one that cannot be added takes the other's place."""
+    total = None
+    for chunk in chunks:
+        try:
+            total = chunk if total is None else total + chunk
+        except TypeError:
+            total = chunk
+    return total
+
+
+def _sum_async(chunks: AsyncIterator[Any]) -> Any:
+    return _sum(run_bounded(_listed(chunks)))
+
+
+async def _listed(chunks: AsyncIterator[Any]) -> list[Any]:
+    return [chunk async for chunk in chunks]
+
+
+async def _as_stream(given: Any) -> AsyncIterator[Any]:
+    yield given
+
+
+def _by_place(pairs: Any) -> list[Any]:
+    return [output for _, output in sorted(pairs, key=lambda pair: pair[0])]

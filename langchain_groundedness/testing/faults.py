@@ -38,11 +38,7 @@ _NO_CONTENT = {
     "created": 0,
     "model": "scripted",
     "choices": [
-        {
-            "index": 0,
-            "message": {"role": "assistant", "content": None},
-            "finish_reason": "stop",
-        }
+        {"index": 0, "message": {"role": "assistant", "content": None}, "finish_reason": "stop"}
     ],
 }
 

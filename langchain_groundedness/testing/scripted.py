@@ -29,11 +29,7 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verification.scoring import reconcile
 
-__all__ = [
-    "ScriptedChatModel",
-    "ScriptedClaimExtractor",
-    "ScriptedVerifier",
-]
+__all__ = ["ScriptedChatModel", "ScriptedClaimExtractor", "ScriptedVerifier"]
 
 
 _LABELS: tuple[str, ...] = get_args(VerdictLabel)

@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness.testing import CallbackHandlerContract
-from langchain_groundedness.testing.call_modes import assert_equal
+from langchain_groundedness.testing.contract import assert_equal
 
 
 class _Counting(BaseCallbackHandler):

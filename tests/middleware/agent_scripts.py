@@ -138,7 +138,7 @@ def agent_of(
     middleware: GroundednessMiddleware,
     tools: Sequence[BaseTool] | None = None,
     model: BaseChatModel | None = None,
-    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     **options: Any,
 ) -> Any:
     """Make an agent with one middleware, that says `replies` one after the other."""

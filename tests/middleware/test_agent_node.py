@@ -1,5 +1,6 @@
 """The node for hand-written graphs."""
 
+import operator
 from typing import Annotated, Any
 
 import pytest
@@ -8,7 +9,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Command
+from langgraph.types import Command, Send
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
@@ -166,3 +167,32 @@ def test_a_state_that_cannot_be_read_is_unchecked_and_not_fine(how: How) -> None
 def test_options_of_the_node_are_checked() -> None:
     with pytest.raises(ConfigurationError, match="on_ungrounded must be one of"):
         groundedness_node(on_ungrounded="ignore")  # type: ignore[arg-type]
+
+
+class Parts(TypedDict):
+    """Several answers of one graph."""
+
+    drafts: list[str]
+    answers: Annotated[list[str], operator.add]
+
+
+def test_each_branch_of_a_graph_has_its_own_check(how: How) -> None:
+    check, _ = checker()
+    inner: Any = StateGraph(Lookup)
+    inner.add_node("check", groundedness_node(check, on_ungrounded="block"))
+    inner.add_edge(START, "check")
+    branch = inner.compile()
+
+    def ask(given: dict[str, str]) -> dict[str, Any]:
+        state = branch.invoke({"answer": given["draft"], "context": [REPORT]})
+        return {"answers": [state["answer"]]}
+
+    def spread(state: Parts) -> list[Send]:
+        return [Send("ask", {"draft": draft}) for draft in state["drafts"]]
+
+    outer: Any = StateGraph(Parts)
+    outer.add_node("ask", ask)
+    outer.add_conditional_edges(START, spread, ["ask"])
+    app = outer.compile(checkpointer=InMemorySaver())
+    state = run(app, {"drafts": [TRUE, FALSE, TRUE], "answers": []}, how, THREAD)
+    assert state["answers"] == [TRUE, BLOCKED, TRUE]

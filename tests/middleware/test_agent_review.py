@@ -1,10 +1,12 @@
 """Review of ungrounded answers by a human."""
 
 import asyncio
+import operator
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -12,7 +14,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, Send
+from typing_extensions import TypedDict
 
 from langchain_groundedness import (
     DecisionPolicy,
@@ -78,7 +81,7 @@ def test_an_agent_that_could_not_go_on_blocks_and_warns_instead_of_pausing(
     state = run(agent, QUESTION, how)
     assert state["messages"][-1].text == "I cannot give an answer that the sources support."
     assert state["groundedness"]["outcome"] == "blocked"
-    assert "no checkpointer" in caplog.text
+    assert caplog.text.count("no checkpointer") == 1
     assert FALSE not in caplog.text
 
 
@@ -99,6 +102,39 @@ def test_an_agent_in_a_graph_with_a_checkpointer_asks(how: How) -> None:
     assert run(outer, QUESTION, how, THREAD)["__interrupt__"]
     state = run(outer, Command(resume={"type": "edit", "answer": TRUE}), how, THREAD)
     assert state["messages"][-1].text == TRUE
+
+
+class Asked(TypedDict):
+    """What several agents are asked, and what they have answered."""
+
+    drafts: list[str]
+    answers: Annotated[list[str], operator.add]
+
+
+def test_agents_side_by_side_each_ask_about_their_own_answer(tmp_path: Path) -> None:
+    def ask(given: dict[str, str]) -> dict[str, Any]:
+        check, _ = checker()
+        middleware = GroundednessMiddleware(check, on_ungrounded="review")
+        agent = agent_of(call(), given["draft"], middleware=middleware)
+        return {"answers": [agent.invoke(QUESTION)["messages"][-1].text]}
+
+    def spread(state: Asked) -> list[Send]:
+        return [Send("ask", {"draft": draft}) for draft in state["drafts"]]
+
+    graph: Any = StateGraph(Asked)
+    graph.add_node("ask", ask)
+    graph.add_conditional_edges(START, spread, ["ask"])
+    with closing(sqlite3.connect(tmp_path / "s.db", check_same_thread=False)) as connection:
+        app = graph.compile(checkpointer=SqliteSaver(connection))
+        drafts = [TRUE, FALSE, f"{FALSE} Really."]
+        paused = app.invoke({"drafts": drafts, "answers": []}, THREAD)
+        requests = {i.id: i.value["action_requests"][0]["args"] for i in paused["__interrupt__"]}
+        asked = {request["answer"]: name for name, request in requests.items()}
+        assert set(asked) == set(drafts[1:])
+        edit = {"type": "edit", "answer": "One."}
+        said = {asked[FALSE]: edit, asked[drafts[2]]: {"type": "approve"}}
+        done = app.invoke(Command(resume=said), THREAD)
+    assert done["answers"] == [TRUE, "One.", drafts[2]]
 
 
 def test_a_checker_that_corrects_makes_a_suggestion(how: How) -> None:

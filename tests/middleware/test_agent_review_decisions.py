@@ -278,6 +278,16 @@ def test_each_thread_goes_on_with_its_own_decision(log: SQLAuditLog) -> None:
     assert shown == {"t1": FALSE, "t2": BLOCKED}
 
 
+def test_a_decision_that_can_be_undone_resumes_nothing(log: SQLAuditLog) -> None:
+    graph = agent(log)
+    ask(graph)
+    held = log.decide(waiting(log).id, revision=0, reviewer="ada", action="approve", hold=3600)
+    assert resume_reviewed(graph, held) is None
+    undone = log.undo(held.id, revision=held.revision, reviewer="ada")
+    final = log.decide(undone.id, revision=undone.revision, reviewer="ada", action="reject")
+    assert said(resume_reviewed(graph, final)) == BLOCKED
+
+
 # --- checkpointers ---
 
 

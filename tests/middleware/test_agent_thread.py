@@ -17,6 +17,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, create_retriever_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 
@@ -62,6 +63,20 @@ def test_a_second_turn_is_checked_against_the_documents_of_the_first(mode: Any, 
     assert citation["metadata"] == {**REPORT.metadata, "turn": 1}
     state = run(agent, ASK_AGAIN, "sync", THREAD)
     assert state["groundedness"]["verdict"] == "has_contradictions"
+
+
+@pytest.mark.parametrize("mode", ["block", "review", "correct", "retry"])
+def test_agents_inside_a_graph_keep_the_evidence_of_their_thread(mode: Any, saver: Any) -> None:
+    middleware = GroundednessMiddleware(on_ungrounded=mode)
+    agent = agent_of(call(), TRUE, TRUE, middleware=middleware, checkpointer=True)
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("agent", agent)
+    graph.add_edge(START, "agent")
+    outer = graph.compile(checkpointer=saver)
+    for asked in (QUESTION, ASK_AGAIN):
+        state = outer.invoke(asked, THREAD)
+        assert state["messages"][-1].text == TRUE
+        assert "__interrupt__" not in state
 
 
 def test_only_the_turn_counts_where_that_is_asked_for(how: How) -> None:
