@@ -1,8 +1,10 @@
 """A small retrieval chain with planted errors, to demonstrate the check.
 
-Run it with `python -m langchain_groundedness.demo`; it needs the extra `cli` for the colours.
+`langchain-groundedness demo` and `python -m langchain_groundedness.demo` run it.
 """
 
+import math
+from collections import Counter
 from importlib.resources import files
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -38,7 +40,10 @@ _PROMPT = ChatPromptTemplate.from_template(
 
 
 class WordOverlapRetriever(BaseRetriever):
-    """Finds the documents that share most words with the question; enough for a demonstration."""
+    """Finds the documents that share most words with the question; enough for a demonstration.
+
+    A word counts more the fewer documents have it. A document without any is not returned.
+    """
 
     documents: list[Document]
     k: int = 4
@@ -48,12 +53,15 @@ class WordOverlapRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        words = content_words(query)
-        return sorted(
-            self.documents,
-            key=lambda document: len(words & content_words(document.page_content)),
-            reverse=True,
-        )[: self.k]
+        asked = content_words(query)
+        shared = [asked & content_words(document.page_content) for document in self.documents]
+        having = Counter(word for words in shared for word in words)
+        weights = [
+            sum(math.log(1 + len(self.documents) / having[word]) for word in sorted(words))
+            for words in shared
+        ]
+        best = sorted(range(len(weights)), key=lambda place: weights[place], reverse=True)
+        return [self.documents[place] for place in best[: self.k] if weights[place] > 0]
 
 
 def load_documents() -> list[Document]:
@@ -65,9 +73,16 @@ def load_documents() -> list[Document]:
     ]
 
 
-def build_chain() -> Runnable[str, dict[str, object]]:
-    """Build a retrieval chain whose chat model is scripted: it always gives `ANSWER`."""
-    model = FakeListChatModel(responses=[ANSWER])
+def build_chain(*, delay: float | None = None) -> Runnable[str, dict[str, object]]:
+    """Build a retrieval chain whose chat model is scripted: it always gives `ANSWER`.
+
+    Args:
+        delay: Seconds between two characters of the answer; `None` for no wait.
+
+    Returns:
+        The chain; it gives `question`, `documents` and `answer`.
+    """
+    model = FakeListChatModel(responses=[ANSWER], sleep=delay)
     retriever = WordOverlapRetriever(documents=load_documents())
     retrieve: Runnable[str, dict[str, object]] = RunnableParallel(
         question=RunnablePassthrough(), documents=retriever

@@ -7,7 +7,7 @@ import re
 import sys
 import unicodedata
 
-__all__ = ["editable", "edited", "named", "named_offset"]
+__all__ = ["editable", "edited", "hidden_in", "named", "named_offset"]
 
 _HIDDEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -53,6 +53,12 @@ _CONTROLS = {
 def named(text: str) -> str:
     """Show characters that nobody sees, or that reorder others, by their names."""
     return _HIDDEN.sub(_shown, text)
+
+
+def hidden_in(text: str) -> dict[str, str]:
+    """Return what `named` shows in place of characters of a text."""
+    found = {each[0]: _shown(each) for each in _HIDDEN.finditer(text)}
+    return {char: shown for char, shown in found.items() if shown != char}
 
 
 def named_offset(text: str, offset: int) -> int:

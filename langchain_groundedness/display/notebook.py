@@ -5,10 +5,13 @@ from typing import NamedTuple
 
 from langchain_groundedness.display.escaping import Html, tag
 from langchain_groundedness.display.marked_text import SIGNS, MarkedPiece, mark
+from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult, VerdictLabel
 
-__all__ = ["CELL", "WARNING", "result_html", "table"]
+__all__ = ["CELL", "CLASSES", "WARNING", "result_html", "table"]
 
+CLASSES = "langchain-groundedness tex2jax_ignore mathjax_ignore"
+"""The last two keep notebooks from reading `$2.1B, not $2.4B` as a formula."""
 CELL = "text-align:left;vertical-align:top;padding:.25em .75em .25em 0"
 WARNING = "margin:.25em 0;padding-left:.5em;border-left:4px solid #d1434f"
 _TABLE = "border-collapse:collapse;color:inherit;font-size:inherit"
@@ -41,7 +44,7 @@ def result_html(result: GroundednessResult) -> str:
         tag("p", *_answer(result), style="line-height:1.8;white-space:pre-wrap", dir="auto"),
         *([tag("p", "Corrected answer: ", result.answer, dir="auto")] if changed else []),
         _claims(result) if result.claims else tag("p", "No claims found.", style=_QUIET),
-        class_="langchain-groundedness",
+        class_=CLASSES,
         style="max-width:60em",
     )
 
@@ -90,15 +93,21 @@ def _claim(number: int, found: ClaimVerdict) -> Html:
     probability = found.support_probability
     notes = [found.reason or "", found.explanation]
     if found.correction:
-        notes.append(f"the documents say: {found.correction}")
+        notes.append(f"{correction_words(found)}: {found.correction}")
     cells = (
         tag("td", str(number), style=f"{CELL};border-left:4px solid {look.line};padding-left:.5em"),
         tag("td", f"{SIGNS[found.verdict]} {found.verdict}", style=f"{CELL};white-space:nowrap"),
         tag("td", found.claim.text, *map(_note, filter(None, notes)), style=CELL, dir="auto"),
         tag("td", "" if probability is None else f"{probability:.0%}", style=CELL),
-        tag("td", *map(_citation, found.citations), style=CELL, dir="auto"),
+        tag("td", *_evidence(found), style=CELL, dir="auto"),
     )
     return tag("tr", *cells)
+
+
+def _evidence(found: ClaimVerdict) -> Iterator[Html]:
+    if found.citations:
+        yield _note(evidence_words(found))
+    yield from map(_citation, found.citations)
 
 
 def _note(text: str) -> Html:

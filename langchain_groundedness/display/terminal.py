@@ -6,6 +6,7 @@ characters in them are replaced.
 
 import unicodedata
 from collections.abc import Iterator
+from typing import Any
 
 from langchain_core.documents import Document
 from rich import box
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_groundedness.display.marked_text import SIGNS
+from langchain_groundedness.display.words import evidence_words
 from langchain_groundedness.types import (
     Citation,
     ClaimVerdict,
@@ -21,7 +23,7 @@ from langchain_groundedness.types import (
     VerdictLabel,
 )
 
-__all__ = ["printable", "render"]
+__all__ = ["plain_table", "printable", "render"]
 
 _STYLES: dict[VerdictLabel, str] = {
     "supported": "green",
@@ -74,7 +76,7 @@ def _corrected(result: GroundednessResult) -> Text:
 
 
 def _table(result: GroundednessResult) -> Table:
-    table = Table(box=box.ROUNDED, show_lines=True, expand=True, header_style="bold")
+    table = plain_table(expand=True, leading=1, padding=(0, 1))
     table.add_column("Verdict", no_wrap=True)
     table.add_column("Claim", ratio=2)
     table.add_column("Evidence", ratio=3)
@@ -88,6 +90,8 @@ def _table(result: GroundednessResult) -> Table:
 
 def _evidence(found: ClaimVerdict, documents: tuple[Document, ...]) -> Text:
     lines = Text()
+    if found.citations:
+        lines.append(f"{evidence_words(found)}:\n", style="dim")
     for citation in found.citations:
         quote = printable(" ".join(citation.quote.split()))
         if len(quote) > _LONGEST_QUOTE:
@@ -98,8 +102,7 @@ def _evidence(found: ClaimVerdict, documents: tuple[Document, ...]) -> Text:
         lines.append(f"→ {printable(found.correction)}\n", style="bold green")
     if found.conflicting:
         lines.append("the documents disagree\n", style="yellow")
-    note = found.reason or ("" if found.citations else found.explanation)
-    lines.append(printable(note), style="dim")
+    lines.append(printable(found.reason or found.explanation), style="dim")
     lines.rstrip()
     return lines
 
@@ -118,17 +121,30 @@ def _summary(result: GroundednessResult) -> Text:
     trusted = "trusted" if result.is_trusted else "not trusted"
     line = Text()
     line.append(trusted, style="bold green" if result.is_trusted else "bold red")
-    line.append(f" · {result.verdict}", style="bold")
+    line.append(f" · {_words(result.verdict)}", style="bold")
     if result.trust_score is not None:
         line.append(
             f" · trust score {result.trust_score:.2f} ({supported} of {len(checked)} supported)"
         )
     if result.final is not None and result.edits:
-        line.append(f" · after correction: {result.final.verdict}", style="bold")
+        line.append(f" · after correction: {_words(result.final.verdict)}", style="bold")
     line.append(f" · {result.decision.action}")
     if result.decision.reasons:
         line.append(f": {printable('; '.join(result.decision.reasons))}", style="dim")
     return line
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def plain_table(*heads: str, **options: Any) -> Table:
+    """Make a table without a frame; all columns but the first are flush right."""
+    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "header_style": "bold", "padding": 0}
+    table = Table(**look | {"pad_edge": False} | options)
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if place else "left")
+    return table
 
 
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

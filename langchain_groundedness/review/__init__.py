@@ -14,12 +14,13 @@ from langchain_groundedness.review.server import Guard
 __all__ = ["create_review_app"]
 
 
-def create_review_app(
+def create_review_app(  # noqa: PLR0913  (options by keyword)
     store: SQLAuditLog,
     *,
     token: str | None,
     allowed_hosts: Collection[str] = ("127.0.0.1", "::1", "localhost"),
     any_address: bool = False,
+    undo_seconds: float = 10.0,
     on_decided: Callable[[AuditRecord], object] | None = None,
 ) -> Guard:
     """Make the review page as an ASGI application, for your own server.
@@ -30,8 +31,10 @@ def create_review_app(
             reach the page.
         allowed_hosts: Host names that browsers may use, without a port.
         any_address: Whether any IP address is allowed as a host name.
-        on_decided: Called in a thread with each decided record; an exception it raises is logged
-            and changes nothing. `resume_reviewed` can be used here.
+        undo_seconds: How long a reviewer can undo a decision. It is saved at once, and takes effect
+            after that.
+        on_decided: Called in a thread with each record whose decision has taken effect; an
+            exception it raises is logged and changes nothing. `resume_reviewed` can be used here.
 
     Returns:
         The application. It keeps its sessions in memory: run it in one process.
@@ -56,5 +59,5 @@ def create_review_app(
     for needed in ("starlette", "jinja2"):
         require(needed, extra="review")
     app: Any = require("langchain_groundedness.review.app", extra="review")
-    made = app.make_app(store, token=token, on_decided=on_decided)
+    made = app.make_app(store, token=token, undo_seconds=undo_seconds, on_decided=on_decided)
     return Guard(made, hosts=allowed_hosts, any_address=any_address)

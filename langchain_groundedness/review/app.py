@@ -8,26 +8,27 @@ import mimetypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from langchain_groundedness.audit import SQLAuditLog
 from langchain_groundedness.audit.record import AuditRecord
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.review.pages import Pages, Visit
-from langchain_groundedness.review.server import TooLargeError
+from langchain_groundedness.review.server import TooLargeError, from_our_page
 from langchain_groundedness.review.sessions import FailedAttempts, Sessions
 
-__all__ = ["make_app"]
+__all__ = ["make_app", "with_static_files"]
 
 _SHORTEST_TOKEN = 16
-_MOST_FIELDS = 20
+_MOST_FIELDS = 10_000
+"""One per claim, and some more."""
 _STATIC = Path(__file__).parent / "static"
 _LOOK = ("langchain_groundedness", "static")
 """Style sheet shared with reports."""
@@ -39,27 +40,34 @@ def make_app(
     store: SQLAuditLog,
     *,
     token: str | None,
+    undo_seconds: float,
     on_decided: Callable[[AuditRecord], object] | None,
 ) -> Starlette:
     """Make the application, without its guard."""
     if token is not None and len(token) < _SHORTEST_TOKEN:
         msg = f"token must have at least {_SHORTEST_TOKEN} characters, got {len(token)}"
         raise ConfigurationError(msg)
-    mimetypes.init()  # reads files, which would block the event loop later
-    pages = Pages(store, on_decided)
+    pages = Pages(store, undo_seconds, on_decided)
     access = _Access(token, pages)
     both = ["GET", "POST"]
-    routes = [
+    routes: list[BaseRoute] = [
         Route("/", access.page(pages.queue)),
         Route("/login", access.login, methods=both),
         Route("/logout", access.page(pages.logout), methods=["POST"]),
         Route("/name", access.page(pages.name, nameless=True), methods=both),
         Route("/next", access.page(pages.next)),
+        Route("/undo", access.page(pages.undo), methods=["POST"]),
         Route("/records/{record_id:path}", access.page(pages.item)),
         Route("/records/{record_id:path}", access.page(pages.decide), methods=["POST"]),
-        Mount("/static", StaticFiles(directory=_STATIC, packages=[_LOOK])),
     ]
-    return Starlette(routes=routes, exception_handlers={TooLargeError: _too_large})
+    return with_static_files(routes)
+
+
+def with_static_files(routes: list[BaseRoute]) -> Starlette:
+    """Make an application of routes, and of the style sheets and scripts of our pages."""
+    mimetypes.init()  # reads files, which would block the event loop later
+    static = Mount("/static", StaticFiles(directory=_STATIC, packages=[_LOOK]))
+    return Starlette(routes=[*routes, static], exception_handlers={TooLargeError: _too_large})
 
 
 def _address(request: Request) -> str:
@@ -137,10 +145,7 @@ class _Access:
 
     async def _refusal(self, visit: Visit, *, stranger: bool = False) -> Response | None:
         """Refuse a form that another site may have sent, or that is out of date."""
-        headers = visit.request.headers
-        origin = headers.get("origin")
-        ours = origin is None or urlsplit(origin).netloc == headers.get("host")
-        if not ours or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        if not from_our_page(visit.request.headers):
             return PlainTextResponse("This form was not sent from this page.", 403)
         sent = self._sessions.sent_from_our_form(visit.identity, visit.form.get("form_token", ""))
         if sent and (stranger or visit.session is not None):

@@ -3,19 +3,24 @@
 Its own module because it is pure: what a page shows, before it is a page.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from langchain_groundedness.audit.record import AuditedDocument, AuditRecord
 from langchain_groundedness.display.marked_text import MarkedPiece, Span, cut, is_located, mark
-from langchain_groundedness.types import Citation, ClaimVerdict
+from langchain_groundedness.evidence.packing import SentenceIndex
+from langchain_groundedness.types import Citation, ClaimVerdict, Passage
 
 __all__ = ["CitedText", "DocumentPiece", "Item", "ShownClaim", "ShownDocument"]
 
 _AGENTS = ("middleware", "node")
 _WHOLE_UP_TO = 12_000
 _AROUND = 1_500
+_SEARCHED = 200_000
+"""Characters of documents in which the closest sentences are looked for while a person waits."""
+_MARKS = {"right": True, "wrong": False}
 
 
 class CitedText(NamedTuple):
@@ -37,6 +42,9 @@ class ShownClaim(NamedTuple):
     located: bool
     """Whether it is marked in the answer."""
     citations: tuple[CitedText, ...]
+    """Those of the verdict; without any, the closest sentence."""
+    mark: bool | None
+    """Whether the reviewer finds it right, if the reviewer has said so."""
 
 
 class DocumentPiece(NamedTuple):
@@ -76,10 +84,26 @@ class Item:
         self._whole = whole
         self._exact = record.content == "full" and not record.redacted
         self._texts = {document.index: document for document in record.documents}
-        self.claims = tuple(
-            ShownClaim(number, found, self._located(found), tuple(self._citations(found)))
-            for number, found in enumerate(record.claims, start=1)
+
+    @cached_property
+    def claims(self) -> tuple[ShownClaim, ...]:
+        """The claims, in the order of the check."""
+        marks = self.record.review.marks
+        return tuple(
+            ShownClaim(
+                number,
+                found,
+                self._located(found),
+                tuple(map(self._cited, self._evidence[number - 1])),
+                marks.get(found.claim.id),
+            )
+            for number, found in enumerate(self.record.claims, start=1)
         )
+
+    def marks_of(self, form: Mapping[str, str]) -> dict[str, bool]:
+        """Read which claims are marked right or wrong in a form."""
+        said = {claim.found.claim.id: form.get(f"claim-{claim.number}") for claim in self.claims}
+        return {name: _MARKS[word] for name, word in said.items() if word in _MARKS}
 
     @property
     def title(self) -> str:
@@ -145,12 +169,25 @@ class Item:
     def _located(self, found: ClaimVerdict) -> bool:
         return self._exact and is_located(found, self.record.original_answer or "")
 
-    def _citations(self, found: ClaimVerdict) -> Iterator[CitedText]:
-        for citation in found.citations:
-            document = self._texts.get(citation.document)
-            source = _name(document) if document else f"Document {citation.document + 1}"
-            stands = document is not None and self._quote_matches(citation, document)
-            yield CitedText(_anchor(citation) if stands else None, citation.quote, source)
+    @cached_property
+    def _evidence(self) -> tuple[tuple[Citation, ...], ...]:
+        """The citations of each claim; without any, the sentence closest to it."""
+        texts = [(each.index, each.content) for each in self._texts.values() if each.content]
+        known = self._exact and sum(len(text) for _, text in texts) <= _SEARCHED
+        needed = known and not all(found.citations for found in self.record.claims)
+        sentences = SentenceIndex(
+            [Passage(document=n, start=0, end=len(t), text=t) for n, t in texts if needed]
+        )
+        return tuple(
+            found.citations or _as_citations(sentences.best(found.claim.text))
+            for found in self.record.claims
+        )
+
+    def _cited(self, citation: Citation) -> CitedText:
+        document = self._texts.get(citation.document)
+        source = _name(document) if document else f"Document {citation.document + 1}"
+        stands = document is not None and self._quote_matches(citation, document)
+        return CitedText(_anchor(citation) if stands else None, citation.quote, source)
 
     def _quote_matches(self, citation: Citation, document: AuditedDocument) -> bool:
         text = document.content or ""
@@ -176,8 +213,8 @@ class Item:
     def _pieces(self, document: AuditedDocument, text: str) -> Iterator[DocumentPiece]:
         spans = {
             _anchor(citation): (citation.start, citation.end)
-            for found in self.record.claims
-            for citation in found.citations
+            for citations in self._evidence
+            for citation in citations
             if citation.document == document.index and self._quote_matches(citation, document)
         }
         anchors = list(spans)
@@ -198,6 +235,13 @@ class Item:
             past = end
         if past < len(text):
             yield DocumentPiece("", left_out=len(text) - past)
+
+
+def _as_citations(sentence: Passage | None) -> tuple[Citation, ...]:
+    if sentence is None:
+        return ()
+    place = sentence.model_dump(include={"document", "start", "end"})
+    return (Citation(**place, quote=sentence.text),)
 
 
 def _windows(text: str, spans: Sequence[Span]) -> list[Span]:

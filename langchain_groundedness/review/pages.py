@@ -5,6 +5,8 @@ Its own module because who may see a page is the subject of `app`, and what it s
 
 import logging
 import re
+import threading
+import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -21,9 +23,10 @@ from langchain_groundedness.audit.sql import cursor
 from langchain_groundedness.display.hidden_characters import editable, edited
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.templates import environment
+from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, ReviewConflictError
 from langchain_groundedness.review.item import Item
-from langchain_groundedness.review.sessions import Session, Sessions
+from langchain_groundedness.review.sessions import Session, Sessions, Undoable
 from langchain_groundedness.types import Action, AnswerVerdict
 
 __all__ = ["CHOICES", "Filters", "Pages", "Visit"]
@@ -168,6 +171,7 @@ class Visit:
             "session": self.session,
             "token_needed": self.token_needed,
             "notice": self._notice(),
+            "undo_seconds": self.session.last.seconds if self.session and self.session.last else 0,
             **values,
         }
         text = _templates.get_template(template).render(shown)
@@ -200,10 +204,14 @@ class Pages:
     """The views; each answers one visit."""
 
     def __init__(
-        self, store: SQLAuditLog, on_decided: Callable[[AuditRecord], object] | None
+        self,
+        store: SQLAuditLog,
+        undo_seconds: float,
+        on_decided: Callable[[AuditRecord], object] | None,
     ) -> None:
         """Set the audit log and the options."""
         self._store = store
+        self._hold = undo_seconds
         self._on_decided = on_decided
 
     def login(self, visit: Visit, *, wrong: bool = False) -> Response:
@@ -285,15 +293,33 @@ class Pages:
                 action=action,
                 answer=_unless_changed(answer, item.proposal) if action == "edit" else None,
                 note=note,
+                marks=item.marks_of(visit.form),
+                hold=self._hold,
             )
         except ReviewConflictError as exc:
             return self._too_late(visit, exc)
         except AuditError as exc:
             return _unsaved(visit, 503, NOT_SAVED, str(exc), again=True)
-        self._tell(record)
+        self._tell_when_final(record)
+        until = clock.monotonic() + self._hold
+        visit.known.last = Undoable(record.id, record.revision, visit.form, until)
         visit.known.notice = f"You {_SAID[action]} the previous answer."
         filters = Filters.read(visit.form)
         return visit.redirect(f"/next?{urlencode({'after': cursor(record)})}&{filters.address}")
+
+    def undo(self, visit: Visit) -> Response:
+        """Take back the last decision of this browser; its form is filled as it was."""
+        last = visit.known.last
+        if last is None:
+            return visit.redirect("/")
+        try:
+            self._store.undo(last.record_id, revision=last.revision, reviewer=visit.known.name)
+            visit.known.notice = "Your decision is undone."
+        except ReviewConflictError:
+            visit.known.notice = "It is too late to undo this decision: it has taken effect."
+        visit.known.last = replace(last, until=0.0)
+        filters = Filters.read(last.form)
+        return visit.redirect(f"/records/{_quoted(last.record_id)}?{filters.address}")
 
     def out_of_date(self, visit: Visit) -> Response:
         """Say that a form is older than the last sign-in, and return its text."""
@@ -320,6 +346,9 @@ class Pages:
         record = self._store.get(visit.request.path_params["record_id"])
         if record is None:
             return visit.page("message.html", status=404, heading=NO_RECORD)
+        last = visit.known.last
+        undone = last is not None and last.record_id == record.id and not visit.form
+        form = last.form if last is not None and undone else visit.form
         given = visit.form or visit.query
         whole = visit.query.get("whole", "")
         number = int(whole) - 1 if whole.isascii() and whole.isdecimal() else None
@@ -331,9 +360,10 @@ class Pages:
             filters=filters,
             place=cursor(record),
             problem=problem,
-            form=visit.form,
+            form=form,
             longest=LONGEST_NOTE,
             most_uncited=MOST_UNCITED,
+            hold=self._hold,
         )
 
     def _too_late(self, visit: Visit, error: ReviewConflictError) -> Response:
@@ -349,11 +379,17 @@ class Pages:
             why = "Your decision was not saved. Read the record again before you decide."
         return _unsaved(visit, 409, heading, why, first=first)
 
-    def _tell(self, record: AuditRecord) -> None:
-        if self._on_decided is None:
-            return
+    def _tell_when_final(self, record: AuditRecord) -> None:
+        if self._on_decided is not None and self._hold:
+            threading.Timer(self._hold, self._tell, [record, self._on_decided]).start()
+        elif self._on_decided is not None:
+            self._tell(record, self._on_decided)
+
+    def _tell(self, decided: AuditRecord, on_decided: Callable[[AuditRecord], object]) -> None:
         try:
-            self._on_decided(record)
+            record = self._store.get(decided.id)
+            if record is not None and record.review == decided.review:
+                on_decided(record)
         except Exception as exc:  # noqa: BLE001  (the decision stands, whatever comes of it)
             logger.error("review: on_decided failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
 
@@ -391,6 +427,8 @@ def _problem(
         return Problem(f"The edited answer is longer than {LONGEST_ANSWER:,} characters.", "edited")
     if note and len(note) > LONGEST_NOTE:
         return Problem(f"The note is longer than {LONGEST_NOTE:,} characters.", "note")
+    if action == "reject" and not note:
+        return Problem("Say in the note why you reject the answer.", "note")
     why, proposal = None, _lines(item.proposal)
     if action == "edit" and not answer.strip():
         why = "The edited answer is empty. To withhold the answer, reject it."
@@ -449,6 +487,8 @@ def _words(name: str) -> str:
 _templates = environment("langchain_groundedness.review")
 
 _templates.filters |= {
+    "evidence_words": evidence_words,
+    "correction_words": correction_words,
     "editable": editable,
     "short": _short,
     "moment": _moment,

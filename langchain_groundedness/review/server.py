@@ -1,14 +1,25 @@
-"""Serves the review page: filters requests and listens on a port."""
+"""Serves pages: filters requests and listens on a port."""
 
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 from langchain_groundedness.exceptions import ConfigurationError, require
 
-__all__ = ["Guard", "TooLargeError", "address_of", "host_of", "is_loopback", "listen", "serve"]
+__all__ = [
+    "POLICY",
+    "Guard",
+    "TooLargeError",
+    "address_of",
+    "from_our_page",
+    "host_of",
+    "is_loopback",
+    "listen",
+    "serve",
+]
 
 Message = MutableMapping[str, Any]
 
@@ -24,13 +35,13 @@ LARGEST_BODY = 1 << 20
 
 LONGEST_QUERY = 8_192
 
-_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
-    b"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 
 _HEADERS = {
-    b"content-security-policy": _POLICY,
+    b"content-security-policy": POLICY.encode(),
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
     b"referrer-policy": b"same-origin",
@@ -115,6 +126,13 @@ def _limited(receive: Receive) -> Receive:
         return message
 
     return counted
+
+
+def from_our_page(headers: Mapping[str, str]) -> bool:
+    """Tell whether what is sent with these headers comes from a page of this server."""
+    origin = headers.get("origin")
+    ours = origin is None or urlsplit(origin).netloc == headers.get("host")
+    return ours and headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
 
 def host_of(host: str) -> str | None:

@@ -6,10 +6,10 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["FailedAttempts", "Session", "Sessions"]
+__all__ = ["FailedAttempts", "Session", "Sessions", "Undoable"]
 
 _IDLE = 8 * 3600.0
 
@@ -22,6 +22,22 @@ _ATTEMPTS, _WINDOW = 10, 60.0
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
+@dataclass(frozen=True, slots=True)
+class Undoable:
+    """The last decision of a browser."""
+
+    record_id: str
+    revision: int
+    form: Mapping[str, str]
+    until: float
+    """When it takes effect, on the monotonic clock."""
+
+    @property
+    def seconds(self) -> int:
+        """How long it can still be undone."""
+        return max(0, round(self.until - time.monotonic()))
+
+
 @dataclass(slots=True)
 class Session:
     """One browser that is signed in."""
@@ -32,6 +48,7 @@ class Session:
     """Name of the reviewer; empty until given."""
     notice: str = ""
     """Message for the next page."""
+    last: Undoable | None = None
 
 
 class Sessions:

@@ -159,6 +159,71 @@ def test_a_record_is_reviewed_by_keyboard_alone(page: Page, log: Kept) -> None:
     page.wait_for_url(re.compile(r"/\?status=waiting$"))
 
 
+def test_claims_are_marked_and_a_decision_is_undone_by_keyboard(page: Page, log: Kept) -> None:
+    press = page.keyboard.press
+    home = page.url
+    page.goto(home + "records/record-1")
+    for key in ("j", "w", "j", "r", "j", "r", "r"):
+        press(key)
+    expect(page.locator("#marked")).to_have_text("2")
+    expect(page.locator("#live")).to_have_text("Claim 3 marked neither right nor wrong")
+    page.focus("#claim-4 [value=right]")
+    press("w")
+    press("w")
+    assert page.locator("#claim-4 :checked").count() == 0
+    press("x")
+    press("Enter")
+    expect(page.locator("#note")).to_be_focused()
+    expect(page.locator("#problem-here")).to_have_text("Say in the note why you reject the answer.")
+    page.keyboard.type("The amount is wrong.")
+    press("Escape")
+    press("x")
+    press("Enter")
+    page.wait_for_url("**/records/record-2**")  # the next item comes by itself
+    review = log.review("record-1")
+    assert (review.action, review.note) == ("reject", "The amount is wrong.")
+    assert review.marks == {"a": False, "b": True}
+    press("u")
+    assert focused(page) == "Undo"
+    press("Enter")
+    page.wait_for_url("**/records/record-1**")
+    assert log.review("record-1") == Review(status="waiting")
+    expect(page.locator("#note")).to_have_value("The amount is wrong.")
+    expect(page.locator("#marked")).to_have_text("2")
+    expect(page.locator("#undo")).to_have_count(0)
+
+
+def test_undo_is_offered_as_long_as_it_works(page: Page) -> None:
+    page.goto(page.url + "records/record-1")
+    page.clock.install()
+    page.click("button.approve")
+    page.wait_for_url("**/records/record-2**")
+    expect(page.locator("#undo")).to_be_visible()
+    page.clock.run_for(10_000)
+    expect(page.locator("#undo")).to_have_count(0)
+
+
+@pytest.mark.parametrize("view", ["desktop", "phone"])
+def test_approve_and_reject_stay_in_sight(browser: Browser, entrance: str, view: str) -> None:
+    context = browser.new_context(**VIEWS[view])
+    page = page_of(context, entrance)
+    page.goto(page.url + "records/record-1")
+    for place in ("h1", "#claim-2", "#decide", ".document >> nth=1"):
+        page.locator(place).scroll_into_view_if_needed()
+        for button in page.locator(".bar button").all():
+            expect(button).to_be_in_viewport(ratio=1)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.focus("#claim-4 input >> nth=1")
+    expect(page.locator("#claim-4 input >> nth=1")).to_be_in_viewport(ratio=1)
+    covered = page.evaluate(
+        """() => document.activeElement.getBoundingClientRect().bottom
+        > document.querySelector('.bar').getBoundingClientRect().top"""
+    )
+    assert not covered
+    context.close()
+
+
 def test_shortcuts_can_be_switched_off(page: Page) -> None:
     page.keyboard.press("?")
     page.uncheck("#keys")
@@ -335,6 +400,13 @@ def test_a_record_is_reviewed_without_javascript(
     page.click("button.edit")
     review = log.review("record-2")
     assert review.answer == "By hand."
+    page.click("#undo button")
+    assert log.review("record-2").status == "waiting"
+    expect(page.locator("#edited")).to_be_visible()
+    expect(page.locator("#edited")).to_have_value("By hand.")
+    page.check("#claim-1 [value=wrong]")
+    page.click("button.edit")
+    assert log.review("record-2").marks == {"a": False}
     context.close()
 
 
@@ -365,7 +437,7 @@ def test_on_a_phone_buttons_are_large_enough_for_a_thumb(browser: Browser, entra
     context = browser.new_context(**VIEWS["phone"])
     page = page_of(context, entrance)
     page.tap("a[data-record] >> nth=1")
-    for button in page.locator(".buttons button").all():
+    for button in page.locator(".bar button").all():
         box = button.bounding_box()
         assert box
         assert box["height"] >= 44

@@ -1,5 +1,6 @@
 """`langchain-groundedness review`: what it prints, and what it refuses."""
 
+import json
 import re
 import socket
 from pathlib import Path
@@ -55,6 +56,15 @@ def test_the_address_is_printed_once_with_a_new_token_each_time(review: Run, url
         (token,) = re.findall(r"http://127\.0\.0\.1:\d+/login\?token=([\w-]{43})\n", out)
         tokens.add(token)
     assert len(tokens) == 2
+
+
+@pytest.mark.enable_socket
+def test_json_tells_the_address_in_one_line(review: Run, url: str) -> None:
+    _, out, _ = review("--db", url, "--port", "0", "--json")
+    found = json.loads(out)
+    assert found["waiting"] == 1
+    assert found["address"].startswith("http://127.0.0.1:")
+    assert out.count("\n") == 1
 
 
 @pytest.mark.enable_socket

@@ -72,6 +72,43 @@ function back() {
   if (home) home.focus();
 }
 
+// --- marks of claims ---
+
+const radios = all("[data-mark]");
+
+function counted() {
+  document.getElementById("marked").textContent = radios.filter((radio) => radio.checked).length;
+}
+
+function markClaim(key) {
+  if (!claim) step(1);
+  const radio = claim && claim.querySelector(`[data-mark="${key}"]`);
+  if (!radio) return;
+  radio.checked = !radio.checked;
+  counted();
+  say(`Claim ${claim.dataset.number} marked ${radio.checked ? radio.value : "neither right nor wrong"}`);
+}
+
+radios.forEach((radio) => radio.addEventListener("change", counted));
+document.addEventListener("focusin", ({ target }) => {
+  const card = target.closest(".claim-card");
+  if (card && card !== claim) choose(card, { focus: false });
+});
+
+// --- undo ---
+
+const undo = document.getElementById("undo");
+if (undo) {
+  let left = Number(undo.dataset.seconds);
+  const ticking = setInterval(() => {
+    left -= 1;
+    document.getElementById("left").textContent = left;
+    if (left > 0) return;
+    clearInterval(ticking);
+    undo.remove();
+  }, 1000);
+}
+
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-cite]");
   if (link) {
@@ -96,7 +133,8 @@ document.addEventListener("click", (event) => {
 const form = document.getElementById("decide");
 const edit = document.getElementById("edit");
 const texts = form ? [...form.querySelectorAll("textarea")] : [];
-const written = () => texts.some((text) => text.value !== text.defaultValue);
+const written = () =>
+  texts.some((text) => text.value !== text.defaultValue) || radios.some((radio) => radio.checked !== radio.defaultChecked);
 let sent = false;
 
 if (form) {
@@ -163,19 +201,20 @@ function obey(key) {
   const records = document.body.classList.contains("queue");
   if (key === "j" || key === "k") (records ? stepRecord : step)(key === "j" ? 1 : -1);
   else if (key === "c" && !records) nextCitation();
+  else if ((key === "r" || key === "w") && radios.length) markClaim(key);
   else if (key === "m" && form) document.getElementById("note").focus();
   else if (key === "?") {
     const help = document.getElementById("shortcuts");
     if (!help) return false;
     help.open = true;
     help.querySelector("summary").focus();
-  } else return "aernq/".includes(key) && keyed(key);
+  } else return "aexunq/".includes(key) && keyed(key);
   return true;
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("textarea, select, input:not([type=checkbox])")) {
+  if (event.target.closest("textarea, select, input:not([type=checkbox], [type=radio])")) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
