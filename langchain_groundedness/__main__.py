@@ -1,4 +1,4 @@
-"""Entry of the command line; says what to install when the extra `cli` is missing."""
+"""Entry of the command line."""
 
 import os
 import sys
@@ -19,21 +19,15 @@ def main() -> None:
             version = import_module("langchain_groundedness._runtime.installed").PACKAGE_VERSION
             sys.stdout.write(f"langchain-groundedness {version or '(not installed)'}\n")
             return
-        exceptions = import_module("langchain_groundedness.exceptions")
-        try:
-            exceptions.require("typer", extra="cli")
-            exceptions.require("rich", extra="cli")
-        except exceptions.MissingDependencyError as error:
-            sys.stderr.write(f"{error}\n")
-            sys.exit(2)
         run = import_module("langchain_groundedness.cli").run
-        is_waiting = import_module("langchain_groundedness.cli.options").is_waiting
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     try:
         run(sys.argv[1:])
     except SystemExit as ended:
-        if is_waiting() or (ended.code == _INTERRUPTED and threading.active_count() > 1):
+        options: Any = sys.modules.get("langchain_groundedness.cli.options")
+        is_waiting = options is not None and options.is_waiting()
+        if is_waiting or (ended.code == _INTERRUPTED and threading.active_count() > 1):
             _end_at_once(ended.code)
         raise
 

@@ -186,7 +186,8 @@ class GroundednessRunnable(
                 sub-agent, is evidence.
             metadata_keys: Metadata of the documents that is evidence too: it is read before the
                 text, and citations of it name its key as `field`.
-            answer_key: Key of the answer in the input, if it is not one of the usual keys.
+            answer_key: Key of the answer in the input or the agent's state, or field of a
+                structured answer, if it is not one of the usual keys.
             documents_key: Key of the documents in the input, if it is not one of the usual keys.
             question_key: Key of the question in the input, if it is not one of the usual keys.
             context_extractor: Converts an input of any shape to an accepted one.

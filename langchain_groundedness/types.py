@@ -1,5 +1,6 @@
 """The values passed between stages: frozen, validated pydantic models."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -362,6 +363,17 @@ class GroundednessResult(_Value):
         )
 
     __hash__ = None  # type: ignore[assignment]  # documents are mutable, so no value has a hash
+
+    @property
+    def support_probability(self) -> float | None:
+        """Probability that the documents support all checked claims, taken as independent.
+
+        The product of the claims' probabilities: one that is doubtful lowers it, and so do several
+        that are nearly sure. `None` if a checked claim has none, as with most chat models.
+        """
+        checked = [v.support_probability for v in self.claims if v.verdict != "unchecked"]
+        known = [p for p in checked if p is not None]
+        return math.prod(known) if known and len(known) == len(checked) else None
 
     def _repr_html_(self) -> str | None:
         """Render the answer with marked claims for notebooks."""

@@ -17,7 +17,11 @@ settings.register_profile("thorough", patient, max_examples=100)
 settings.load_profile("quick")
 
 MARKERS = {
-    "browser": ("report/test_report_browser.py", "review/test_review_browser.py"),
+    "browser": (
+        "report/test_report_browser.py",
+        "review/test_live_browser.py",
+        "review/test_review_browser.py",
+    ),
     "kill": (
         "audit/test_audit_processes.py",
         "evals/test_killed.py",

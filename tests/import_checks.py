@@ -130,7 +130,9 @@ def without_extras(optional: set[str]) -> dict[str, Any]:
     hidden = Hidden(optional - {"typer", "rich"})
     sys.meta_path.insert(0, hidden)
     commands = import_module(f"{PACKAGE}.cli").app
-    helped = import_module("typer.testing").CliRunner().invoke(commands, ["--help"])
+    runner = import_module("typer.testing").CliRunner()
+    names = [name for group in import_module(f"{PACKAGE}.cli").COMMANDS.values() for name in group]
+    helped = [runner.invoke(commands, [name, "--help"]).exit_code for name in names]
     forget(PACKAGE, *optional)
     hidden.names = optional
     package = import_module(PACKAGE)
@@ -141,7 +143,7 @@ def without_extras(optional: set[str]) -> dict[str, Any]:
         except package.MissingDependencyError as error:
             missing.append(str(error))
     verdict = package.GroundednessRunnable().invoke(INPUT).verdict
-    return {"commands": helped.exit_code, "missing": missing, "verdict": verdict}
+    return {"commands": helped, "missing": missing, "verdict": verdict}
 
 
 def main(optional: set[str]) -> None:

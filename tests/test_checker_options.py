@@ -7,14 +7,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
-from typing import Any, get_type_hints
+from typing import Annotated, Any, NotRequired, get_type_hints
 
 import pytest
+from langchain.agents import AgentState, create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumpd, load
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import InjectedToolCallId
 from langchain_openai import ChatOpenAI
+from langgraph.types import Command
+from middleware.agent_scripts import Writer
+from pydantic import BaseModel
 
 from langchain_groundedness import GroundednessRunnable, load_arguments
 from langchain_groundedness.callbacks import (
@@ -253,6 +259,60 @@ def test_the_middleware_reads_documents_under_a_key_that_is_named() -> None:
     update = middleware.after_agent(state, None)  # type: ignore[arg-type]
     assert update
     assert update["groundedness"]["verdict"] == "has_contradictions"
+
+
+class Report(BaseModel):
+    """A structured answer."""
+
+    said: str
+    pages: int
+
+
+class Noting(AgentState[Any]):
+    said: NotRequired[str]
+
+
+def note(said: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+    """Note the answer in the state."""
+    return Command(
+        update={"said": said, "messages": [ToolMessage("ok", tool_call_id=tool_call_id)]}
+    )
+
+
+def search(query: str) -> str:
+    """Search."""
+    return DOCUMENTS[0] if query else ""
+
+
+def calling(name: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"call-{name}"}])
+
+
+def test_the_middleware_reads_an_answer_under_a_key_that_is_named() -> None:
+    replies = [calling("search", query="Q3"), calling("note", said=ANSWER), "It is noted."]
+    agent: Any = create_agent(
+        Writer(replies=replies),
+        tools=[search, note],
+        state_schema=Noting,
+        middleware=[GroundednessMiddleware(on_ungrounded="correct", answer_key="said")],
+    )
+    state = agent.invoke({"messages": [("user", "Which?")]})
+    assert state["said"] == "Revenue was [CORRECTED: $2.1B] in Q3."
+    assert state["messages"][-1].text == "It is noted."
+    assert state["groundedness"]["outcome"] == "corrected"
+
+
+def test_the_middleware_reads_one_field_of_a_structured_answer() -> None:
+    replies = [calling("search", query="Q3"), calling("Report", said=ANSWER, pages=80)]
+    agent: Any = create_agent(
+        Writer(replies=replies),
+        tools=[search],
+        response_format=ToolStrategy(Report),
+        middleware=[GroundednessMiddleware(on_ungrounded="correct", answer_key="said")],
+    )
+    state = agent.invoke({"messages": [("user", "Which?")]})
+    assert state["structured_response"] == Report(said="Revenue was $2.1B in Q3.", pages=80)
+    assert [claim["claim"]["text"] for claim in state["groundedness"]["claims"]] == [ANSWER]
 
 
 @pytest.mark.parametrize("taker", ["sync handler", "async handler"])

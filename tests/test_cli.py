@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -358,20 +359,8 @@ def test_colours_are_for_terminals_and_no_color_is_respected(
 def test_help_shows_examples(check: Run) -> None:
     outcome = check("--help")
     assert outcome.code == 0
-    assert "--documents report.md notes.txt" in outcome.out
+    assert "check answer.txt report.md notes.txt" in outcome.out
     assert "Exit code: 0 trusted, 1 not trusted, 2 could not be checked." in outcome.out
-
-
-def test_missing_extra_is_named_with_its_install_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "typer", None)
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err == (
-        "'typer' is required; install it: pip install 'langchain-groundedness[cli]'\n"
-    )
 
 
 def test_program_reads_the_arguments_of_the_process(
@@ -446,16 +435,80 @@ def test_what_a_server_refuses_is_said_with_its_status_and_a_hint(
     assert "secret" not in outcome.err
 
 
-def test_interrupting_the_start_shows_no_traceback() -> None:
-    code = """
+@pytest.mark.parametrize("module", ["cli", "cli.check"])
+def test_interrupting_the_start_shows_no_traceback(module: str) -> None:
+    code = f"""
 import sys
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == "langchain_groundedness.cli":
+        if name == "langchain_groundedness.{module}":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupt())
+sys.argv[1:] = ["check", "--help"]
 from langchain_groundedness.__main__ import main
 main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_two_files_are_the_answer_and_its_document(check: Run, folder: Path) -> None:
+    (folder / "answer.txt").write_text(FALSE, encoding="utf-8")
+    assert check("answer.txt", "report.md").code == 1
+    assert check("--answer", TRUE, "report.md").code == 0
+    assert check("-", "report.md", stdin=TRUE.encode()).code == 0
+    found = json.loads(check("answer.txt", "-", "report.md", "--json", stdin=b"Piped.").out)
+    assert [each["metadata"]["source"] for each in found["documents"]] == ["stdin", "report.md"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("answer.txt",), ("--answer", TRUE)])
+def test_without_a_document_the_usage_is_said(check: Run, arguments: Sequence[str]) -> None:
+    assert "check answer.txt report.md" in failure(check(*arguments))
+
+
+def test_what_to_do_next_is_said_where_there_is_something_to_do(check: Run) -> None:
+    contradicted = check("--answer", FALSE, "report.md")
+    assert "Next: the same with --on-contradicted correct" in contradicted.out
+    assert "Next" not in check("--answer", TRUE, "report.md").out
+    assert "Next" not in check("--answer", FALSE, "report.md", "--json").out
+    corrected = check("--answer", FALSE, "report.md", "--on-contradicted", "correct")
+    assert "Next" not in corrected.out
+
+
+def test_help_lists_all_commands_in_groups_with_whole_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = ran(capsys, "--help").out
+    places = [shown.index(f"{title}:") for title in cli.COMMANDS]
+    assert places == sorted(places)
+    for group in cli.COMMANDS.values():
+        for name, line in group.items():
+            assert re.search(rf"^  {name} +{re.escape(line)}$", shown, re.MULTILINE)
+            said = ran(capsys, name, "--help").out
+            assert line in " ".join(said.split())
+            assert f"  langchain-groundedness {name} " in said
+
+
+def test_a_command_that_is_mistyped_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = ran(capsys, "chekc")
+    assert outcome.code == 2
+    assert "Did you mean 'check'?" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("ev", {"evaluate"}), ("evaluate --verif", {"--verifier"})],
+)
+def test_a_shell_completes_commands_and_options(words: str, completed: set[str]) -> None:
+    asked = {
+        "_LANGCHAIN_GROUNDEDNESS_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"langchain-groundedness {words}",
+        "COMP_CWORD": str(len(words.split())),
+        "PYTHONPATH": str(Path(cli.__file__).parents[2]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "langchain_groundedness"],
+        capture_output=True, text=True, check=False, env=asked,
+    )  # fmt: skip
+    assert set(done.stdout.split()) == completed, done.stderr

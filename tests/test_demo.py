@@ -2,9 +2,9 @@
 
 import re
 import runpy
-import sys
 
 import pytest
+from commands import ran
 from langchain_core.runnables import Runnable
 
 from langchain_groundedness import GroundednessResult, GroundednessRunnable
@@ -50,36 +50,39 @@ async def test_planted_errors_are_found_and_corrected(
     assert result.verdict == "has_contradictions"
 
 
-def test_demonstration_prints_each_claim_verdict_quote_and_source_in_colour(
+PARTS = (
+    "scripted",
+    "✗ contradicted",
+    "✓ supported",
+    "? unverifiable",
+    "“Revenue was $2.1B in Q3, up 12% from the year before.",
+    "quarterly-report.md",
+    "[CORRECTED: $2.1B]",
+)
+
+
+def test_demonstration_in_a_terminal_colours_sentences_as_their_verdicts_come(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     runpy.run_module("langchain_groundedness.demo", run_name="__main__")
     out, err = capsys.readouterr()
     assert err == ""
-    assert "\x1b[" in out
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", out)
-    for part in (
-        "scripted",
-        "✗ contradicted",
-        "✓ supported",
-        "? unverifiable",
-        "“Revenue was $2.1B in Q3, up 12% from the year before.",
-        "quarterly-report.md:",
-        "[CORRECTED: $2.1B]",
-        "not trusted · has_contradictions",
-        "· after correction: grounded · pass",
-    ):
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out)
+    for part in (*PARTS, "not trusted · has contradictions", "· after correction: grounded · pass"):
         assert part in shown
+    assert "\x1b[31mRevenue was $2.4B in Q3, up 12% from the year before.\x1b[0m" in out
+    assert "\x1b[32mVersion 4.2.0 added support for Matter.\x1b[0m" in out
 
 
-def test_demonstration_without_its_extra_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_demonstration_in_a_pipe_prints_a_line_for_each_verdict(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    with pytest.raises(SystemExit) as stopped:
-        runpy.run_module("langchain_groundedness.demo", run_name="__main__")
-    assert stopped.value.code == 2
-    assert "pip install 'langchain-groundedness[cli]'" in capsys.readouterr().err
+    code, out, err = ran(capsys, "demo")
+    assert (code, err) == (0, "")
+    assert "\x1b[" not in out
+    assert all(part in out for part in PARTS)
+    assert out.count("\n✓ supported") == out.count("\n✗ contradicted") == 2

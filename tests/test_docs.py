@@ -80,7 +80,7 @@ def test_the_command_lines_of_a_page_have_only_commands_and_options_that_there_a
     for words in command_lines(path.read_text(encoding="utf-8")):
         if words[0].startswith("-"):
             continue
-        command = COMMANDS.commands[words[0]]
+        command = COMMANDS.get_command(None, words[0])
         arguments = list(repeat_option(words[1:], "--documents"))
         context = click.Context(command, info_name=words[0])
         values, rest, _ = command.make_parser(context).parse_args(arguments)
@@ -144,7 +144,7 @@ def words_of(text: str) -> str:
 def test_the_reference_of_a_command_says_of_each_option_what_its_help_says(name: str) -> None:
     text = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
     said = words_of(re.split(rf"^## {name}$", text, flags=re.MULTILINE)[1].split("\n## ")[0])
-    command = COMMANDS.commands[name]
+    command = COMMANDS.get_command(None, name)
     known = {flag for p in command.params for flag in [*p.opts, *p.secondary_opts]} | {"--help"}
     for part in [words_of(command.help), *[words_of(p.help or "") for p in command.params]]:
         assert part in said, "run `python .ci/command_help.py`"

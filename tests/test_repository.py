@@ -46,12 +46,22 @@ def test_a_form_asks_for_what_is_needed_to_see_it_again(path: Any) -> None:
     assert any(part.get("validations", {}).get("required") for part in asked)
 
 
+def test_the_table_of_extras_names_all_of_them() -> None:
+    table = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split("| extra | for |")[1]
+    named = {
+        name
+        for row in table.split("\n\n")[0].splitlines()
+        for name in re.findall(r"`([a-z0-9]+)`", row.replace("create_agent", ""))
+    }
+    assert named == {*PROJECT["project"]["optional-dependencies"], "report", "validate", "stats"}
+
+
 def test_the_page_on_pypi_has_no_link_that_leads_nowhere() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for each in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
         text = re.sub(each["pattern"], each["replacement"], text)
     assert re.findall(r"\]\((?!https://|#)[^)]*\)", text) == []
-    assert "*A checked answer: its five sentences are marked" in text
+    assert "*The live page. A question about revenue" in text
 
 
 @pytest.mark.parametrize("target", ["docs", "dist-test", "test-all"])

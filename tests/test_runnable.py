@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumpd, load
@@ -18,6 +19,7 @@ from langchain_core.runnables import (
     RunnableLambda,
     RunnablePassthrough,
 )
+from langchain_core.stores import InMemoryByteStore
 
 from langchain_groundedness import (
     Citation,
@@ -37,6 +39,12 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import CorrectedAnswer, CorrectionTask, Edit, ExtractionTask
+from langchain_groundedness.verification import (
+    CachedVerifier,
+    CascadeVerifier,
+    CrossEncoderVerifier,
+    EmbeddedVerifier,
+)
 
 REPORT = Document(page_content="Revenue was $2.1B in Q3. Costs fell by 4%.", id="report")
 ANSWER = "Revenue was $2.4B in Q3. Costs fell by 4%. The CEO resigned."
@@ -77,6 +85,10 @@ async def ajudge_one_by_one(
     async for task in tasks:
         for claim in reversed(task.claims):
             yield [judge(claim, task.documents)]
+
+
+def judge_nothing(_: VerificationTask) -> list[ClaimVerdict]:
+    return []
 
 
 def failing(error: Exception) -> Callable[[Any], Any]:
@@ -166,6 +178,51 @@ def test_a_correction_that_is_not_clearly_supported_does_not_stand() -> None:
 
     result = checker(verifier=doubtful, **CORRECTING).invoke(INPUT)
     assert result.answer == WITH_EVIDENCE
+
+
+class Rating(BaseCrossEncoder):
+    """Finds the corrected sentence supported at 0.8, and the wrong one contradicted."""
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> Any:
+        return [(0.8, 0.1) if "$2.1B" in claim else (0.1, 0.8) for _, claim in text_pairs]
+
+
+@pytest.mark.parametrize(("threshold", "stands"), [(None, True), (0.6, True), (0.7, False)])
+@pytest.mark.parametrize("within", ["alone", "cascade", "cache", "retry"])
+def test_a_correction_must_reach_halfway_from_the_threshold_to_certainty(
+    within: str, threshold: float | None, *, stands: bool
+) -> None:
+    rating: Any = CrossEncoderVerifier(
+        cross_encoder=Rating(), classes=("supported", "contradicted"), threshold=threshold
+    )
+    verifier: Any = {
+        "alone": rating,
+        "cascade": CascadeVerifier([judge_nothing, rating]),
+        "cache": CachedVerifier(verifier=rating, store=InMemoryByteStore(), key="1"),
+        "retry": rating.with_retry(),
+    }[within]
+    options: dict[str, Any] = {"on_contradicted": "correct", "verifier": verifier}
+    options["corrector"] = Corrector(marker=None)
+    result = GroundednessRunnable(**options).invoke(("Revenue was $2.4B.", [REPORT]))
+    assert result.answer == ("Revenue was $2.1B." if stands else REPORT.page_content)
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong", "right", "evidence"),
+    [
+        ("Revenue was $2.4B in Q3.", "$2.4B", "$2.1B", "Revenue was $2.1B in Q3, up 12%."),
+        ("The firm has 360 people in Oslo.", "360", "340", "340 people work for it in Oslo."),
+        ("Employees get 28 days of leave.", "28", "25", "Employees get 25 days of paid leave."),
+    ],
+)
+def test_a_correction_must_pass_the_strict_profile_of_the_embedded_verifier(
+    answer: str, wrong: str, right: str, evidence: str
+) -> None:
+    corrected = answer.replace(wrong, right)
+    strict = EmbeddedVerifier(profile="strict")
+    passes = GroundednessRunnable(verifier=strict).invoke((corrected, [evidence])).is_trusted
+    check = GroundednessRunnable(on_contradicted="correct", corrector=Corrector(marker=None))
+    assert check.invoke((answer, [evidence])).answer == (corrected if passes else evidence)
 
 
 def test_a_correction_that_says_more_than_what_it_replaces_does_not_stand() -> None:

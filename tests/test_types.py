@@ -89,6 +89,18 @@ def test_chunks_gather_verdicts_in_the_order_of_the_claims_and_later_ones_win() 
     assert total.pending == ()
 
 
+def test_the_probability_of_an_answer_is_that_of_all_its_checked_claims() -> None:
+    def result(*claims: ClaimVerdict) -> GroundednessResultChunk:
+        return GroundednessResultChunk(claims=claims)
+
+    half = unverifiable(FIRST).model_copy(update={"support_probability": 0.5})
+    fifth = unverifiable(SECOND).model_copy(update={"support_probability": 0.2})
+    assert result(half, fifth).support_probability == pytest.approx(0.1)
+    assert result(half, ClaimVerdict.unchecked(SECOND, "late")).support_probability == 0.5
+    assert result(half, unverifiable(SECOND)).support_probability is None
+    assert result().support_probability is None
+
+
 def test_a_later_chunk_overrides_only_what_it_sets() -> None:
     total = GroundednessResultChunk(question="Why?", answer="One.", trust_score=0.5)
     total += GroundednessResultChunk(answer="", trust_score=None)

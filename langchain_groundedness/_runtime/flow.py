@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from pydantic import ConfigDict
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed
@@ -147,6 +148,8 @@ class JointBatch(Runnable[InputT, ResultT], ABC):
 
 class FlowRunnable(RunnableSerializable[InputT, ResultT], ABC):
     """A runnable whose logic is a flow."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     _is_quiet: ClassVar[bool] = True
     """Whether its model calls stay out of users' token streams."""

@@ -67,6 +67,8 @@ class CheckedOptions(BaseModel):
     are not repeated, because they may be keys or documents.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     _can_be_saved: ClassVar[bool] = False
     """Whether it can be saved with LangChain's `dumpd`, and loaded with `load`."""
 
@@ -98,6 +100,10 @@ class OptionsAlone(CheckedOptions):
 
     Comparisons and copies ignore these attributes: a copy may have other options.
     """
+
+    def __init__(self, **options: Any) -> None:
+        """Take the options; type checkers would take none."""
+        super().__init__(**options)
 
     def __eq__(self, other: object) -> bool:
         """Compare the options only."""

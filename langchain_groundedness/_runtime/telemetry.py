@@ -188,10 +188,7 @@ def _failed(span: Any, error: BaseException) -> None:
 
 
 def _attributes(result: GroundednessResult) -> dict[str, str]:
-    return {
-        "groundedness.decision": result.decision.action,
-        "groundedness.verdict": result.verdict,
-    }
+    return {"groundedness.decision": result.decision.action, "groundedness.verdict": result.verdict}
 
 
 @cache

@@ -100,6 +100,9 @@ class Review(FrozenModel):
     """The reviewer's text, for `edit`."""
     note: str | None = None
     time: AwareDatetime | None = None
+    """When the decision takes effect."""
+    marks: dict[str, bool] = Field(default_factory=dict)
+    """Claims that the reviewer has marked, by id: whether the documents support the claim."""
 
 
 class AuditRecord(FrozenModel):

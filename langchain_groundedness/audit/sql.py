@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -303,8 +304,13 @@ class SQLAuditLog(AuditLog):
         action: ReviewAction,
         answer: str | None = None,
         note: str | None = None,
+        marks: Mapping[str, bool] | None = None,
+        hold: float = 0.0,
     ) -> AuditRecord:
-        """Save a reviewer's decision, unless another one came first. A decision is final.
+        """Save a reviewer's decision, unless another one came first.
+
+        A decision is final, but for `undo` while it is held. It is durable at once; a query for
+        `status="decided"` finds it when it takes effect.
 
         Args:
             record_id: The record; it need not be waiting.
@@ -313,6 +319,8 @@ class SQLAuditLog(AuditLog):
             action: `approve`, `edit` or `reject`.
             answer: The reviewer's text, with `edit`.
             note: Why.
+            marks: Ids of claims, and whether the documents support them, as the reviewer says.
+            hold: Seconds until the decision takes effect.
 
         Returns:
             The record as it is now.
@@ -323,22 +331,46 @@ class SQLAuditLog(AuditLog):
             AuditError: There is no such record, or the database is down.
         """
         _require_decision(reviewer, action, answer)
+        if not 0 <= hold < math.inf:
+            msg = f"hold must be a number of seconds from 0 on, got {hold!r:.60}"
+            raise ConfigurationError(msg)
+        marks = dict(marks or {})
+        if not all(isinstance(mark, bool) for mark in marks.values()):
+            msg = "marks must map ids of claims to True or False"
+            raise ConfigurationError(msg)
         review = Review(
             status="decided",
             reviewer=reviewer,
             action=action,
             answer=answer,
             note=note,
-            time=datetime.now(UTC),
+            time=datetime.now(UTC) + timedelta(seconds=hold),
+            marks=marks,
         )
         kept = self._redaction.review(review)
-        record: AuditRecord | None
-        record, written = self._store.decide(record_id, revision, kept)
-        if record is None:
-            msg = "the audit log has no record with this id"
-            raise AuditError(msg)
+        record, written = _known(self._store.decide(record_id, revision, kept))
         if not written:
             raise _conflict(record, revision)
+        return record
+
+    def undo(self, record_id: str, *, revision: int, reviewer: str) -> AuditRecord:
+        """Take back a decision that has not taken effect.
+
+        Args:
+            record_id: The record.
+            revision: The revision that `decide` returned.
+            reviewer: The name given to `decide`.
+
+        Returns:
+            The record as it was before the decision.
+
+        Raises:
+            ReviewConflictError: The decision has taken effect, or the record has changed.
+            AuditError: There is no such record, or the database is down.
+        """
+        record, written = _known(self._store.undo(record_id, revision, reviewer))
+        if not written:
+            raise _conflict(record, revision, "the decision can no longer be undone")
         return record
 
     def prune(self, *, older_than: timedelta, waiting: bool = False) -> int:
@@ -437,12 +469,21 @@ def _require_decision(reviewer: str, action: str, answer: str | None) -> None:
         raise ConfigurationError(msg)
 
 
-def _conflict(record: AuditRecord, seen: int) -> ReviewConflictError:
+def _known(found: tuple[AuditRecord | None, bool]) -> tuple[AuditRecord, bool]:
+    """Refuse a record that is not there."""
+    record, written = found
+    if record is None:
+        msg = "the audit log has no record with this id"
+        raise AuditError(msg)
+    return record, written
+
+
+def _conflict(record: AuditRecord, seen: int, said: str | None = None) -> ReviewConflictError:
     review = record.review
     decided = review.status == "decided"
-    said = "was decided already" if decided else "has changed"
+    said = said or ("the record was decided already" if decided else "the record has changed")
     msg = (
-        f"the record {said}: it is at revision {record.revision}, and the review was of "
+        f"{said}: the record is at revision {record.revision}, and the review was of "
         f"revision {seen}; read it again"
     )
     reviewer = review.reviewer if decided else None

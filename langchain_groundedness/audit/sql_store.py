@@ -209,6 +209,23 @@ class Store:
             written = connection.execute(statement).rowcount == 1
             return _one(connection, record_id), written
 
+    def undo(self, record_id: str, revision: int, reviewer: str) -> tuple[AuditRecord | None, bool]:
+        """Restore the review from before a decision that has not taken effect."""
+        held = (
+            sa.select(_rows.record)
+            .where(_rows.id == record_id, _rows.revision == revision)
+            .where(_rows.review_status == "decided", _rows.reviewer == _clean(reviewer))
+            .where(_rows.reviewed_at > datetime.now(UTC))
+            .with_for_update()
+        )
+        with self._writing() as connection:
+            line = connection.execute(held).scalar_one_or_none()
+            if line is not None:
+                before = AuditRecord.from_json(line)
+                columns = _review_columns(before.revision, before.review)
+                connection.execute(sa.update(records).where(_rows.id == record_id).values(columns))
+            return _one(connection, record_id), line is not None
+
     def delete(self, where: Sequence[sa.ColumnElement[bool]]) -> int:
         """Delete records for good, also from the file beside the database, unless it is in use."""
         with self._writing("be pruned") as connection:
@@ -275,6 +292,9 @@ def conditions(
         msg = f"unknown filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
     found = [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
+    if equal.get("review_status") == "decided":
+        in_effect = _rows.reviewed_at <= datetime.now(UTC)
+        found.append(sa.or_(_rows.reviewed_at.is_(None), in_effect))
     found += [] if since is None else [_rows.time >= since]
     found += [] if until is None else [_rows.time < until]
     words = _storable(text or "").casefold().split()

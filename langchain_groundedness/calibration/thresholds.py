@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.calibration.threshold_choice import (
@@ -76,11 +76,7 @@ class Calibration(CheckedOptions):
     `Stage(settle_supported=..., settle_unsupported=...)`.
 
     Example:
-        >>> from langchain_groundedness.calibration import (
-        ...     CalibrationSample,
-        ...     ScoredClaim,
-        ...     calibrate,
-        ... )
+        >>> from langchain_groundedness.calibration import CalibrationSample, ScoredClaim, calibrate
         >>> def claim(probability, is_right):
         ...     said = ScoredClaim("supported", probability, "embedded")
         ...     return CalibrationSample(unit="claim", is_right=is_right, claims=(said,))
@@ -92,8 +88,6 @@ class Calibration(CheckedOptions):
         >>> print(calibration.not_chosen["gate"])
         no samples for it: it needs samples with a retrieval score
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
     """Version of the file format."""
@@ -189,6 +183,12 @@ class Calibration(CheckedOptions):
         if "review" not in self.chosen:
             return checker
         return GroundednessRunnable(**{**given, "policy": self._policy(checker.policy)})
+
+    def _repr_svg_(self) -> str | None:
+        """Draw the reliability for notebooks."""
+        if self.reliability is None:
+            return None
+        return calibration_plot(self.reliability, self.chosen.get("support"))
 
     @classmethod
     def _of_this_version(cls, **fields: Any) -> Self:

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Annotated, Literal, Self, TypeAlias, get_args
 
 import numpy as np
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from langchain_groundedness._runtime.options import CheckedOptions, require_one_of
 from langchain_groundedness.audit import AuditRecord
@@ -34,11 +34,7 @@ Interval = tuple[Share, Share]
 Whole = Annotated[int, Field(ge=0)]
 
 
-class _CalibrationValue(CheckedOptions):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CalibrationTarget(_CalibrationValue):
+class CalibrationTarget(CheckedOptions):
     """The target of the thresholds."""
 
     kind: Literal["precision", "recall"]
@@ -47,7 +43,7 @@ class CalibrationTarget(_CalibrationValue):
     value: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
 
 
-class ThresholdFigures(_CalibrationValue):
+class ThresholdFigures(CheckedOptions):
     """What a threshold does on some samples, each share with its 95 % interval."""
 
     samples: Whole
@@ -67,7 +63,7 @@ ThresholdName: TypeAlias = Literal[
 ]
 
 
-class ThresholdChoice(_CalibrationValue):
+class ThresholdChoice(CheckedOptions):
     """A threshold, what it was chosen on, and what it does there."""
 
     threshold: Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
@@ -90,7 +86,7 @@ class ThresholdChoice(_CalibrationValue):
     """Cross-validated: on samples that the threshold was not chosen on."""
 
 
-class ReliabilityBin(_CalibrationValue):
+class ReliabilityBin(CheckedOptions):
     """Samples with similar probabilities."""
 
     low: Share
@@ -103,7 +99,7 @@ class ReliabilityBin(_CalibrationValue):
     interval: Interval
 
 
-class Reliability(_CalibrationValue):
+class Reliability(CheckedOptions):
     """How the probabilities that a verifier gives compare to how often it is right."""
 
     unit: Unit
@@ -201,6 +197,29 @@ class CalibrationSample:
             retrieval_score=record.retrieval_score,
             group=record.thread_id or record.id,
         )
+
+    @classmethod
+    def of_marks(cls, record: AuditRecord) -> list[Self]:
+        """Take what a reviewer has said about single claims.
+
+        Args:
+            record: An audit record; its texts are not needed.
+
+        Returns:
+            A sample for each claim that the reviewer has marked right or wrong.
+        """
+        marks = record.review.marks if record.review.status == "decided" else {}
+        return [
+            cls(
+                unit="claim",
+                is_right=marks[found.claim.id],
+                claims=(ScoredClaim.of(found),),
+                retrieval_score=record.retrieval_score,
+                group=record.thread_id or record.id,
+            )
+            for found in record.claims
+            if found.claim.id in marks
+        ]
 
 
 def _require_label(name: str, value: object) -> None:

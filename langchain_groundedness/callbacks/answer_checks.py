@@ -42,11 +42,7 @@ from langchain_groundedness.pipeline.recording import (
     unaudited,
 )
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.types import (
-    ClaimVerdict,
-    GroundednessResult,
-    GroundednessResultChunk,
-)
+from langchain_groundedness.types import ClaimVerdict, GroundednessResult, GroundednessResultChunk
 
 __all__ = ["AnswerChecks", "WorkQueue", "collecting"]
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from langchain_core.runnables import run_in_executor
-from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
+from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
 
 __all__ = ["Channel", "GroundednessEvent", "Listener", "RecentResults"]
@@ -22,7 +22,7 @@ __all__ = ["Channel", "GroundednessEvent", "Listener", "RecentResults"]
 logger = logging.getLogger("langchain_groundedness")
 
 
-class GroundednessEvent(BaseModel):
+class GroundednessEvent(FrozenModel):
     """An event about one root run.
 
     Each root run produces any number of `verdict` events, each as soon as it is final, then one
@@ -36,8 +36,6 @@ class GroundednessEvent(BaseModel):
         >>> GroundednessEvent(kind="abandoned", run_id=UUID(int=1)).is_last
         True
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["verdict", "retracted", "result", "abandoned"]
     run_id: UUID

@@ -27,7 +27,7 @@ from langchain_groundedness.callbacks.channel import (
     Listener,
     RecentResults,
 )
-from langchain_groundedness.callbacks.run_tracker import Kind, RunTracker, running_loop
+from langchain_groundedness.callbacks.run_tracker import FollowUp, Kind, RunTracker, running_loop
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
 from langchain_groundedness.runnable import CheckerOptions, checker_from, show_checker_options
 from langchain_groundedness.text.sentences import is_loaded, load
@@ -186,6 +186,10 @@ class Handler:
         if self._answers is not None:
             self._answers.close()
 
+    def _start(self, kind: Kind, run_id: UUID, given: Any, run: dict[str, Any]) -> FollowUp:
+        inputs = given if kind in ("chain", "model") else None
+        return self._tracker.start(kind, run_id, **{**run, "inputs": inputs})
+
 
 def _restored(kind: type[Handler], options: dict[str, Any]) -> Handler:
     handler = kind.__new__(kind)
@@ -211,6 +215,27 @@ class HandlerOptions(CheckerOptions, total=False):
     audit_log: AuditLog | None
 
 
+# LangChain passes the first arguments of hooks by position.
+
+
+def _start_hook(kind: Kind) -> Any:
+    """Make the method that is called when a run of this kind starts."""
+
+    def start(self: Handler, _: object, given: Any, /, *, run_id: UUID, **run: Any) -> None:
+        self._checks.follow_up(self._start(kind, run_id, given, run))
+
+    return start
+
+
+def _astart_hook(kind: Kind) -> Any:
+    """Make the coroutine method that is called when a run of this kind starts."""
+
+    async def start(self: Handler, _: object, given: Any, /, *, run_id: UUID, **run: Any) -> None:
+        await self._checks.afollow_up(self._start(kind, run_id, given, run))
+
+    return start
+
+
 class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     """Checks the answers of a chain or an agent without changing it.
 
@@ -234,35 +259,10 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
         'has_contradictions'
     """
 
-    @override
-    def on_chain_start(
-        self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
-    ) -> None:
-        self._started("chain", run_id, {**run, "inputs": inputs})
-
-    @override
-    def on_retriever_start(
-        self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
-    ) -> None:
-        self._started("retriever", run_id, run)
-
-    @override
-    def on_tool_start(
-        self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
-    ) -> None:
-        self._started("tool", run_id, {**run, "inputs": None})
-
-    @override
-    def on_llm_start(
-        self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
-    ) -> None:
-        self._started("model", run_id, {**run, "inputs": prompts})
-
-    @override
-    def on_chat_model_start(
-        self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
-    ) -> None:
-        self._started("model", run_id, {**run, "inputs": messages})
+    on_chain_start = _start_hook("chain")
+    on_retriever_start = _start_hook("retriever")
+    on_tool_start = _start_hook("tool")
+    on_llm_start = on_chat_model_start = _start_hook("model")
 
     @override
     def on_llm_new_token(
@@ -280,13 +280,9 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
     def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
         self._checks.follow_up(self._tracker.fail(run_id, error))
 
-    # LangChain passes the first argument of these by position.
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
     on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
     on_tool_error = on_llm_error = _failed  # type: ignore[assignment]
-
-    def _started(self, kind: Kind, run_id: UUID, run: dict[str, Any]) -> None:
-        self._checks.follow_up(self._tracker.start(kind, run_id, **run))
 
 
 class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
@@ -305,35 +301,10 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
         ['has_contradictions']
     """
 
-    @override
-    async def on_chain_start(
-        self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **run: Any
-    ) -> None:
-        await self._started("chain", run_id, {**run, "inputs": inputs})
-
-    @override
-    async def on_retriever_start(
-        self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **run: Any
-    ) -> None:
-        await self._started("retriever", run_id, run)
-
-    @override
-    async def on_tool_start(
-        self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **run: Any
-    ) -> None:
-        await self._started("tool", run_id, {**run, "inputs": None})
-
-    @override
-    async def on_llm_start(
-        self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **run: Any
-    ) -> None:
-        await self._started("model", run_id, {**run, "inputs": prompts})
-
-    @override
-    async def on_chat_model_start(
-        self, serialized: dict[str, Any] | None, messages: Any, *, run_id: UUID, **run: Any
-    ) -> None:
-        await self._started("model", run_id, {**run, "inputs": messages})
+    on_chain_start = _astart_hook("chain")
+    on_retriever_start = _astart_hook("retriever")
+    on_tool_start = _astart_hook("tool")
+    on_llm_start = on_chat_model_start = _astart_hook("model")
 
     @override
     async def on_llm_new_token(
@@ -351,13 +322,9 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
     async def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
         await self._checks.afollow_up(self._tracker.fail(run_id, error))
 
-    # LangChain passes the first argument of these by position.
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
     on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
     on_tool_error = on_llm_error = _failed  # type: ignore[assignment]
-
-    async def _started(self, kind: Kind, run_id: UUID, run: dict[str, Any]) -> None:
-        await self._checks.afollow_up(self._tracker.start(kind, run_id, **run))
 
     async def _read(self, run_id: UUID, text: str, source: Literal["token", "event"]) -> None:
         if not is_loaded():

@@ -1,30 +1,77 @@
-"""The command line, `langchain-groundedness`. Needs the extra `cli`."""
+"""The command line, `langchain-groundedness`.
+
+A command is loaded when it is called: help, version and completion load none.
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, NoReturn
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+from typing_extensions import override
 
-from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness.cli import (
-    calibrate,
-    check,
-    evaluate,
-    export_reviews,
-    report,
-    review,
-    stats,
-    validate,
-)
+__all__ = ["COMMANDS", "app", "repeat_option", "run"]
 
-__all__ = ["app", "repeat_option", "run"]
+COMMANDS = {
+    "Check answers": {
+        "demo": "Watch a scripted answer being checked, claim by claim.",
+        "check": "Check an answer claim by claim against its documents.",
+        "serve": "Ask documents in the browser, with each claim checked.",
+    },
+    "Evaluate data sets": {
+        "evaluate": "Score every row of a data set.",
+        "validate": "Split a data set into rows to train on and others.",
+        "report": "Report an evaluation as HTML, Markdown or JUnit XML.",
+    },
+    "Learn from production": {
+        "calibrate": "Choose thresholds on labelled data.",
+        "stats": "Show the figures of an audit log.",
+        "review": "Serve a page where people decide about doubtful answers.",
+        "export-reviews": "Write reviewed answers as evaluation data.",
+    },
+}
+"""The commands in the order of work, each with what it does. A command is the function of its name
+in the module of its name."""
 
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+_LINES = {name: line for group in COMMANDS.values() for name, line in group.items()}
+_OPTIONS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+
+class _Commands(TyperGroup):
+    """Loads commands when they are called, and lists them in groups."""
+
+    _completing_names = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {name: TyperCommand(name, help=line) for name, line in _LINES.items()}
+
+    @override
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        known = super().get_command(ctx, cmd_name)
+        if known is None or self._completing_names:
+            return known
+        name = cmd_name.replace("-", "_")
+        alone = typer.Typer(add_completion=False, **_OPTIONS)
+        alone.command(cmd_name)(getattr(import_module(f"{__name__}.{name}"), name))
+        return get_command(alone)
+
+    @override
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        self._completing_names = True
+        return super().shell_complete(ctx, incomplete)
+
+    @override
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, commands in COMMANDS.items():
+            with formatter.section(title):
+                width = max(map(len, _LINES))
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, **_OPTIONS)
 
 
 def run(arguments: Sequence[str]) -> NoReturn:
@@ -59,7 +106,8 @@ def _is_option(argument: str) -> bool:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (as typer calls it)
     if wanted:
-        typer.echo(f"langchain-groundedness {PACKAGE_VERSION or '(not installed)'}")
+        installed = import_module("langchain_groundedness._runtime.installed")
+        typer.echo(f"langchain-groundedness {installed.PACKAGE_VERSION or '(not installed)'}")
         raise typer.Exit
 
 
@@ -73,17 +121,13 @@ def _program(
         ),
     ] = False,
 ) -> None:
-    """Check which claims of an answer its documents support."""
+    """Check which claims of an answer its documents support.
 
+    \b
+    Examples:
+      langchain-groundedness check answer.txt report.md
+      langchain-groundedness evaluate answers.jsonl --metric faithfulness -o run.jsonl
+      langchain-groundedness report run.jsonl -o report.html
 
-for command in (
-    check.check,
-    report.report,
-    review.review,
-    calibrate.calibrate,
-    evaluate.evaluate,
-    stats.stats,
-    export_reviews.export_reviews,
-    validate.validate,
-):
-    app.command()(command)
+    "langchain-groundedness COMMAND --help" has the options of a command, and examples.
+    """  # noqa: D301  (click reads the backspace)

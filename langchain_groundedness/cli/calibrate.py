@@ -22,25 +22,34 @@ from langchain_groundedness.calibration import (
 )
 from langchain_groundedness.calibration.labelled_data import read_labelled, samples_of
 from langchain_groundedness.calibration.thresholds import calibration_plot
+from langchain_groundedness.calibration.values import ThresholdName
 from langchain_groundedness.cli.errors import errors_in_one_line, write_file
 from langchain_groundedness.cli.options import (
     AsJson,
     Db,
     Log,
     audit_records,
-    plain_table,
+    next_step,
     require_one,
 )
-from langchain_groundedness.display.terminal import printable
+from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.exceptions import ConfigurationError, require
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
 
 __all__ = ["calibrate"]
 
+_NAMES: dict[ThresholdName, str] = {
+    "support": "claim supported",
+    "trust": "answer trusted",
+    "review": "review below",
+    "gate": "documents relevant",
+    "settle_supported": "settled as right",
+    "settle_unsupported": "settled as wrong",
+}
 _PIXELS_PER_UNIT = 2
 _REVIEWED_ONLY = (
-    "the samples are answers that reviewers saw; where only doubtful ones are reviewed, the "
+    "the samples are what reviewers saw; where only doubtful ones are reviewed, the "
     "figures hold for those"
 )
 
@@ -75,7 +84,8 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
       langchain-groundedness calibrate --labels claims.jsonl --recall 0.9 --plot calibration.svg
 
     \b
-    --db and --log read the answers that reviewers approved (right), edited or rejected (wrong).
+    --db and --log read the answers that reviewers approved (right), edited or rejected (wrong),
+    and the claims that they marked right or wrong.
     --labels reads one JSON object per line:
       {"claim": "Rome is old.", "documents": ["Rome is an old city."], "label": "supported"}
       {"answer": "...", "documents": ["..."], "question": "...", "label": false}
@@ -101,6 +111,7 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
             return
         Console().print(_render(found, given.notes))
         typer.echo(f"written to {out}" + (f", drawn in {plot}" if drawn else ""))
+        next_step("langchain-groundedness check a.txt b.txt --calibration {}", out)
 
 
 class _Samples(NamedTuple):
@@ -123,7 +134,8 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
     found = [
         (record.versions.encoder, sample)
         for record in audit_records(db, log, status="decided")
-        if (sample := CalibrationSample.of_record(record)) is not None
+        for sample in (CalibrationSample.of_record(record), *CalibrationSample.of_marks(record))
+        if sample is not None
     ]
     if not found:
         records = audit_records(db, log, status="waiting")
@@ -136,7 +148,7 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
     samples = [sample for made_with, sample in found if made_with in (None, encoder)]
     notes = [_REVIEWED_ONLY]
     if left_out := len(found) - len(samples):
-        notes.append(f"{left_out} answers judged with another encoder are left out")
+        notes.append(f"{left_out} samples judged with another encoder are left out")
     return _Samples(samples, encoder, tuple(notes))
 
 
@@ -171,8 +183,8 @@ def _render(found: Calibration, notes: Sequence[str]) -> RenderableType:
 
 def _table(found: Calibration) -> Table:
     title = f"wanted: {found.target.kind} {found.target.value:g}"
-    table = plain_table(show_edge=False, padding=0, title=title)
-    table.add_column("Threshold", min_width=24)  # its longest name with a value can be copied
+    table = plain_table(title=title)
+    table.add_column("Threshold", min_width=24)
     for head in ("", "Passed", "Precision", "Recall"):
         table.add_column(head, no_wrap=True)
     for name, choice in found.chosen.items():
@@ -186,10 +198,10 @@ def _table(found: Calibration) -> Table:
     return table
 
 
-def _about(name: str, choice: ThresholdChoice) -> tuple[Text, Text, Text]:
+def _about(name: ThresholdName, choice: ThresholdChoice) -> tuple[Text, Text, Text]:
     low, high = choice.interval or (choice.threshold, choice.threshold)
     return (
-        Text(f"{name} {choice.threshold:.3f}", style="bold"),
+        Text(f"{_NAMES[name]} {choice.threshold:.3f}", style="bold"),
         Text(f"({low:.3f} to {high:.3f})"),
         Text(f"{choice.good}/{choice.samples} {choice.unit}s, {choice.groups} groups"),
     )
@@ -211,14 +223,14 @@ def _share(share: float | None, interval: tuple[float, float] | None) -> str:
 
 def _lines(found: Calibration, notes: Sequence[str]) -> Iterator[Text]:
     for name, why in found.not_chosen.items():
-        yield Text(f"not chosen: {name}: {printable(why)}", style="yellow")
+        yield Text(f"not chosen: {_NAMES[name]}: {printable(why)}", style="yellow")
     for name, choice in found.chosen.items():
         expected = getattr(choice.expected, found.target.kind)
         if expected is None or expected < found.target.value:
             figure = "nothing passes" if expected is None else f"it is {expected:.3f}"
             yield Text(
-                f"{name}: on samples that it was not chosen on, {figure}: use more samples, or a "
-                "target above what you need",
+                f"{_NAMES[name]}: on samples that it was not chosen on, {figure}: use more "
+                "samples, or a target above what you need",
                 style="yellow",
             )
     yield Text(

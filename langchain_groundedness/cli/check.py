@@ -2,6 +2,8 @@
 
 Exit codes: 0 the answer is trusted, and the policy neither blocks it nor sends it to review; 1 it
 is not; 2 it could not be checked (bad input included); 130 interrupted.
+
+Its own module because a command is loaded by the name of its module.
 """
 
 import json
@@ -26,6 +28,7 @@ from langchain_groundedness.cli.options import (
     ModelTimeout,
     VerifierName,
     load_model,
+    next_step,
     run_interruptibly,
 )
 from langchain_groundedness.decision import DecisionPolicy
@@ -42,17 +45,24 @@ LARGEST_TEXT = 64 << 20
 
 def check(  # noqa: PLR0913  (each is an option of the command)
     *,
-    answer: Annotated[
-        str,
-        typer.Option(
-            help="The answer; @PATH reads it from a file, - from standard input; an answer that "
-            "begins with @ is written with @@."
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Text files: the answer, then its documents; - is standard input.",
         ),
-    ],
+    ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(
+            help="The answer itself; all files are documents then. @PATH reads it from a file, - "
+            "from standard input; an answer that begins with @ is written with @@."
+        ),
+    ] = None,
     documents: Annotated[
-        list[str],
-        typer.Option(metavar="PATH...", help="Text files to check against; - is standard input."),
-    ],
+        list[str] | None,
+        typer.Option(metavar="PATH...", help="More documents."),
+    ] = None,
     question: Annotated[str | None, typer.Option(help="The question that was asked.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
@@ -99,19 +109,20 @@ def check(  # noqa: PLR0913  (each is an option of the command)
 
     \b
     Examples:
-      langchain-groundedness check --answer "Revenue was 2.4B in Q3." --documents report.md notes.txt
-      cat report.md | langchain-groundedness check --answer @answer.txt --documents - \\
-          --question "What was Q3 revenue?" --on-contradicted correct
-      langchain-groundedness check --answer @answer.txt --documents *.md \\
-          --model openai:gpt-4o-mini --json
-      langchain-groundedness check --answer @answer.txt --documents *.md \\
+      langchain-groundedness check answer.txt report.md notes.txt
+      langchain-groundedness check --answer 'Revenue was $2.4B in Q3.' report.md
+      cat report.md | langchain-groundedness check answer.txt - \\
+          --question 'What was Q3 revenue?' --on-contradicted correct
+      langchain-groundedness check answer.txt *.md --model openai:gpt-4o-mini --json
+      langchain-groundedness check answer.txt *.md \\
           --model qwen2.5:7b --base-url http://localhost:11434/v1
 
     \b
     Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
     An answer that the policy blocks or sends to review is not trusted.
-    """  # noqa: D301, E501  (click reads the backspace)
+    """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot check"):
+        answer, documents = _answer_and_documents(answer, [*(files or ()), *(documents or ())])
         if (answer, *documents).count("-") > 1:
             msg = "standard input (-) can be given once, as the answer or as a document"
             raise CommandError(msg)
@@ -139,6 +150,16 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     raise typer.Exit(_exit_code(result))
 
 
+def _answer_and_documents(answer: str | None, files: list[str]) -> tuple[str, list[str]]:
+    """Take the answer from the first file, unless it is given itself."""
+    if answer is None and files:
+        answer, *files = ("-" if files[0] == "-" else f"@{files[0]}"), *files[1:]
+    if answer is None or not files:
+        msg = "give the answer's file, then its documents, as in: check answer.txt report.md"
+        raise CommandError(msg)
+    return answer, files
+
+
 def _checker(options: dict[str, Any], calibration: Path | None) -> GroundednessRunnable:
     if calibration is None:
         return GroundednessRunnable(**options)
@@ -159,6 +180,8 @@ def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
         Console().print(render(result))
+        if result.verdict == "has_contradictions" and not result.edits:
+            next_step("the same with --on-contradicted correct, which corrects the answer")
     if _exit_code(result) == FAILED:
         reasons = dict.fromkeys(found.reason for found in result.claims if found.reason)
         why = "; ".join(reasons or result.decision.reasons)

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from langchain_groundedness.calibration import Calibration
@@ -42,12 +41,13 @@ from langchain_groundedness.cli.options import (
     Separator,
     VerifierName,
     load_model,
+    next_step,
     number,
     numbers,
     pairs,
     run_interruptibly,
 )
-from langchain_groundedness.display.terminal import printable
+from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.evals import METRICS, make_metric
 from langchain_groundedness.evals.datasets import open_dataset
 from langchain_groundedness.evals.evaluation import Evaluation
@@ -173,6 +173,9 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         else:
             Console().print(_render(evaluation, paid))
             typer.echo(f"written to {out}" if is_complete else f"partial: {out}")
+            if is_complete:
+                report = ("langchain-groundedness report {} -o {}", out, out.with_suffix(".html"))
+                next_step(*report)
         if not is_complete:
             typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED)
@@ -253,9 +256,7 @@ def _as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) ->
 
 
 def _render(evaluation: Evaluation, price: Price | None) -> RenderableType:
-    table = Table("metric")
-    for head in ("mean", "scored", "failed", "skipped", "rows"):
-        table.add_column(head, justify="right")
+    table = plain_table("Metric", "mean", "scored", "failed", "skipped", "rows")
     for key, counts in evaluation.totals.metrics.items():
         mean = "-" if counts.mean is None else f"{counts.mean:.3f}"
         figures = (counts.scored, counts.failed, counts.skipped, counts.rows)

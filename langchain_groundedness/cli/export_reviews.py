@@ -13,7 +13,14 @@ import typer
 
 from langchain_groundedness._runtime.files import open_private
 from langchain_groundedness.cli.errors import errors_in_one_line
-from langchain_groundedness.cli.options import Db, Log, audit_records, require_one
+from langchain_groundedness.cli.options import (
+    AsJson,
+    Db,
+    Log,
+    audit_records,
+    next_step,
+    require_one,
+)
 from langchain_groundedness.evals.review_export import ReviewExport
 from langchain_groundedness.exceptions import ConfigurationError
 
@@ -31,6 +38,7 @@ def export_reviews(
         Literal["answer", "claim"],
         typer.Option(help="One row per answer, or one per claim whose label is known."),
     ] = "answer",
+    as_json: AsJson = False,
 ) -> None:
     """Write reviewed answers as evaluation data. The file has one JSON object per line.
 
@@ -59,6 +67,11 @@ def export_reviews(
             why = "the file exists already" if exists else exc.strerror or type(exc).__name__
             msg = f"{out}: {why}"
             raise ConfigurationError(msg) from exc
+        if as_json:
+            typer.echo(json.dumps({"rows": written, "out": str(out), "left_out": export.skipped}))
+            return
         typer.echo(f"{written} rows written to {out}")
         for why, count in export.skipped.items():
             typer.echo(f"{count} records left out: {why}", err=True)
+        if written:
+            next_step("langchain-groundedness calibrate --labels {} --precision 0.95", out)

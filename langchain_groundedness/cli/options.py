@@ -4,6 +4,7 @@ import asyncio
 import math
 import os
 import re
+import shlex
 from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -13,12 +14,11 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import typer
 from langchain_core.language_models import BaseChatModel
-from rich import box
-from rich.table import Table
 
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_calls
 from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
 from langchain_groundedness.cli.errors import CommandError, one_line
+from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
 
 __all__ = [
@@ -42,11 +42,11 @@ __all__ = [
     "VerifierName",
     "audit_records",
     "load_model",
+    "next_step",
     "number",
     "numbers",
     "open_log",
     "pairs",
-    "plain_table",
     "require_one",
     "run_interruptibly",
 ]
@@ -91,7 +91,7 @@ CalibrationFile: TypeAlias = Annotated[
     ),
 ]
 Data: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="IN...", help="Files or folders with the rows.")
+    list[str], typer.Argument(metavar="IN", help="Files or folders with the rows.")
 ]
 Columns: TypeAlias = Annotated[
     list[str] | None,
@@ -271,12 +271,11 @@ def open_log(db: str) -> SQLAuditLog:
     return log
 
 
-def plain_table(*heads: str, **options: Any) -> Table:
-    """Make a table without a frame; all columns but the first are flush right."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, **options)
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if place else "left")
-    return table
+def next_step(words: str, *paths: Path, err: bool = False) -> None:
+    """Say what to run or open next; `{}` stands for a path."""
+    typer.echo(
+        f"Next: {printable(words.format(*(shlex.quote(str(path)) for path in paths)))}", err=err
+    )
 
 
 _ResultT = TypeVar("_ResultT")

@@ -3,21 +3,23 @@
 Exit codes: 0 done, 1 a metric is below its threshold, 2 no report could be made, 130 interrupted.
 """
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from langchain_groundedness.cli.errors import errors_in_one_line
-from langchain_groundedness.cli.options import FailUnder, MaxFailed, numbers
+from langchain_groundedness.cli.options import AsJson, FailUnder, MaxFailed, next_step, numbers
 from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.evals.run_files import load_run
-from langchain_groundedness.report import check_thresholds, to_markdown, write_report
+from langchain_groundedness.evals.values import EvaluationRun, summarize
+from langchain_groundedness.report import check_thresholds, figures, to_markdown, write_report
 
 __all__ = ["report"]
 
 
-def report(
+def report(  # noqa: PLR0913  (each is an option of the command)
     run: Annotated[Path, typer.Argument(metavar="RUN.jsonl", help="Run written by `evaluate`.")],
     *,
     output: Annotated[
@@ -34,6 +36,7 @@ def report(
     ] = None,
     fail_under: FailUnder = None,
     max_failed: MaxFailed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Report an evaluation as HTML, Markdown or JUnit XML.
 
@@ -57,10 +60,28 @@ def report(
                 found, path, baseline=baseline, fail_under=thresholds, max_failed=max_failed
             )
             typer.echo(f"written to {printable(str(path))}", err=True)
-        if not output:
+        if as_json:
+            reached = [result._asdict() for result in results]
+            shown = {**_as_plain(found, baseline), "thresholds": reached}
+            typer.echo(json.dumps(shown, indent=2))
+        elif not output:
             typer.echo(to_markdown(found, baseline=baseline), nl=False)
+        elif pages := [path for path in output if path.suffix.lower() == ".html"]:
+            next_step("open {} in a browser", pages[0], err=True)
         for result in results:
             sign = "✓" if result.passed else "✗"
             typer.echo(f"{sign} {printable(result.text)}", err=True)
         if not all(result.passed for result in results):
             raise typer.Exit(1)
+
+
+def _as_plain(found: EvaluationRun, baseline: EvaluationRun | None) -> dict[str, Any]:
+    claims, answers = figures.verdicts_of(found)
+    compared = figures.compare(found, baseline).metrics if baseline else ()
+    return {
+        "name": found.header.name,
+        **summarize(found),
+        "claims": claims,
+        "answers": answers,
+        "changes": {each.key: each.found.model_dump(mode="json") for each in compared},
+    }

@@ -1,5 +1,6 @@
 """The command `langchain-groundedness review`. Needs the extra `review`."""
 
+import json
 import secrets
 from contextlib import suppress
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import typer
 
 from langchain_groundedness.cli.errors import errors_in_one_line
-from langchain_groundedness.cli.options import open_log
+from langchain_groundedness.cli.options import AsJson, open_log
 from langchain_groundedness.exceptions import ConfigurationError, require
 
 __all__ = ["review"]
@@ -45,6 +46,7 @@ def review(  # noqa: PLR0913  (each is an option of the command)
     login: Annotated[
         bool, typer.Option("--login/--no-login", help="Whether reviewers must sign in.")
     ] = True,
+    as_json: AsJson = False,
 ) -> None:
     """Serve a page where people decide about doubtful answers.
 
@@ -56,11 +58,18 @@ def review(  # noqa: PLR0913  (each is an option of the command)
     Prints the address to open, with a token to sign in, once.
     """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot serve the review"), suppress(KeyboardInterrupt):
-        _serve(db, host, port, token=token, names=allow_host or [], login=login)
+        _serve(db, host, port, token=token, names=allow_host or [], login=login, as_json=as_json)
 
 
 def _serve(  # noqa: PLR0913  (as the command)
-    db: str, host: str, port: int, *, token: str | None, names: list[str], login: bool
+    db: str,
+    host: str,
+    port: int,
+    *,
+    token: str | None,
+    names: list[str],
+    login: bool,
+    as_json: bool,
 ) -> None:
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, extra="review")
@@ -89,5 +98,9 @@ def _serve(  # noqa: PLR0913  (as the command)
             )
         address = server.address_of(host, taken)
         shown = f"{address}/login?token={secret}" if secret and not token else f"{address}/"
-        typer.echo(f"{waiting} waiting. Open {shown}\nCtrl+C stops the server.")
+        typer.echo(
+            json.dumps({"waiting": waiting, "address": shown})
+            if as_json
+            else f"{waiting} waiting. Open {shown}\nCtrl+C stops the server."
+        )
         server.serve(app, taken)

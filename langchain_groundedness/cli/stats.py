@@ -19,23 +19,15 @@ from langchain_groundedness.cli.options import (
     Db,
     Log,
     audit_records,
-    plain_table,
+    next_step,
     require_one,
 )
-from langchain_groundedness.display.terminal import printable
+from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.monitoring import AuditSummary, GroupFigures, summarize
-from langchain_groundedness.types import Action
 
 __all__ = ["stats"]
 
-_ACTIONS: dict[Action, str] = {
-    "pass": "green",
-    "flag": "yellow",
-    "review": "magenta",
-    "block": "red",
-}
-_WHOLE_FROM = 100
-"""Milliseconds above which fractions are not shown."""
+_STYLES = {"pass": "green", "flag": "yellow", "review": "magenta", "block": "red"}
 
 
 def stats(  # noqa: PLR0913  (each is an option of the command)
@@ -77,8 +69,11 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
         typer.echo(found.model_dump_json(indent=2))
         return
     Console().print(_render(found, in_part=first is not None or end is not None))
-    if html is not None:
+    if html is None:
+        next_step("the same with --html stats.html, for a page with charts")
+    else:
         typer.echo(f"written to {html}")
+        next_step("open {} in a browser", html)
 
 
 def _render(found: AuditSummary, *, in_part: bool) -> RenderableType:
@@ -94,32 +89,28 @@ def _render(found: AuditSummary, *, in_part: bool) -> RenderableType:
         style="dim",
     )
     groups = {"Day": found.days, "Model": found.models, "Query class": found.query_classes}
-    tables = (_table(name, rows, total) for name, rows in groups.items())
-    return Group(head, *(part for table in tables for part in (Text(""), table)))
+    tables = [_table(name, rows, total) for name, rows in groups.items()]
+    return Group(head, *tables, *([_marks(total)] if total.marks else []))
 
 
-def _table(name: str, groups: Sequence[GroupFigures], total: GroupFigures) -> Table:
-    table = plain_table(show_footer=True, padding=0, show_edge=False)
-    # As wide as a day; longer names are broken where the terminal is narrow.
-    table.add_column(name, Text("all"), min_width=10, overflow="fold")
-    heads = ("answers", "supported", *_ACTIONS, "overruled", "p50 ms", "p95")
-    for head, foot in zip(heads, _cells(total), strict=True):
-        table.add_column(head, foot, justify="right", no_wrap=True)
-    for group in groups:
-        table.add_row(Text(printable(group.name)), *_cells(group))
+def _marks(total: GroupFigures) -> Table:
+    table = plain_table()
+    table.add_column("Claims marked by reviewers")
+    for head in ("right", "wrong", "agree with the verdict"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for verdict, (right, wrong) in total.marks.items():
+        agreement = total.agreement(verdict)
+        share = "-" if agreement is None else f"{agreement:.1%}"
+        table.add_row(verdict, str(right), str(wrong), share)
     return table
 
 
-def _cells(group: GroupFigures) -> tuple[Text, ...]:
-    rate = group.supported_rate
-    return (
-        Text(str(group.answers)),
-        Text("-" if rate is None else f"{rate:.1%}"),
-        *(Text(str(group.decisions.get(action, 0)), style) for action, style in _ACTIONS.items()),
-        Text(str(group.overruled)),
-        *(Text(_ms(group.check_ms[p]) if group.check_ms else "-") for p in ("p50", "p95")),
-    )
-
-
-def _ms(number: float) -> str:
-    return f"{number:.1f}" if number < _WHOLE_FROM else f"{number:,.0f}"
+def _table(name: str, groups: Sequence[GroupFigures], total: GroupFigures) -> Table:
+    table = plain_table(show_footer=True)
+    # As wide as a day; longer names are broken where the terminal is narrow.
+    table.add_column(name, Text("all"), min_width=10, overflow="fold")
+    for head, foot in zip(total.heads, total.cells(), strict=True):
+        table.add_column(head, foot, style=_STYLES.get(head), justify="right", no_wrap=True)
+    for group in groups:
+        table.add_row(Text(printable(group.title)), *group.cells())
+    return table

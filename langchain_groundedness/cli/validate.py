@@ -25,6 +25,7 @@ from langchain_groundedness.cli.errors import (
     errors_in_one_line,
     one_line,
     require_json_lines,
+    write_file,
 )
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
@@ -40,11 +41,11 @@ from langchain_groundedness.cli.options import (
     Separator,
     VerifierName,
     load_model,
+    next_step,
     numbers,
     pairs,
-    plain_table,
 )
-from langchain_groundedness.display.terminal import printable
+from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.evals import CompositeScore, validation
 from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
 from langchain_groundedness.evals.datasets import open_dataset
@@ -57,25 +58,13 @@ from langchain_groundedness.evals.validation import (
     ValidatedRow,
     ValidationSummary,
 )
+from langchain_groundedness.evals.validation.summary import NAMES, REASONS
 from langchain_groundedness.exceptions import GroundednessError, require
 from langchain_groundedness.types import Usage
 
 __all__ = ["validate"]
 
 _BAD_ROWS_SHOWN = 10
-_REASONS = {
-    "contradicted": "the documents contradict a claim",
-    "source": "too few claims are supported",
-    "minimum": "a score is below its minimum",
-    "composite": "the composite score is too low",
-    "no_answer": "no answer",
-    "no_documents": "no documents",
-    "no_claims": "no claim to check",
-    "not_cited": "the cited documents are missing",
-    "claims_unchecked": "a claim could not be checked",
-    "quality_unchecked": "the quality could not be judged",
-    "failed": "the validation failed",
-}
 
 
 def validate(  # noqa: PLR0913  (each is an option of the command)
@@ -154,6 +143,9 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Show how many rows other thresholds would pass.")
     ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Where to write a page of the summary.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Split a data set into rows to train on and others.
@@ -177,6 +169,8 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
     with errors_in_one_line("cannot validate"), each_warning_once():
         require_json_lines(passed, "--passed")
         require_json_lines(rejected, "--rejected")
+        if html is not None:
+            require("jinja2", extra="report")  # before the work
         validator = AnswerValidator(
             model=load_model(model, base_url),
             model_timeout=model_timeout,
@@ -213,11 +207,26 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
                 _print(so_far, sweep=sweep, as_json=as_json)
             typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED) from None
+        if html is not None:
+            write_file(html, found.to_html())
         _print(found, sweep=sweep, as_json=as_json)
         if not as_json:
-            typer.echo(f"written to {passed}, {rejected} and {summary}")
+            files = ", ".join(map(str, filter(None, (passed, rejected, html))))
+            typer.echo(f"written to {files} and {summary}")
+            _say_next(found, passed, html)
         if found.unchecked or found.bad_rows:
             raise typer.Exit(1)
+
+
+def _say_next(found: ValidationSummary, passed: Path, html: Path | None) -> None:
+    if found.unchecked:
+        next_step("the same with --retry-unchecked, for the rows that could not be checked")
+    elif html is None:
+        next_step(
+            "the same with --html {}, which shows other thresholds", passed.with_suffix(".html")
+        )
+    else:
+        next_step("open {} in a browser", html)
 
 
 def _composite(
@@ -275,12 +284,12 @@ def _parts(found: ValidationSummary, *, sweep: bool) -> Iterator[RenderableType]
     if found.scores:
         table = plain_table("Score", "mean", "95 %", "rows")
         for name, mean in found.scores.items():
-            table.add_row(name, f"{mean.mean:.2f}", _interval(mean), str(mean.n))
+            table.add_row(NAMES.get(name, name), f"{mean.mean:.2f}", _interval(mean), str(mean.n))
         yield table
     if found.reasons:
         table = plain_table("Not passed because", "rows")
         for code, rows in found.reasons.items():
-            table.add_row(_REASONS.get(code, code), str(rows))
+            table.add_row(REASONS[code], str(rows))
         yield table
     if (agreed := found.agreement) is not None and agreed.rows:
         shares = {
@@ -324,7 +333,7 @@ def _sweep(lines: Sequence[SweepLine]) -> Table:
         before = line.option
         last = "" if len(alike) == 1 else f" to {alike[-1].value:.2f}"
         cells = [
-            f"{line.option} {line.value:.2f}{last}" + (" *" if line.is_current else ""),
+            f"{NAMES[line.option]} {line.value:.2f}{last}" + (" *" if line.is_current else ""),
             str(line.passed),
             _share(line.pass_rate),
             str(line.unknown) if line.unknown else "",

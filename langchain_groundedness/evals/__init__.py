@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from langchain_groundedness.evals.cache import ResultCache
 from langchain_groundedness.evals.citations import CitationEvaluator
 from langchain_groundedness.evals.claim_metrics import (
     AnswerCorrectnessEvaluator,
@@ -15,7 +14,6 @@ from langchain_groundedness.evals.claim_metrics import (
 )
 from langchain_groundedness.evals.composite import CompositeScore
 from langchain_groundedness.evals.context_relevance import ContextRelevanceEvaluator
-from langchain_groundedness.evals.conventions import as_score
 from langchain_groundedness.evals.datasets import DataSet, open_dataset
 from langchain_groundedness.evals.display import run_html
 from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
@@ -25,9 +23,8 @@ from langchain_groundedness.evals.judged import (
     RubricEvaluator,
 )
 from langchain_groundedness.evals.review_export import ReviewExport
-from langchain_groundedness.evals.run_files import load_run, save_run
+from langchain_groundedness.evals.run_files import ResultCache, load_run, save_run
 from langchain_groundedness.evals.runner import EvaluationInterrupted, aevaluate, evaluate
-from langchain_groundedness.evals.summary import summarize, to_pandas
 from langchain_groundedness.evals.text_metrics import (
     BleuEvaluator,
     ChrfEvaluator,
@@ -41,6 +38,8 @@ from langchain_groundedness.evals.values import (
     EvaluationRun,
     RowScore,
     RunHeader,
+    summarize,
+    to_pandas,
 )
 from langchain_groundedness.exceptions import ConfigurationError
 
@@ -74,7 +73,6 @@ __all__ = [
     "RunHeader",
     "SemanticSimilarityEvaluator",
     "aevaluate",
-    "as_score",
     "evaluate",
     "load_run",
     "make_metric",

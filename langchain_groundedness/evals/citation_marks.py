@@ -190,17 +190,12 @@ def _targets(inner: str, names: Container[str], *, square: bool) -> tuple[int | 
         kind = lead["kind"] if lead else None
         numbers_count = numbers_count or kind is not None
         target = list(_target(rest, names, numbers=numbers_count)) or (
-            [rest] if kind and square and rest.strip() and _explicit(part) else []
+            [rest] if kind and square and rest.strip() and _EXPLICIT.match(part) else []
         )
         if not target:
             return ()
         found += target
     return tuple(dict.fromkeys(found))
-
-
-def _explicit(part: str) -> bool:
-    """Tell whether the part says itself that it cites: `source: …`."""
-    return bool(_EXPLICIT.match(part))
 
 
 def _target(rest: str, names: Container[str], *, numbers: bool) -> Iterator[int | str]:
@@ -220,39 +215,17 @@ def _named(text: str, names: Container[str]) -> bool:
     return fold_name(text) in names or fold_name(text.partition("#")[0]) in names
 
 
-SOURCE_KEYS = (
-    "source",
-    "path",
-    "file_path",
-    "filepath",
-    "file",
-    "file_name",
-    "filename",
-    "document",
-    "document_id",
-    "doc_id",
-    "chunk_id",
-    "id",
-    "url",
-    "title",
+SOURCE_KEYS = tuple(
+    """
+    source path file_path filepath file file_name filename document document_id doc_id chunk_id id
+    url title
+    """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 """Metadata keys in which loaders and splitters store the name of a document."""
 
 SECTION_KEYS = (
-    "section",
-    "sektion",
-    "section_id",
-    "anchor",
-    "heading",
-    "header",
-    "headings",
-    "Header 1",
-    "Header 2",
-    "Header 3",
-    "Header 4",
-    "h1",
-    "h2",
-    "h3",
+    *"section sektion section_id anchor heading header headings".split(),  # noqa: SIM905  (same)
+    *("Header 1", "Header 2", "Header 3", "Header 4", "h1", "h2", "h3"),
 )
 """Metadata keys that hold the name of a section."""
 

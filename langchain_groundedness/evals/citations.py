@@ -19,8 +19,7 @@ from langchain_groundedness.evals.citation_marks import (
     citation_marks,
     reference_list,
 )
-from langchain_groundedness.evals.claim_evaluator import ClaimEvaluator, ClaimGroup
-from langchain_groundedness.evals.claim_metrics import f_beta
+from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, ClaimGroup, f_beta
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences

@@ -16,7 +16,13 @@ from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.evals.readers import listed
 from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
-from langchain_groundedness.inputs.formats import read_input
+from langchain_groundedness.inputs.formats import (
+    TEXT_KEYS,
+    InputReader,
+    as_document,
+    flat,
+    read_input,
+)
 
 __all__ = [
     "COLUMNS",
@@ -29,37 +35,17 @@ __all__ = [
 ]
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "question": ("question", "input", "query", "user_input"),
-    "answer": (
-        "answer",
-        "predicted_answer",
-        "prediction",
-        "response",
-        "result",
-        "output",
-        "output_text",
-        "generation",
-        "actual_output",
-    ),
-    "documents": (
-        "documents",
-        "contexts",
-        "context",
-        "retrieved_contexts",
-        "retrieval_context",
-        "source_documents",
-        "input_documents",
-    ),
-    "reference": (
-        "reference",
-        "reference_answer",
-        "ground_truth",
-        "ground_truths",
-        "ground_truth_answer",
-        "expected_output",
-        "expected_answer",
-    ),
-    "label": ("label",),
+    field: tuple(names.split())
+    for field, names in {
+        "question": "question input query user_input",
+        "answer": "answer predicted_answer prediction response result output output_text generation"
+        " actual_output",
+        "documents": "documents contexts context retrieved_contexts retrieval_context"
+        " source_documents input_documents",
+        "reference": "reference reference_answer ground_truth ground_truths ground_truth_answer"
+        " expected_output expected_answer",
+        "label": "label",
+    }.items()
 }
 """Accepted column names by field of `EvaluationRow`; the first one present counts."""
 
@@ -74,7 +60,6 @@ _DATASET_COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 _KNOWN_NAMES = frozenset(name for names in COLUMNS.values() for name in names)
 _AGENT_KEYS = frozenset({"messages", "structured_response"})
-_TEXT_KEYS = ("page_content", "content", "text")
 _PANDAS_MISSING = ("NAType", "NaTType")
 
 
@@ -104,12 +89,25 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
     parts = {str(key): _cell(inner) for key, inner in value.items()}
     columns = {field: _first_name(parts, known) for field, known in COLUMNS.items()}
     found = {field: parts.get(name) for field, name in {**columns, "id": "id"}.items()}
-    if found["answer"] is None and _AGENT_KEYS & set(parts):
-        state = read_input(parts, evidence="turn")  # retrieval is scored for its question
-        found["answer"] = state.answer
-        found["documents"] = found["documents"] or state.documents or None
-        found["question"] = found["question"] or state.question
+    found |= _as_chain_output(parts, found)
     return _make_row(_unwrapped(found), _metadata(parts, set(columns.values())), row_id)
+
+
+def _as_chain_output(parts: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Find what is missing as in the output of a chain or an agent."""
+    answer, question, documents = (found[name] for name in ("answer", "question", "documents"))
+    if answer is None:
+        try:
+            output = read_input(parts, evidence="turn")  # retrieval is scored for its question
+        except InputFormatError:
+            if _AGENT_KEYS & set(parts):
+                raise
+        else:
+            answer, question = output.answer, question or output.question
+            documents = documents or output.documents or None
+    if documents is None:
+        documents = InputReader().documents_in(parts) or None
+    return {"answer": answer, "question": question, "documents": documents}
 
 
 def _unwrapped(found: dict[str, Any]) -> dict[str, Any]:
@@ -280,12 +278,11 @@ def _example_parts(example: Example) -> dict[str, Any]:
     right: Any = example.reference_outputs
     if isinstance(right, Mapping):
         right = _first(right, (*COLUMNS["reference"], *COLUMNS["answer"]))
+    answer, documents = _first(said, COLUMNS["answer"]), _first(given, COLUMNS["documents"])
+    found = {"question": question, "answer": answer, "documents": documents}
     return {
-        "question": question,
-        "answer": _first(said, COLUMNS["answer"]),
-        "documents": _first(given, COLUMNS["documents"]),
+        **_as_chain_output(said, found),
         "reference": _first(given, COLUMNS["reference"]) if right is None else right,
-        **{key: said[key] for key in sorted(_AGENT_KEYS & set(said))},
     }
 
 
@@ -382,27 +379,13 @@ def _documents(value: Any) -> Iterator[Document]:
         value = [value]
     if not isinstance(value, Iterable):
         _refuse("documents", "a list of texts", value)
-    for number, each in enumerate(value, 1):
-        yield _document(_cell(each), number)
-
-
-def _document(value: Any, number: int) -> Document:
-    if isinstance(value, Document):
-        return value
-    if isinstance(value, str):
-        return Document(page_content=str(value))
-    if not isinstance(value, Mapping):
-        _refuse(f"documents: number {number}", "a text or an object with page_content", value)
-    key = next((key for key in _TEXT_KEYS if isinstance(value.get(key), str)), None)
-    if key is None:
-        msg = f"documents: number {number} has no text under any of {', '.join(_TEXT_KEYS)}"
-        raise InputFormatError(msg)
-    metadata, identity = value.get("metadata"), _cell(value.get("id"))
-    return Document(
-        page_content=str(value[key]),
-        metadata=dict(metadata) if isinstance(metadata, Mapping) else {},
-        id=None if identity is None else str(identity),
-    )
+    for number, each in enumerate(flat([_cell(item) for item in value]), 1):
+        if (found := as_document(_cell(each))) is None:
+            if isinstance(each, Mapping):
+                msg = f"documents: number {number} has no text under any of {', '.join(TEXT_KEYS)}"
+                raise InputFormatError(msg)
+            _refuse(f"documents: number {number}", "a text or an object with page_content", each)
+        yield found
 
 
 def _refuse(part: str, expected: str, value: object) -> NoReturn:

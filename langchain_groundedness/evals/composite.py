@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
@@ -43,8 +43,6 @@ class CompositeScore(CheckedOptions):
         >>> composite.of({"source": 1.0}).reason
         'no score for relevance, correctness, completeness'
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str = Field(default="composite", min_length=1)
     """Name of the metric."""

@@ -12,17 +12,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.evals.columns import find_columns, read_cells
-from langchain_groundedness.evals.readers import (
-    FILE_ENDINGS,
-    Record,
-    Records,
-    listed,
-    open_records,
-)
+from langchain_groundedness.evals.readers import FILE_ENDINGS, Record, Records, listed, open_records
 from langchain_groundedness.evals.values import BadRow, EvaluationRow
-from langchain_groundedness.exceptions import InputFormatError
+from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 
-__all__ = ["DataSet", "Layout", "LocatedRow", "Outline", "open_dataset"]
+__all__ = ["DataSet", "Layout", "LocatedRow", "Outline", "as_dataset", "open_dataset"]
 
 Layout: TypeAlias = Literal["rows", "claims"]
 """How records make rows. `rows`: each record is one. `claims`: some records define documents, and
@@ -128,6 +122,16 @@ def open_dataset(
         separator=separator,
         limit=limit,
     )
+
+
+def as_dataset(source: Any, columns: Mapping[str, str] | None) -> "DataSet":
+    """Open a data set, unless it is an opened one."""
+    if not isinstance(source, DataSet):
+        return open_dataset(source, columns=columns)
+    if columns:
+        msg = "columns belong to open_dataset when the data set is opened by it"
+        raise ConfigurationError(msg)
+    return source
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from langchain_groundedness.display.escaping import tag
-from langchain_groundedness.display.notebook import CELL, WARNING, table
+from langchain_groundedness.display.notebook import CELL, CLASSES, WARNING, table
 from langchain_groundedness.evals.statistics import Estimate, estimate_mean
-from langchain_groundedness.evals.summary import summarize
-from langchain_groundedness.evals.values import EvaluationRun
+from langchain_groundedness.evals.values import EvaluationRun, summarize
 from langchain_groundedness.types import HTML_FORMATTERS
 
 __all__ = [
@@ -50,7 +49,7 @@ def run_html(run: EvaluationRun) -> str:
         tag("p", tag("b", run_title(run), dir="auto"), f" · {run_facts(run)}"),
         *warnings,
         table(_HEADS, cells),
-        class_="langchain-groundedness",
+        class_=CLASSES,
         style="max-width:60em",
     )
 

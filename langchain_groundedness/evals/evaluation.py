@@ -12,18 +12,17 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness.evals.cache import ResultCache
-from langchain_groundedness.evals.datasets import DataSet, LocatedRow, Outline, open_dataset
+from langchain_groundedness.evals.datasets import LocatedRow, Outline, as_dataset
 from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.progress import Price, ProgressBar
-from langchain_groundedness.evals.run_files import Journal, RunEnd
-from langchain_groundedness.evals.summary import RunTotals
+from langchain_groundedness.evals.run_files import Journal, ResultCache, RunEnd
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
     EvaluationRun,
     RowScore,
     RunHeader,
+    RunTotals,
 )
 from langchain_groundedness.exceptions import ConfigurationError, EvaluationError
 from langchain_groundedness.types import Usage
@@ -91,11 +90,7 @@ class Evaluation:
     def __post_init__(self) -> None:
         """Check the options."""
         self.evaluators = _require_evaluators(self.dataset, self.evaluators)
-        if isinstance(self.dataset, DataSet) and self.columns:
-            msg = "columns belong to open_dataset when the data set is opened by it"
-            raise ConfigurationError(msg)
-        if not isinstance(self.dataset, DataSet):
-            self.dataset = open_dataset(self.dataset, columns=self.columns)
+        self.dataset = as_dataset(self.dataset, self.columns)
         cache = self.cache
         self._cache = ResultCache(cache) if isinstance(cache, str | Path) else cache
         self._name: str = self.name or self.dataset.name

@@ -11,15 +11,10 @@ from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import (
-    Flow,
-    FlowRunnable,
-    ModelCall,
-    exceptions_at_most,
-)
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall, exceptions_at_most
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import FrozenModel, OptionsAlone, expand_options
 from langchain_groundedness._runtime.timeouts import (
@@ -31,8 +26,7 @@ from langchain_groundedness._runtime.timeouts import (
 from langchain_groundedness.evals.columns import Example, RowColumns, read_columns, read_row
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.progress import ProgressBar
-from langchain_groundedness.evals.summary import add_usage
-from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.evals.values import EvaluationRow, RowScore, add_usage
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     EvaluationError,
@@ -129,8 +123,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
     To write one, say what it needs and write `_score`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
+    _can_be_saved = True
     needs: ClassVar[tuple[str, ...]] = ()
     """Fields of `EvaluationRow` without which a row is skipped."""
 
@@ -154,11 +147,6 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         `ainvoke`. What is raised makes the row `failed`. Make the score with `_scored`, `_failed`
         or `_skipped`, which also take the `comment`, `details` and `result` of a `RowScore`.
         """
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def batch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[RowScore]:
@@ -237,22 +225,14 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return self._summarize_rows(rows, [task.result() for task in tasks])
 
     def __call__(
-        self,
-        inputs: Any = None,
-        outputs: Any = None,
-        reference_outputs: Any = None,
-        **kwargs: Any,
+        self, inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
         """Score an example as LangSmith's `evaluate` and openevals have it."""
         with _without_local_tracing():
             return _feedback(self.invoke(Example(inputs, outputs, reference_outputs, kwargs)))
 
     async def acall(
-        self,
-        inputs: Any = None,
-        outputs: Any = None,
-        reference_outputs: Any = None,
-        **kwargs: Any,
+        self, inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
         """Score an example for LangSmith's `aevaluate`: `evaluators=[evaluator.acall]`.
 

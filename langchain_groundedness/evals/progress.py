@@ -1,10 +1,9 @@
 """A progress bar on stderr, if that is a terminal: rate, time left, tokens, cost."""
 
 import sys
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Any, NamedTuple, Self
 
-from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import Usage
 
 __all__ = ["Price", "ProgressBar", "spending"]
@@ -29,12 +28,12 @@ class Price(NamedTuple):
 
 
 class ProgressBar:
-    """Shows how many rows are done; does nothing without a terminal or without rich."""
+    """Shows how many rows are done; does nothing without a terminal."""
 
     def __init__(self, *, wanted: bool, price: Price | None = None) -> None:
         """Enable the bar if it can be shown."""
         self._price = price
-        self._shown = wanted and sys.stderr.isatty() and find_spec("rich") is not None
+        self._shown = wanted and sys.stderr.isatty()
         self._bar: Any = None
         self._done_before = 0
 
@@ -50,7 +49,7 @@ class ProgressBar:
         """Show the bar."""
         if not self._shown:
             return
-        rich: Any = require("rich.progress", extra="cli")
+        rich: Any = import_module("rich.progress")
         self._bar = rich.Progress(
             rich.TextColumn("{task.description}", markup=False),
             rich.BarColumn(),
@@ -58,7 +57,7 @@ class ProgressBar:
             rich.TextColumn("{task.fields[rate]}", markup=False),
             rich.TimeRemainingColumn(),
             rich.TextColumn("{task.fields[spent]}", markup=False),
-            console=require("rich.console", extra="cli").Console(stderr=True),
+            console=rich.Console(stderr=True),
         )
         self._done_before = done
         self._bar.add_task(title, total=total, completed=done, rate="", spent="")

@@ -17,8 +17,9 @@ _RIGHT, _WRONG = "supported", "unsupported"
 class ReviewExport:
     """Turns reviewed records into rows for evaluators and `calibrate`, and counts skipped records.
 
-    Approved answers are labelled `supported`; edited and rejected answers, `unsupported`. Reviewers
-    judge answers, not claims, so a claim gets a label only where it follows from the review: the
+    Approved answers are labelled `supported`; edited and rejected answers, `unsupported`. A claim
+    that the reviewer has marked right is `supported`, one marked wrong `unsupported` (`marked` is
+    true). Others get a label only where it follows from the review: the
     claims of an approved answer are `supported`; a claim of an edited answer is `supported` if the
     edited text still contains its words, and else `unsupported`; the only claim of a rejected
     answer is `unsupported`. Rows have the documents whose texts the log kept: all of them, up to a
@@ -66,12 +67,9 @@ class ReviewExport:
                 yield from self._claim_rows(record)
 
     def _claim_rows(self, record: AuditRecord) -> Iterator[dict[str, Any]]:
-        known = 0
-        for verdict in record.claims:
-            label = _label(record, verdict)
-            if label is not None:
-                known += 1
-                yield {**_claim_columns(verdict), "label": label, **_record_columns(record)}
+        rows = [_claim_columns(record, verdict) for verdict in record.claims]
+        known = [row for row in rows if row["label"] is not None]
+        yield from ({**row, **_record_columns(record)} for row in known)
         if not known:
             self._skip("no label follows for a claim")
 
@@ -90,7 +88,7 @@ def _why_unusable(record: AuditRecord) -> str | None:
 
 
 def _answer_row(record: AuditRecord) -> dict[str, Any]:
-    claims = [{**_claim_columns(claim), "label": _label(record, claim)} for claim in record.claims]
+    claims = [_claim_columns(record, claim) for claim in record.claims]
     right = record.review.action == "approve"
     row = {"answer": record.original_answer, "label": _RIGHT if right else _WRONG}
     if record.review.action == "edit":
@@ -98,12 +96,14 @@ def _answer_row(record: AuditRecord) -> dict[str, Any]:
     return {**row, "claims": claims, **_record_columns(record)}
 
 
-def _claim_columns(found: ClaimVerdict) -> dict[str, Any]:
+def _claim_columns(record: AuditRecord, found: ClaimVerdict) -> dict[str, Any]:
     return {
         "claim": found.claim.text,
         "verdict": found.verdict,
         "support_probability": found.support_probability,
         "verifier": found.verifier,
+        "label": _label(record, found),
+        "marked": found.claim.id in record.review.marks,
     }
 
 
@@ -115,6 +115,8 @@ def _record_columns(record: AuditRecord) -> dict[str, Any]:
         "documents_left_out": len(record.documents) - len(texts),
         "action": record.review.action,
         "note": record.review.note,
+        "reviewer": record.review.reviewer,
+        "reviewed": record.review.time and record.review.time.isoformat(),
         "query_class": record.query_class,
         "retrieval_score": record.retrieval_score,
         "redacted": record.redacted,
@@ -124,8 +126,10 @@ def _record_columns(record: AuditRecord) -> dict[str, Any]:
 
 
 def _label(record: AuditRecord, found: ClaimVerdict) -> str | None:
-    """Derive the label of a claim from a review of its answer, if one follows."""
+    """Give the reviewer's label of a claim, or the one that follows from the review."""
     review, claim = record.review, found.claim
+    if claim.id in review.marks:
+        return _RIGHT if review.marks[claim.id] else _WRONG
     if review.action == "approve":
         return _RIGHT
     if review.action == "reject":

@@ -2,10 +2,13 @@
 
 The first line is the header (`"type": "run"`), the others a row with its scores (`"row"`), a row
 that could not be read (`"bad_row"`), or the end (`"end"`). A later line about a row replaces an
-earlier one. An incomplete last line, as a killed process leaves it, is ignored.
+earlier one. An incomplete last line, as a killed process leaves it, is ignored. `ResultCache` keeps
+single scores for other runs.
 """
 
+import hashlib
 import json
+import logging
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,19 +23,29 @@ from langchain_groundedness._runtime.files import (
     lines_up_to,
     need_locks,
     open_private,
+    private_folder,
     refusing,
     replace_file,
     try_lock,
+    unusable,
     write_all,
 )
 from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.audit.record import plain_mapping
-from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RunHeader
+from langchain_groundedness.evals.values import (
+    BadRow,
+    EvaluatedRow,
+    EvaluationRow,
+    EvaluationRun,
+    RowScore,
+    RunHeader,
+)
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Usage
 
 __all__ = [
     "Journal",
+    "ResultCache",
     "RunEnd",
     "as_json",
     "as_line",
@@ -43,6 +56,7 @@ __all__ = [
     "read_run",
     "save_run",
 ]
+
 
 LONGEST_LINE = 256 << 20
 """Bytes of a line: a row with its documents and all that was found about it."""
@@ -378,3 +392,80 @@ def _flat(options: Mapping[str, Any], above: str) -> Iterator[tuple[str, Any]]:
 def _shown(value: Any) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+_FORMAT = 1
+_LOGGER = logging.getLogger(__name__)
+
+
+class ResultCache:
+    """Keeps the score of a row for an evaluator, as one JSON file in a folder.
+
+    The key is the question, answer, documents and reference of a row, and the evaluator's
+    `fingerprint`. Only scores are kept, no failures. Several
+    processes may use one folder; an entry that is damaged counts as missing.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> row, options = EvaluationRow(id="1", answer="Rome."), {"class": "Mine"}
+        >>> with TemporaryDirectory() as folder:
+        ...     cache = ResultCache(folder)
+        ...     cache.put(row, options, RowScore(key="mine", score=1.0, status="scored"))
+        ...     cache.get(row.model_copy(update={"id": "2"}), options).score
+        1.0
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        """Name the folder."""
+        self._folder = Path(folder)
+        try:
+            private_folder(self._folder)
+        except OSError as exc:
+            if not self._folder.is_dir():
+                raise unusable(folder, exc) from exc
+
+    def get(self, row: EvaluationRow, fingerprint: Mapping[str, Any]) -> RowScore | None:
+        """Look for a score.
+
+        Args:
+            row: The row.
+            fingerprint: The evaluator's `fingerprint()`.
+
+        Returns:
+            The score, without usage because a cached score costs nothing; `None` if there is none.
+        """
+        path = self._path(row, fingerprint)
+        try:
+            score = RowScore.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as exc:
+            _LOGGER.warning("cache: %s cannot be read (%s)", path, type(exc).__name__)
+            return None
+        return score.model_copy(update={"usage": Usage()}) if score.status == "scored" else None
+
+    def put(self, row: EvaluationRow, fingerprint: Mapping[str, Any], score: RowScore) -> None:
+        """Store a score; failed and skipped ones are ignored.
+
+        Args:
+            row: The row.
+            fingerprint: The evaluator's `fingerprint()`.
+            score: Its score.
+        """
+        if score.status != "scored":
+            return
+        path = self._path(row, fingerprint)
+        text = as_json(score.model_dump())
+        try:
+            path.parent.mkdir(exist_ok=True)
+            replace_file(path, [text.encode("ascii")])
+        except OSError as exc:  # a full disk must not end the run
+            _LOGGER.warning("cache: %s cannot be written (%s)", path, exc.strerror)
+
+    def _path(self, row: EvaluationRow, fingerprint: Mapping[str, Any]) -> Path:
+        parts = row.model_dump(
+            mode="json", include={"question", "answer", "documents", "reference"}
+        )
+        content = json.dumps([_FORMAT, dict(fingerprint), parts], sort_keys=True, default=str)
+        name = hashlib.sha256(content.encode("ascii")).hexdigest()
+        return self._folder / name[:2] / f"{name[2:]}.json"

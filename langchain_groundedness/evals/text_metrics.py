@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 from typing_extensions import override
 
@@ -36,7 +37,9 @@ class _WordingEvaluator(Evaluator, ABC):
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
-        found = yield ModelCall(_LocalCall(self._compare), (row.answer or "", row.reference or ""))
+        texts = (row.answer or "", row.reference or "")
+        compare: Any = RunnableLambda(lambda pair: self._compare(*pair), name="compare_wording")
+        found = yield ModelCall(compare, texts)
         score = min(1.0, found.pop("score"))
         return self._scored(score, details=found)
 
@@ -128,7 +131,7 @@ class RougeEvaluator(_WordingEvaluator):
     @override
     def _compare(self, answer: str, reference: str) -> dict[str, float]:
         scorer = require("rouge_score.rouge_scorer", extra="metrics")
-        words: Any = _Tokenizer(self.tokenizer) if self.tokenizer else None
+        words = SimpleNamespace(tokenize=self.tokenizer) if self.tokenizer else None
         rouge = scorer.RougeScorer([self.kind], use_stemmer=self.stem, tokenizer=words)
         if not rouge._tokenizer.tokenize(reference):  # noqa: SLF001  (there is no other way to ask)
             msg = "ROUGE finds no word in the reference: give tokenizer= for its language"
@@ -168,30 +171,6 @@ class SemanticSimilarityEvaluator(Evaluator):
 
 class _NoWordsError(GroundednessError):
     """A text has no words that a metric could count."""
-
-
-class _LocalCall(Runnable[tuple[str, str], dict[str, float]]):
-    """Calls a function from a flow, off the event loop and untraced."""
-
-    def __init__(self, function: Callable[[str, str], dict[str, float]]) -> None:
-        self._function = function
-
-    @override
-    def invoke(
-        self, input: tuple[str, str], config: RunnableConfig | None = None, **_: Any
-    ) -> dict[str, float]:
-        return self._function(*input)
-
-
-class _Tokenizer:
-    """Adapts a tokenizer to rouge-score."""
-
-    def __init__(self, split: Callable[[str], Sequence[str]]) -> None:
-        self._split = split
-
-    def tokenize(self, text: str) -> list[str]:
-        """Find the words of a text."""
-        return list(self._split(text))
 
 
 def cosine_of(embeddings: Embeddings, one: str, other: str) -> Flow[float]:

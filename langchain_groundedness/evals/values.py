@@ -1,6 +1,8 @@
-"""Values of an evaluation: rows, scores and runs."""
+"""Values of an evaluation: rows, scores and runs, and what a run comes to."""
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from langchain_core.documents import Document
@@ -8,6 +10,7 @@ from pydantic import AwareDatetime, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.options import FrozenModel
+from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import HTML_FORMATTERS, GroundednessResult, Usage
 
 __all__ = [
@@ -17,7 +20,12 @@ __all__ = [
     "EvaluationRun",
     "RowScore",
     "RunHeader",
+    "RunTotals",
+    "add_usage",
+    "summarize",
+    "to_pandas",
 ]
+
 
 Status = Literal["scored", "failed", "skipped"]
 
@@ -135,3 +143,130 @@ class EvaluationRun(FrozenModel):
     def _repr_html_(self) -> str | None:
         shown = HTML_FORMATTERS.get(EvaluationRun)  # registered by `evals.display`
         return shown(self) if shown else None
+
+
+_MAX_REASONS = 1_000
+
+
+def summarize(run: EvaluationRun) -> dict[str, Any]:
+    """Sum a run up, as `langchain-groundedness evaluate --json` does.
+
+    Args:
+        run: The run.
+
+    Returns:
+        Plain data: under `metrics` by key the `mean` over the rows that have a score (`None` if
+        none has), and how many rows were `scored`, `failed` and `skipped`; `rows`, `bad_rows`,
+        `complete`, `seconds` and `usage`.
+
+    Example:
+        >>> from langchain_groundedness.evals import BleuEvaluator, evaluate
+        >>> run = evaluate([{"answer": "Rome.", "reference": "Rome."}], BleuEvaluator())
+        >>> summarize(run)["metrics"]["bleu"]["mean"]
+        1.0
+    """
+    totals = RunTotals(run.header.evaluators)
+    for row in run.rows:
+        totals.add(row)
+    return {
+        "metrics": totals.as_dict(),
+        "rows": totals.rows,
+        **run.model_dump(include={"bad_rows", "complete", "seconds", "usage"}),
+    }
+
+
+def to_pandas(run: EvaluationRun) -> Any:
+    """Make a table of the rows of a run, with the score of each metric under its key.
+
+    Args:
+        run: The run.
+
+    Returns:
+        A pandas DataFrame: `id`, `question`, `answer`, `reference`, `label`, for each metric
+        the score, `…_status` and `…_reason`, and the metadata as `metadata.…`.
+
+    Raises:
+        MissingDependencyError: pandas is not installed.
+    """
+    return require("pandas", extra="pandas").DataFrame([_table_row(row) for row in run.rows])
+
+
+def _table_row(evaluated: EvaluatedRow) -> dict[str, Any]:
+    row = evaluated.row
+    cells = row.model_dump(include={"id", "question", "answer", "reference", "label"})
+    for score in evaluated.scores:
+        cells |= {score.key: score.score, f"{score.key}_status": score.status}
+        cells[f"{score.key}_reason"] = score.reason
+    return cells | {f"metadata.{name}": value for name, value in row.metadata.items()}
+
+
+@dataclass
+class MetricTotals:
+    """Running totals of one metric."""
+
+    scored: int = 0
+    failed: int = 0
+    skipped: int = 0
+    sum: float = 0.0
+    """Sum of the scores."""
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the rows that have a score; `None` if none has."""
+        return self.sum / self.scored if self.scored else None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows counted."""
+        return self.scored + self.failed + self.skipped
+
+
+class RunTotals:
+    """Adds up the rows of a run; memory does not grow with them."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        """Start empty."""
+        self.metrics = {key: MetricTotals() for key in keys}
+        self.rows = 0
+        self.usage = Usage()
+        self.reasons: Counter[tuple[str, str, str]] = Counter()
+        """Rows without a score by metric, status and reason; reasons beyond the first thousand
+        are not counted."""
+
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """Give the totals of each metric as plain data."""
+        names = ("mean", "scored", "failed", "skipped", "rows")
+        return {
+            key: {name: getattr(totals, name) for name in names}
+            for key, totals in self.metrics.items()
+        }
+
+    def add(self, row: EvaluatedRow, *, instead_of: EvaluatedRow | None = None) -> None:
+        """Count a row; `instead_of` is what the same row was counted as before."""
+        self.rows += instead_of is None
+        self.usage = add_usage(self.usage, *(score.usage for score in row.scores))
+        self._count(row, 1)
+        if instead_of is not None:
+            self._count(instead_of, -1)
+
+    def _count(self, row: EvaluatedRow, sign: int) -> None:
+        for score in row.scores:
+            totals = self.metrics.setdefault(score.key, MetricTotals())
+            setattr(totals, score.status, getattr(totals, score.status) + sign)
+            totals.sum += sign * (score.score or 0.0)
+            if score.reason is not None:
+                kind = (score.key, score.status, score.reason)
+                if kind in self.reasons or len(self.reasons) < _MAX_REASONS:
+                    self.reasons[kind] += sign
+
+
+def add_usage(*usages: Usage) -> Usage:
+    """Add up usage; tokens are `None` if no call reported any."""
+    inputs = [usage.input_tokens for usage in usages if usage.input_tokens is not None]
+    outputs = [usage.output_tokens for usage in usages if usage.output_tokens is not None]
+    return Usage(
+        model_calls=sum(usage.model_calls for usage in usages),
+        input_tokens=sum(inputs) if inputs else None,
+        output_tokens=sum(outputs) if outputs else None,
+        cached_verdicts=sum(usage.cached_verdicts for usage in usages),
+    )

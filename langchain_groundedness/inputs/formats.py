@@ -19,10 +19,10 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 from langchain_core.runnables.config import run_in_executor
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from langchain_groundedness._runtime.executors import computed
-from langchain_groundedness._runtime.options import require_one_of
+from langchain_groundedness._runtime.options import FrozenModel, require_one_of
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.types import EvidenceSource, GroundednessResult
 
@@ -30,10 +30,13 @@ __all__ = [
     "EARLIER_CHARACTERS",
     "LABELS",
     "NO_DOCUMENTS",
+    "TEXT_KEYS",
     "CheckInput",
     "Evidence",
     "GroundednessInput",
     "InputReader",
+    "as_document",
+    "flat",
     "generated",
     "is_question",
     "no_documents",
@@ -57,7 +60,7 @@ _DOCUMENT_KEYS = ("documents", "context", "source_documents", "input_documents")
 
 _KNOWN_KEYS = frozenset({*_DOCUMENT_KEYS, "messages"})
 
-_TEXT_KEYS = ("page_content", "text", "content", "snippet")
+TEXT_KEYS = ("page_content", "text", "content", "snippet")
 
 _GENERATED = "generated"
 
@@ -81,10 +84,8 @@ _ADVICE = (
 )
 
 
-class CheckInput(BaseModel):
+class CheckInput(FrozenModel):
     """The input of a check: an answer, its documents and the question."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question: str | None = None
     answer: str
@@ -168,7 +169,8 @@ def read_input(  # noqa: PLR0913  (options by keyword)
         evidence: Whether tool results of earlier turns are evidence too (`thread`), or only those
             since the last question (`turn`).
         trust_generated: Whether text that a model wrote inside a tool is evidence.
-        answer_key: Key of the answer, if it is none of those above.
+        answer_key: Key of the answer, or field of a structured answer, if it is none of those
+            above.
         documents_key: Key of the documents, if it is none of those above.
         question_key: Key of the question, if it is none of those above.
 
@@ -345,7 +347,8 @@ class InputReader:
             # Its tool message repeats the answer, which must not be evidence for itself.
             own = final.name if isinstance(final, ToolMessage) else None
             others = [m for m in messages if m is not final and (own is None or m.name != own)]
-            return _answer_text(structured, keys), others
+            named = (_as_mapping(structured) or {}).get(self.answer_key)
+            return _answer_text(structured if named is None else named, keys), others
         if isinstance(final, AIMessage) and not final.tool_calls:
             return _message_text(final), messages
         if isinstance(final, ToolMessage) and not parts.get("__interrupt__"):
@@ -541,10 +544,10 @@ def _artifacts(message: BaseMessage) -> Sequence[Document]:
 def _documents(value: object, keys: tuple[str, ...]) -> tuple[Document, ...]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
-    return tuple(_document(item, keys) for item in _flat(value))
+    return tuple(_document(item, keys) for item in flat(value))
 
 
-def _flat(value: object) -> Iterator[object]:
+def flat(value: object) -> Iterator[object]:
     """Yield the documents in nested lists, without the scores that stand beside them."""
     if not isinstance(value, list | tuple):
         yield value
@@ -552,24 +555,29 @@ def _flat(value: object) -> Iterator[object]:
         yield value[0]
     else:
         for item in value:
-            yield from _flat(item)
+            yield from flat(item)
 
 
 def _holds_documents(value: object) -> bool:
     """Tell whether a value is a list of documents, and of nothing else."""
-    items = _flat(value) if isinstance(value, list | tuple) else iter(())
+    items = flat(value) if isinstance(value, list | tuple) else iter(())
     first = next(items, None)
     return _record(first) is not None and all(_record(item) is not None for item in items)
 
 
 def _document(item: object, keys: tuple[str, ...]) -> Document:
-    found = Document(page_content=str(item)) if isinstance(item, str) else _record(item)
-    if found is None and isinstance(item, Mapping):
-        found = _search_hit(item)
-    if found is None:
+    if (found := as_document(item)) is None:
         msg = f"the documents contain a value of type {_type(item)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
     return found
+
+
+def as_document(item: object) -> Document | None:
+    """Convert a text, a document or a search hit; `None` for anything else."""
+    if isinstance(item, str):
+        return Document(page_content=str(item))
+    found = _record(item)
+    return _search_hit(item) if found is None and isinstance(item, Mapping) else found
 
 
 def _record(item: object) -> Document | None:
@@ -587,7 +595,7 @@ def _record(item: object) -> Document | None:
 
 def _search_hit(item: Mapping[Any, Any]) -> Document | None:
     """Convert a mapping with a text, as search engines return them; the rest is metadata."""
-    key = next((key for key in _TEXT_KEYS if isinstance(item.get(key), str)), None)
+    key = next((key for key in TEXT_KEYS if isinstance(item.get(key), str)), None)
     if key is None:
         return None
     inner = item.get("metadata")

@@ -1,6 +1,8 @@
-"""The type of `model=` options: a chat model, a function, or a name such as `provider:name`."""
+"""Chat models: the type of `model=` options, their names, and what is remembered of them."""
 
-from typing import Annotated, Any
+import weakref
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
@@ -8,7 +10,8 @@ from pydantic import BeforeValidator
 
 from langchain_groundedness.exceptions import require
 
-__all__ = ["MODEL_NAMES", "ChatModel", "model_name"]
+__all__ = ["MODEL_NAMES", "ChatModel", "memoized", "model_name", "recall", "remember"]
+
 
 MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 """Where chat models keep the name of the model that they call."""
@@ -29,3 +32,40 @@ def model_name(model: object) -> str | None:
     """Give the name of the model that a chat model calls, if it says it."""
     found = (getattr(model, name, None) for name in MODEL_NAMES)
     return next((name for name in found if isinstance(name, str) and name), None)
+
+
+ValueT = TypeVar("ValueT")
+
+_ENTRIES: dict[int, dict[object, Any]] = {}
+"""By the id of an object, as chat models have no hash; entries live as long as their object."""
+
+
+def _entries_of(owner: object) -> dict[object, Any]:
+    """Return the entries of an object; they are dropped with it."""
+    if id(owner) not in _ENTRIES:
+        weakref.finalize(owner, _ENTRIES.pop, id(owner), None).atexit = False
+    return _ENTRIES.setdefault(id(owner), {})
+
+
+def recall(model: Runnable[Any, Any], subject: str) -> int | None:
+    """Return a remembered value of a model, or `None`."""
+    return _ENTRIES.get(id(model), {}).get(subject)
+
+
+def remember(model: Runnable[Any, Any], subject: str, value: int) -> None:
+    """Remember a value of a model."""
+    _entries_of(model)[subject] = value
+
+
+def memoized(owner: object, make: Callable[[], ValueT]) -> ValueT:
+    """Create a value once per object, outside its fields, so that copies and pickles omit it."""
+    known = _ENTRIES.get(id(owner), {})
+    if _MADE not in known:
+        made = make()
+        known = _entries_of(owner)
+        known.setdefault(_MADE, made)
+    found: ValueT = known[_MADE]
+    return found
+
+
+_MADE = "made"

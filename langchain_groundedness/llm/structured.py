@@ -18,12 +18,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
-from pydantic import BaseModel, ConfigDict, PrivateAttr, SkipValidation
+from pydantic import BaseModel, PrivateAttr, SkipValidation
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.exceptions import OutputParsingError
+from langchain_groundedness.llm.chat_models import recall, remember
 from langchain_groundedness.llm.prompts import sanitized
 from langchain_groundedness.llm.replies import (
     complete_lines,
@@ -34,13 +35,8 @@ from langchain_groundedness.llm.replies import (
     reply_text,
     shortcoming,
 )
-from langchain_groundedness.llm.weak_cache import recall, remember
 
-__all__ = [
-    "ModelRefusedError",
-    "StructuredModel",
-    "unsupported",
-]
+__all__ = ["ModelRefusedError", "StructuredModel", "unsupported"]
 
 _SUBJECT = "structured output"
 _FAILED = "structured output failed once"
@@ -63,8 +59,6 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     Works with every chat model: with structured output, with tools, with JSON mode or with
     nothing but text. Keep the object: it learns what its model can do.
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     model: SkipValidation[Runnable[Any, Any]]
     """A chat model, also bound (`.bind`, `.with_retry`, `.with_fallbacks`), or any runnable from

@@ -4,14 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import AwareDatetime, Field
 
 from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.audit import AuditRecord
-from langchain_groundedness.display.svg import STYLE, Plot
-from langchain_groundedness.display.templates import render
+from langchain_groundedness.display.svg import Plot
+from langchain_groundedness.display.templates import FEWEST_POINTS, page
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Action, VerdictLabel
 
@@ -24,7 +24,8 @@ _OTHERS = "(others)"
 _UNKNOWN = "(unknown)"
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _COLOURS: dict[Action, str] = {"pass": "a", "flag": "b", "review": "c", "block": "d"}
-_MOST_TICKS = 6
+_MOST_TICKS = 4
+_SIZE: dict[str, Any] = {"width": 340, "height": 220}
 _WHOLE_FROM = 100
 """Milliseconds above which fractions are not shown."""
 _GROWTH = 1.02
@@ -34,6 +35,9 @@ _SHORTEST = 1e-3
 
 class GroupFigures(FrozenModel):
     """Figures of one day, model or query class."""
+
+    heads: ClassVar = ("answers", "supported", *_COLOURS, "overruled", "ms", "ms 95%")
+    """What `cells` are."""
 
     name: str
     answers: Whole
@@ -47,12 +51,44 @@ class GroupFigures(FrozenModel):
     rejected: Whole
     waiting: Whole
     """How many answers wait for a reviewer."""
+    marks: dict[VerdictLabel, tuple[Whole, Whole]] = Field(default_factory=dict)
+    """Claims that reviewers have marked, by verdict: how many right, and how many wrong."""
     overruled: Whole
     """How often a reviewer released what the policy blocked, or withheld or edited what it
     released."""
     check_ms: dict[str, float]
     """Percentiles (`p50`, `p95`, `p99`) of the time that a check took, in milliseconds, at most
     1 % off; empty if no time is known."""
+
+    def agreement(self, verdict: VerdictLabel) -> float | None:
+        """Give how often reviewers agree with a verdict.
+
+        Args:
+            verdict: The verdict.
+
+        Returns:
+            The share of marked claims with this verdict that are marked right, for `supported`, or
+            wrong, for `contradicted` and `unverifiable`; `None` without marks and for `unchecked`.
+        """
+        right, wrong = self.marks.get(verdict, (0, 0))
+        if not right + wrong or verdict == "unchecked":
+            return None
+        return (right if verdict == "supported" else wrong) / (right + wrong)
+
+    @property
+    def title(self) -> str:
+        """The name for a reader: a verifier's without what all of them are called."""
+        return self.name.removesuffix("Verifier")
+
+    def cells(self) -> tuple[str, ...]:
+        """Write the figures, in the order of `heads`."""
+        return (
+            f"{self.answers:,}",
+            "-" if self.supported_rate is None else f"{self.supported_rate:.1%}",
+            *(f"{self.decisions.get(action, 0):,}" for action in _COLOURS),
+            f"{self.overruled:,}",
+            *(_ms(self.check_ms[name]) if self.check_ms else "-" for name in ("p50", "p95")),
+        )
 
 
 class AuditSummary(FrozenModel):
@@ -72,7 +108,7 @@ class AuditSummary(FrozenModel):
     """The most frequent first."""
 
     def to_html(self, *, title: str = "Groundedness") -> str:
-        """Draw a page: tables and plots, in one file that loads nothing and runs nothing.
+        """Draw a page: tables and, from five days on, plots, in one file that loads nothing.
 
         Args:
             title: Its heading.
@@ -83,20 +119,19 @@ class AuditSummary(FrozenModel):
         Raises:
             MissingDependencyError: jinja2 is not installed; the extra `report` brings it.
         """
-        groups = {
-            "All": (self.total,),
-            "Day": self.days,
-            "Model": self.models,
-            "Query class": self.query_classes,
-        }
+        days = self.days if len(self.days) >= FEWEST_POINTS else ()
         values = {
+            **dict(self),
             "title": title,
-            "plot_style": STYLE,
-            "groups": groups,
+            "kind": "Groundedness statistics",
+            "groups": {"Day": self.days, "Model": self.models, "Query class": self.query_classes},
+            "heads": GroupFigures.heads,
+            "verdicts": get_args(VerdictLabel),
             "actions": list(_COLOURS),
-            "plots": [plot.drawn() for plot in _plots(self.days)] if self.days else [],
+            "cells": lambda group: zip(group.heads, group.cells(), strict=True),
+            "plots": {plot.title: plot.drawn() for plot in _plots(days)},
         }
-        return render("langchain_groundedness.monitoring", "page.html", values)
+        return page("langchain_groundedness.monitoring", "statistics.html", values)
 
 
 def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
@@ -154,6 +189,7 @@ class _Counts:
         self._claims: Counter[VerdictLabel] = Counter()
         self._decisions: Counter[Action] = Counter()
         self._reviews: Counter[str] = Counter()
+        self._marks: Counter[tuple[VerdictLabel, bool]] = Counter()
         self._check_ms = _LatencySketch()
 
     def add(self, record: AuditRecord) -> None:
@@ -164,6 +200,9 @@ class _Counts:
         self._waiting += record.review.status == "waiting"
         if record.review.status == "decided" and record.review.action is not None:
             self._reviews[record.review.action] += 1
+            marks = record.review.marks
+            known = (found for found in record.claims if found.claim.id in marks)
+            self._marks.update((found.verdict, marks[found.claim.id]) for found in known)
         if "check" in record.timings:
             self._check_ms.add(record.timings["check"])
 
@@ -180,6 +219,11 @@ class _Counts:
             edited=self._reviews["edit"],
             rejected=self._reviews["reject"],
             waiting=self._waiting,
+            marks={
+                verdict: (self._marks[verdict, True], self._marks[verdict, False])
+                for verdict in get_args(VerdictLabel)
+                if self._marks[verdict, True] or self._marks[verdict, False]
+            },
             overruled=self._overruled,
             check_ms={name: round(ms, 3) for name, ms in times.items() if ms is not None},
         )
@@ -230,11 +274,17 @@ def _is_overruled(record: AuditRecord) -> bool:
     return record.decision.action in ("pass", "flag") and action in ("edit", "reject")
 
 
+def _ms(number: float) -> str:
+    return f"{number:.1f}" if number < _WHOLE_FROM else f"{number:,.0f}"
+
+
 def _frequent_first(group: GroupFigures) -> tuple[int, str]:
     return -group.answers, group.name
 
 
 def _plots(days: Sequence[GroupFigures]) -> Iterator[Plot]:
+    if not days:
+        return
     step = -(-len(days) // _MOST_TICKS)
     ticks = [
         ((place + 0.5) / len(days), day.name.removeprefix("20"))
@@ -242,7 +292,7 @@ def _plots(days: Sequence[GroupFigures]) -> Iterator[Plot]:
         if place % step == 0
     ]
     most = float(max(day.answers for day in days))
-    decisions = Plot(title="Decisions per day", highest=most, y_label="answers")
+    decisions = Plot(title="Decisions per day", highest=most, y_label="answers", **_SIZE)
     decisions.ticks(ticks, [(0.0, "0"), (most, f"{most:,.0f}")])
     decisions.legend([(colour, action) for action, colour in _COLOURS.items()])
     for place, day in enumerate(days):
@@ -254,16 +304,15 @@ def _plots(days: Sequence[GroupFigures]) -> Iterator[Plot]:
                 decisions.bar(left, 0.8 / len(days), low, low + number, colour, told)
             low += number
     yield decisions
-    rate = Plot(title="Supported claims per day", y_label="share of checked claims")
+    rate = Plot(title="Supported claims per day", y_label="share", **_SIZE)
     rate.ticks(ticks, [(n / 4, f"{n / 4:.0%}") for n in range(5)])
     rate.legend([("a", "supported")])
     _curve(rate, [(day.name, day.supported_rate) for day in days], "a", ".1%")
     yield rate
     slowest = max((day.check_ms.get("p95", 0.0) for day in days), default=0.0) or 1.0
-    shown = f"{slowest:,.0f}" if slowest >= _WHOLE_FROM else f"{slowest:.3g}"
-    time = Plot(title="Time of a check per day", highest=slowest, y_label="milliseconds")
-    time.ticks(ticks, [(0.0, "0"), (slowest, shown)])
-    time.legend([("e", "median"), ("c", "95th percentile")])
+    time = Plot(title="Time of a check per day", highest=slowest, y_label="milliseconds", **_SIZE)
+    time.ticks(ticks, [(0.0, "0"), (slowest, _ms(slowest))])
+    time.legend([("e", "median"), ("c", "95 of 100 at most")])
     for name, colour in (("p50", "e"), ("p95", "c")):
         _curve(time, [(day.name, day.check_ms.get(name)) for day in days], colour, ".1f")
     yield time

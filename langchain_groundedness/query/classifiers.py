@@ -97,7 +97,7 @@ QUERY_CLASSES: Mapping[str, str] = MappingProxyType(
 _ASKED_UNDER = ("question", "input", "query", "messages")
 
 
-class QueryClass(BaseModel):
+class QueryClass(FrozenModel):
     """What a classifier says of one query.
 
     Example:
@@ -105,8 +105,6 @@ class QueryClass(BaseModel):
         >>> str(found), found.failed
         ('product', False)
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str
     """Name of the class; `unknown` if none fits or the classifier failed. Treat `unknown` with the
@@ -227,7 +225,7 @@ class ClassFigures(FrozenModel):
     """Harmonic mean of the two: 2 x right / (given + had); 0 if none is right."""
 
 
-class QueryReport(BaseModel):
+class QueryReport(FrozenModel):
     """What `evaluate` found; `print` shows it as a table.
 
     Example:
@@ -236,8 +234,6 @@ class QueryReport(BaseModel):
         >>> report.accuracy, report.confusion[report.labels.index("service")]
         (0.5, (0, 0, 1))
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     samples: int
     accuracy: float
@@ -402,7 +398,6 @@ class LLMQueryClassifier(ClosedSetClassifier):
         'unknown'
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     _can_be_saved = True
 
     model: ChatModel
@@ -457,7 +452,6 @@ class RunnableQueryClassifier(ClosedSetClassifier):
         'the classifier failed: it named a class that is not among its classes='
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     _can_be_saved = True
 
     classifier: AnyRunnable

@@ -63,8 +63,6 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
         True
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     size: int = Field(default=2048, ge=16)
     """Numbers in a vector; the fewer, the more runs of letters fall on one place."""
     shortest: int = Field(default=2, ge=1)
@@ -211,7 +209,7 @@ class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier)
         'unknown'
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=False)  # `fit` changes it
 
     embeddings: Embeddings = Field(default_factory=HashedNgramEmbeddings)
     """Any LangChain embeddings; by default letters are counted, which needs no download."""

@@ -84,8 +84,6 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
         'no documents to check against'
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
     embeddings: Embeddings
     """Any LangChain embeddings; best those of the retriever, so that its vectors are meant."""
     threshold: float = Field(default=0.5, ge=-1.0, le=1.0)

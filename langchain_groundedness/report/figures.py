@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from langchain_groundedness.calibration import CalibrationSample, Reliability, ScoredClaim
 from langchain_groundedness.calibration.labelled_data import read_label
@@ -25,12 +25,13 @@ from langchain_groundedness.evals.statistics import (
 )
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.types import GroundednessResult
+from langchain_groundedness.types import AnswerVerdict, GroundednessResult, VerdictLabel
 
 __all__ = [
     "ComparedMetric",
     "GateResult",
     "MetricFigures",
+    "RankedRow",
     "RunComparison",
     "SliceGroup",
     "SlicedColumn",
@@ -39,12 +40,15 @@ __all__ = [
     "main_result",
     "metrics_of",
     "paired_rows",
+    "ranked_rows",
     "reliability_of",
     "slice_value",
     "slices_of",
+    "verdicts_of",
 ]
 
 _MOST_VALUES = 50
+_MOST_RANKED = 5
 _LONGEST_VALUE = 80
 _TINY = 0.001
 
@@ -63,6 +67,16 @@ class MetricFigures(NamedTuple):
     agreement: LabelAgreement | None
     """Agreement with human labels; `None` unless some labels say right and some wrong, and for
     scores outside 0 to 1."""
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether several rows have a score, and all the same."""
+        return len(self.scores) > 1 and len(self.counts) == 1
+
+    @property
+    def counts(self) -> list[tuple[float, int]]:
+        """How many rows have each score."""
+        return sorted(Counter(self.scores).items())
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -103,6 +117,83 @@ def main_result(row: EvaluatedRow) -> GroundednessResult | None:
     return next(of_answer, next(iter(results), None))
 
 
+def verdicts_of(run: EvaluationRun) -> tuple[dict[VerdictLabel, int], dict[AnswerVerdict, int]]:
+    """Count the claims and the answers of a run by verdict."""
+    results = [found for row in run.rows if (found := main_result(row)) is not None]
+    claims = Counter(each.verdict for found in results for each in found.claims)
+    answers = Counter(found.verdict for found in results)
+    return (
+        {verdict: claims[verdict] for verdict in get_args(VerdictLabel)},
+        {verdict: answers[verdict] for verdict in get_args(AnswerVerdict)},
+    )
+
+
+class RankedRow(NamedTuple):
+    """A row to read first."""
+
+    place: int
+    """In the run, from 1."""
+    row: EvaluatedRow
+    verdict: AnswerVerdict | None
+    scores: Mapping[str, float]
+    """By key; only metrics that have a score."""
+    changes: Mapping[str, float]
+    """By key; empty without a baseline."""
+
+
+def ranked_rows(run: EvaluationRun, baseline: EvaluationRun | None = None) -> list[RankedRow]:
+    """Find the worst rows or, beside a baseline, those whose scores changed most."""
+    changes = () if baseline is None else _changes(run, baseline).rows
+    rank = _change_size if changes else _badness
+    ranks = sorted((rank(row), n) for n, row in enumerate(changes or run.rows) if _scores(row))
+    least = (0.0, 0.0) if changes or not ranks else ranks[-1][0]
+    first = [n for found, n in ranks if found != least][:_MOST_RANKED]
+    return [_ranked(run, n, changes[n] if changes else None) for n in first]
+
+
+def _badness(row: EvaluatedRow) -> tuple[float, float]:
+    """Order rows by contradicted claims, then by the mean of their scores, the worst first."""
+    result = main_result(row)
+    claims = result.claims if result else ()
+    scores = _scores(row).values()
+    mean = sum(scores) / len(scores) if scores else math.inf
+    return -sum(found.verdict == "contradicted" for found in claims), mean
+
+
+def _change_size(changed: EvaluatedRow) -> tuple[float, float]:
+    """Order rows by their largest change, those that have become worse first."""
+    by = max(_scores(changed).values(), key=abs, default=0.0)
+    return -abs(by), by
+
+
+def _ranked(run: EvaluationRun, place: int, changed: EvaluatedRow | None) -> RankedRow:
+    row, result = run.rows[place], main_result(run.rows[place])
+    changes = {} if changed is None else _scores(changed)
+    verdict = None if result is None else result.verdict
+    return RankedRow(place + 1, row, verdict, _scores(row), changes)
+
+
+def _scores(row: EvaluatedRow) -> dict[str, float]:
+    return {each.key: each.score for each in row.scores if each.score is not None}
+
+
+def _changes(run: EvaluationRun, baseline: EvaluationRun) -> EvaluationRun:
+    """Put the change of each score in its place; rows without one are skipped."""
+    before = {name: _scores(row) for name, row in paired_rows(run, baseline).items()}
+
+    def changed(row: EvaluatedRow) -> EvaluatedRow:
+        was, now = before.get(row.row.id, {}), _scores(row)
+        changes = tuple(
+            RowScore(key=each.key, score=now[each.key] - was[each.key], status="scored")
+            if each.key in was and each.key in now
+            else RowScore(key=each.key, status="skipped", reason="not in both runs")
+            for each in row.scores
+        )
+        return row.model_copy(update={"scores": changes})
+
+    return run.model_copy(update={"rows": tuple(map(changed, run.rows))})
+
+
 class SliceGroup(NamedTuple):
     """The rows with the same value of a column."""
 
@@ -112,6 +203,8 @@ class SliceGroup(NamedTuple):
     rows: int
     metrics: Mapping[str, Estimate]
     """By key; only metrics that have scores."""
+    changes: Mapping[str, Estimate]
+    """By key: the mean change since the baseline, over the rows in both."""
 
 
 class SlicedColumn(NamedTuple):
@@ -122,10 +215,13 @@ class SlicedColumn(NamedTuple):
     """The largest first."""
 
 
-def slices_of(run: EvaluationRun) -> tuple[SlicedColumn, ...]:
+def slices_of(
+    run: EvaluationRun, baseline: EvaluationRun | None = None
+) -> tuple[SlicedColumn, ...]:
     """Sum up each metric per value of each column that divides the rows into a few groups."""
     columns = dict.fromkeys(name for row in run.rows for name in row.row.metadata)
-    return tuple(_sliced(run, name) for name in columns if _divides(run, name))
+    changes = None if baseline is None else _changes(run, baseline)
+    return tuple(_sliced(run, name, changes) for name in columns if _divides(run, name))
 
 
 def slice_value(row: EvaluatedRow, column: str) -> str | None:
@@ -142,14 +238,27 @@ def _divides(run: EvaluationRun, column: str) -> bool:
     return None not in values and 1 < len(values) <= min(_MOST_VALUES, len(run.rows) // 2)
 
 
-def _sliced(run: EvaluationRun, column: str) -> SlicedColumn:
-    by_key = {key: slice_scores(run, key, column) for key in _keys(run)}
-    groups = []
-    for place, part in enumerate(next(iter(by_key.values()), ())):
-        scores = {key: slices[place].score for key, slices in by_key.items()}
-        known = {key: score for key, score in scores.items() if score is not None}
-        groups.append(SliceGroup(_group_name(part), part.value is not None, part.rows, known))
+def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> SlicedColumn:
+    means, changed = (
+        {key: slice_scores(each, key, column) for key in _keys(each)} if each else {}
+        for each in (run, changes)
+    )
+    groups = [
+        SliceGroup(
+            _group_name(part),
+            part.value is not None,
+            part.rows,
+            _estimates(means, place),
+            _estimates(changed, place),
+        )
+        for place, part in enumerate(next(iter(means.values()), ()))
+    ]
     return SlicedColumn(column, tuple(groups))
+
+
+def _estimates(by_key: Mapping[str, Sequence[Slice]], place: int) -> dict[str, Estimate]:
+    found = {key: slices[place].score for key, slices in by_key.items()}
+    return {key: score for key, score in found.items() if score is not None}
 
 
 def _group_name(part: Slice) -> str:
@@ -199,7 +308,7 @@ class ComparedMetric(NamedTuple):
         if found.p_value is None:
             return "no row has a score in both runs"
         if not found.better and not found.worse:
-            return f"no score has changed in {format_count(found.rows)}"
+            return f"no difference: no score has changed in {format_count(found.rows)}"
         p_value = "p < 0.001" if found.p_value < _TINY else f"p = {found.p_value:.3f}"
         return f"{'more than chance' if found.is_significant() else 'could be chance'}, {p_value}"
 

@@ -8,9 +8,7 @@ characters are named in it. Positions are in UTF-16, as JavaScript counts.
 
 import json
 import re
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
@@ -21,7 +19,8 @@ from langchain_groundedness.calibration.thresholds import reliability_plot
 from langchain_groundedness.display.hidden_characters import named, named_offset
 from langchain_groundedness.display.marked_text import SIGNS, is_located
 from langchain_groundedness.display.svg import Plot
-from langchain_groundedness.display.templates import render
+from langchain_groundedness.display.templates import FEWEST_POINTS, page
+from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RowScore
@@ -49,40 +48,49 @@ def to_html(run: EvaluationRun, *, baseline: EvaluationRun | None = None) -> str
     Raises:
         MissingDependencyError: jinja2 is not installed; the extra `report` brings it.
     """
-    package = files("langchain_groundedness")
-    look, own_style, script = (
-        (package / name).read_text("utf-8")
-        for name in ("static/look.css", "report/static/report.css", "report/static/report.js")
-    )
-    metrics, slices = figures.metrics_of(run), figures.slices_of(run)
+    script = (files(__package__) / "static" / "report.js").read_text("utf-8")
+    metrics, slices = figures.metrics_of(run), figures.slices_of(run, baseline)
     reliability = figures.reliability_of(run)
     comparison = None if baseline is None else figures.compare(run, baseline)
+    changes = {each.key: each for each in comparison.metrics} if comparison else {}
+    verdicts = figures.verdicts_of(run)
+    earlier = figures.verdicts_of(baseline) if baseline else ({}, {})
     values = {
+        "title": run.header.name,
+        "kind": "Groundedness report",
         "run": run,
         "display": display,
-        "style": look + own_style,
-        "style_hash": _hash(look + own_style),
         "script": script,
-        "script_hash": _hash(script),
+        "fewest": FEWEST_POINTS,
+        "drawn": {
+            each.key: _distribution(each)
+            for each in metrics
+            if len(each.scores) >= FEWEST_POINTS and not each.is_constant
+        },
+        "verdicts": list(zip(("claims", "answers"), verdicts, earlier, strict=True))
+        if any(verdicts[1].values())
+        else [],
+        "ranked": figures.ranked_rows(run, baseline),
         "metrics": metrics,
+        "sliced": [each for each in metrics if _differs(each, changes.get(each.key))],
         "slices": slices,
         "comparison": comparison,
-        "changes": {each.key: each for each in comparison.metrics} if comparison else {},
+        "changes": changes,
         "has_labels": reliability is not None or any(each.agreement for each in metrics),
         "reliability": reliability,
         "reliability_plot": reliability_plot,
-        "distribution": _distribution,
         "slice_scale": _slice_scale,
         "place": _place,
         "bad_row_place": _bad_row_place,
         "indented_json": _indented_json,
         **_data_blocks(run, metrics, slices, baseline),
     }
-    return render(__package__, "report.html", values)
+    return page(__package__, "report.html", values)
 
 
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+def _differs(metric: figures.MetricFigures, change: figures.ComparedMetric | None) -> bool:
+    """Tell whether slices can differ: rows have different scores, or changes."""
+    return not metric.is_constant or bool(change and (change.found.better or change.found.worse))
 
 
 def _distribution(metric: figures.MetricFigures) -> str:
@@ -106,7 +114,7 @@ def _distribution(metric: figures.MetricFigures) -> str:
         told = f"{count} rows with {start:.3g} to {end:.3g}"
         plot.bar((place + 0.08) / _BINS, 0.84 / _BINS, 0, count, "e", told)
     if metric.estimate is not None:
-        plot.mark((metric.estimate.mean - low) / (high - low), "c")
+        plot.mark((metric.estimate.mean - low) / (high - low), "d")
     return plot.drawn()
 
 
@@ -242,6 +250,8 @@ def _claim(found: ClaimVerdict, result: GroundednessResult) -> dict[str, Any]:
         reason=found.reason,
         explanation=found.explanation,
         correction=found.correction,
+        correction_words=correction_words(found) if found.correction else None,
+        evidence_words=evidence_words(found) if found.citations else None,
         citations=[_citation(citation, result.documents) for citation in found.citations],
     )
 

@@ -31,6 +31,7 @@ def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) ->
     metrics = figures.metrics_of(run)
     parts = [
         f"# {_text(display.run_title(run))}",
+        *_verdicts(run),
         _text(display.run_facts(run)),
         *(f"> **!** {text}" for text in display.run_warnings(run).values()),
         _metrics(metrics),
@@ -41,6 +42,17 @@ def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) ->
         *_bad_rows(run),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _verdicts(run: EvaluationRun) -> Iterator[str]:
+    claims, answers = figures.verdicts_of(run)
+    counted = {"Claims": claims.items(), "Answers": answers.items()}
+    lines = (
+        f"{unit}: {', '.join(f'{rows:,} {name}' for name, rows in counts if rows)}"
+        for unit, counts in counted.items()
+    )
+    if any(answers.values()):
+        yield " · ".join(lines).replace("_", " ")
 
 
 def _metrics(metrics: Sequence[figures.MetricFigures]) -> str:

@@ -136,7 +136,10 @@ def test_only_so_many_files_are_kept_as_was_asked(tmp_path: Path) -> None:
 def test_a_review_that_comes_later_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     waits = record("a", review=Review(status="waiting"))
     decided = waits.model_copy(
-        update={"revision": 1, "review": Review(status="decided", action="approve")}
+        update={
+            "revision": 1,
+            "review": Review(status="decided", action="approve", marks={"c1": False}),
+        }
     )
     with JsonlAuditLog(tmp_path / "audit.jsonl") as log:
         for each in (waits, record("b"), decided, waits):
@@ -144,7 +147,7 @@ def test_a_review_that_comes_later_takes_the_place_of_the_one_before(tmp_path: P
         assert log.flush()
         found = list(log.records())
     assert [kept.id for kept in found] == ["b", "a"]
-    assert found[1].review.status == "decided"
+    assert found[1].review == decided.review
 
 
 def test_old_records_are_deleted_for_good_and_no_others(tmp_path: Path) -> None:

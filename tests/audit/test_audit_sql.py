@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -187,6 +188,47 @@ def test_a_record_that_waits_is_decided_once(log: SQLAuditLog) -> None:
     assert log.get("a") == decided
 
 
+def test_marks_of_claims_are_kept_with_the_decision(log: SQLAuditLog, tmp_path: Path) -> None:
+    filled(log, record("a", review=Review(status="waiting")))
+    marks = {"c1": True, "c\x00": False}
+    log.decide("a", revision=0, reviewer="ada", action="reject", note="why", marks=marks)
+    [found] = log.records(status="decided")
+    assert (found.review.marks, found.review.reviewer) == (marks, "ada")
+    log.export(tmp_path / "out.jsonl")
+    assert AuditRecord.from_json((tmp_path / "out.jsonl").read_text()) == found
+
+
+def test_a_decision_that_is_held_is_durable_and_takes_effect_by_itself(log: SQLAuditLog) -> None:
+    filled(log, *(record(name, review=Review(status="waiting")) for name in "ab"))
+    log.decide("a", revision=0, reviewer="ada", action="approve", hold=3600)
+    log.decide("b", revision=0, reviewer="ada", action="approve", hold=0.01)
+    assert log.waiting().records == ()
+    with pytest.raises(ReviewConflictError, match="decided already"):
+        log.decide("a", revision=1, reviewer="bob", action="reject")
+    until = time.monotonic() + 300
+    while not (found := ids(log.query(status="decided").records)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert found == ["b"]
+    assert log.count(status="decided") == 1
+
+
+@pytest.mark.parametrize("status", ["waiting", "none"])
+def test_a_decision_is_undone_while_it_is_held(log: SQLAuditLog, status: Any) -> None:
+    filled(log, record("a", review=Review(status=status)))
+    held = log.decide("a", revision=0, reviewer="ada", action="approve", hold=3600)
+    with pytest.raises(ReviewConflictError, match="can no longer be undone"):
+        log.undo("a", revision=held.revision, reviewer="bob")
+    undone = log.undo("a", revision=held.revision, reviewer="ada")
+    assert (undone.review, undone.revision) == (Review(status=status), 0)
+    assert log.get("a") == undone
+    final = log.decide("a", revision=0, reviewer="ada", action="reject")
+    with pytest.raises(ReviewConflictError, match=r"can no longer be undone.*revision 1"):
+        log.undo("a", revision=1, reviewer="ada")
+    assert log.get("a") == final
+    with pytest.raises(AuditError, match="no record"):
+        log.undo("b", revision=0, reviewer="ada")
+
+
 def test_a_record_that_does_not_wait_can_be_overruled(log: SQLAuditLog) -> None:
     filled(log, record("a"))
     assert log.decide("a", revision=0, reviewer="ada", action="reject").review.action == "reject"
@@ -245,6 +287,8 @@ def test_a_review_that_comes_with_a_record_counts_unless_a_reviewer_was_first(
         ({"reviewer": "a", "action": "ignore"}, "action"),
         ({"reviewer": "a", "action": "edit"}, "answer"),
         ({"reviewer": "a", "action": "approve", "answer": "x"}, "answer"),
+        ({"reviewer": "a", "action": "approve", "hold": -1}, "hold"),
+        ({"reviewer": "a", "action": "approve", "marks": {"c1": "no"}}, "marks"),
     ],
 )
 def test_a_decision_that_cannot_be_is_refused(

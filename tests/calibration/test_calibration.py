@@ -248,6 +248,13 @@ def test_options_that_cannot_work_are_refused(options: dict[str, float], said: s
         calibrate([], **options)  # type: ignore[arg-type]  # that is the point
 
 
+def test_a_notebook_shows_a_calibration_as_a_plot() -> None:
+    found = calibrate(noisy(200), precision=0.8, **FEW)
+    threshold = f"threshold {found.threshold('support'):.3g}"
+    assert f"{threshold}</text>" in str(found._repr_svg_())
+    assert calibration()._repr_svg_() is None
+
+
 def test_calibration_outlasts_a_file(tmp_path: Path) -> None:
     found = calibrate(noisy(100), recall=0.8, **FEW)
     found.save(tmp_path / "c.json")

@@ -11,6 +11,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 from typing_extensions import override
 
+from cookbook.recipes.scores_of_other_libraries import ConventionMetric, as_score
 from langchain_groundedness import Claim
 from langchain_groundedness.evals import (
     AnswerCorrectnessEvaluator,
@@ -21,9 +22,7 @@ from langchain_groundedness.evals import (
     FactualCorrectnessEvaluator,
     FaithfulnessEvaluator,
     RowScore,
-    as_score,
 )
-from langchain_groundedness.evals.conventions import ConventionMetric
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from langchain_groundedness.types import VerdictLabel
 

@@ -77,10 +77,10 @@ def killed(folder: Path) -> Any:
             time.sleep(0.05)
         os.kill(int(told.read_text()), signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     run = on_ray(rows, StayingEvaluator(folder=str(folder)), journal=folder / "run.jsonl")
-    killer.join()
+    killer.join(60)
     return {"ids": [row.row.id for row in run.rows], "written": ids_written(folder / "run.jsonl")}
 
 
@@ -138,7 +138,7 @@ def interrupted(folder: Path) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
 
     rows = [{"id": f"r{n}", "answer": "a"} for n in range(200_000)]
-    threading.Thread(target=interrupt).start()
+    threading.Thread(target=interrupt, daemon=True).start()
     try:
         on_ray(rows, CountingEvaluator(asked_file=str(asked)))
     except EvaluationInterrupted as exc:

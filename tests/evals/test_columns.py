@@ -8,7 +8,12 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_groundedness import InputFormatError
-from langchain_groundedness.evals import BadRow, BleuEvaluator, EvaluationRow
+from langchain_groundedness.evals import (
+    BadRow,
+    BleuEvaluator,
+    EvaluationRow,
+    FaithfulnessEvaluator,
+)
 from langchain_groundedness.evals.columns import (
     COLUMNS,
     Example,
@@ -101,6 +106,29 @@ def test_the_state_of_an_agent_is_read() -> None:
     assert (row.question, row.answer) == ("Capital?", "Rome.")
     assert row.documents is not None
     assert row.documents[0].page_content == "Rome is the capital."
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [{"snippet": "Rome is it.", "url": "https://example.org"}],
+        [(Document("Rome is it."), 0.9)],
+        [["Rome is it."]],
+    ],
+)
+def test_documents_are_read_as_at_every_entry_point(documents: Any) -> None:
+    row = read_row({"reply": "Rome.", "documents": documents})
+    assert row.answer == "Rome."
+    assert row.documents is not None
+    assert [document.page_content for document in row.documents] == ["Rome is it."]
+
+
+def test_the_output_of_a_chain_is_read_as_at_every_entry_point() -> None:
+    said = {"reply": "Rome.", "hits": [Document("Rome is it.")]}
+    score = FaithfulnessEvaluator()({"question": "Capital?"}, said)
+    assert score["metadata"]["status"] == "scored"
+    row = read_row({"answer": "Rome.", "hits": [Document("Rome is it.")]})
+    assert row.documents == (Document("Rome is it."),)
 
 
 @pytest.mark.parametrize("value", ["a text", 3, ["a", "b"]])

@@ -8,8 +8,9 @@ import pytest
 from convention_cases import CASES, LABELS, ON_PURPOSE, Case, derived, scored, statements
 from langchain_core.documents import Document
 
+from cookbook.recipes.scores_of_other_libraries import as_score
 from langchain_groundedness import ConfigurationError, GroundednessRunnable
-from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator, as_score
+from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 
 RECORDED: dict[str, Any] = json.loads(

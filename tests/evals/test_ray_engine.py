@@ -36,7 +36,10 @@ class Cluster:
         return self._said()
 
     def end(self) -> None:
-        self._process.communicate(timeout=300)
+        try:
+            self._process.communicate(timeout=100)
+        finally:
+            self._process.kill()  # one that has not ended would outlive the tests
         assert self._process.returncode == 0
 
     def _said(self) -> Any:

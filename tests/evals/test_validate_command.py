@@ -52,15 +52,24 @@ def test_the_same_command_goes_on_and_shows_the_sweep(run: Run) -> None:
     run()
     found = run("--sweep")
     assert "3 rows were there already" in found.out
-    assert "pass_score 0.70 *" in found.out
+    assert "--pass-score 0.70 *" in found.out
     assert "precision" in found.out
 
 
 def test_thresholds_that_change_nothing_share_a_line_of_the_sweep(run: Run) -> None:
     found = run("--sweep")
     lines = [line.split() for line in found.out.splitlines()]
-    values = [line[1:-4] for line in lines if line[:1] == ["min_source"]]
+    values = [line[1:-4] for line in lines if line[:1] == ["--min-source"]]
     assert values == [["0.05", "to", "0.45"], ["0.50", "*"], ["0.55", "to", "0.95"]]
+
+
+def test_the_page_says_what_passed_why_not_and_what_other_thresholds_would_do(run: Run) -> None:
+    found = run("--html", "v.html")
+    assert "Next: open v.html in a browser" in found.out
+    page = Path("v.html").read_text("utf-8")
+    for said in ("2 passed", "1 rejected", "the documents contradict a claim", "--pass-score"):
+        assert said in page
+    assert page.count('class="plot"') == 3
 
 
 def test_json_is_for_programs(run: Run) -> None:

@@ -10,6 +10,7 @@ from entries import ENTRIES
 from hypothesis import given
 from hypothesis import strategies as st
 from matrix import Models, cell, judge
+from no_labels import NO_LABELS
 from reply_checks import STRATEGIES, read_honestly, supported_falsely
 from reply_families import DIALECTS, WORST, right_of
 
@@ -69,25 +70,7 @@ def test_the_worst_replies_support_nothing_false_at_any_kind_of_entry_point(
         assert not found.ends["released"]
 
 
-WORDS = [
-    '{"supported": false}',
-    "supported: false",
-    "supported = 0",
-    "Supported by nothing.",
-    "Yes: 0%",
-    "Yes, but the evidence says two lanes.",
-    "Yes is wrong",
-    "Supported? Hardly.",
-    "No information is given",
-    "no idea",
-    "<think>yes",
-    "<thinking>yes</thinking>Done.",
-    "\u017fupported",
-    "CONTRAD\u0130CTED",
-]
-
-
-@pytest.mark.parametrize("text", WORDS)
+@pytest.mark.parametrize("text", NO_LABELS)
 def test_a_word_that_is_not_alone_is_no_verdict(
     server: FaultyServer, models: Models, text: str
 ) -> None:

@@ -49,10 +49,37 @@ def test_unchecked_claims_do_not_count_into_the_supported_rate() -> None:
     assert total.claims == {"supported": 1, "unverifiable": 1, "unchecked": 1}
 
 
+def test_agreement_is_who_has_marked_a_claim_as_the_verifier_judged_it() -> None:
+    claims = tuple(
+        ClaimVerdict.unchecked(claim, "why")
+        if label == "unchecked"
+        else ClaimVerdict(claim=claim, verdict=label)
+        for n, label in enumerate(
+            ("supported", "supported", "supported", "contradicted", "unverifiable", "unchecked")
+        )
+        for claim in [Claim(id=f"c{n}", text="x")]
+    )
+    marks = {"c0": True, "c1": False, "c3": False, "c4": True, "c5": True, "gone": True}
+    review = Review(status="decided", reviewer="ada", action="approve", marks=marks)
+    found = summarize([record(claims=claims, review=review), record(claims=claims)])
+    assert found.total.marks == {
+        "supported": (1, 1),
+        "contradicted": (0, 1),
+        "unverifiable": (1, 0),
+        "unchecked": (1, 0),
+    }
+    assert found.total.agreement("supported") == 0.5
+    assert found.total.agreement("contradicted") == 1.0
+    assert found.total.agreement("unverifiable") == 0.0
+    assert found.total.agreement("unchecked") is None
+    assert "agree with the verdict" in found.to_html()
+    assert AuditSummary.model_validate_json(found.model_dump_json()) == found
+
+
 def test_nothing_is_known_of_no_records() -> None:
     found = summarize([])
     assert (found.first, found.total.supported_rate, found.total.check_ms) == (None, None, {})
-    assert "<svg" not in found.to_html()
+    assert 'class="plot"' not in found.to_html()
 
 
 def test_days_are_those_of_utc() -> None:
@@ -70,6 +97,14 @@ def test_names_without_end_take_no_memory_without_end() -> None:
 def test_summary_survives_json() -> None:
     found = summarize([record(time=datetime.now(UTC), claims=(verdict("supported"),))])
     assert AuditSummary.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize(("days", "plots"), [(4, 0), (5, 3)])
+def test_the_page_has_plots_from_five_days_on(days: int, plots: int) -> None:
+    times = [datetime(2026, 3, day, tzinfo=UTC) for day in range(1, days + 1)]
+    page = summarize(record(time=time) for time in times).to_html()
+    assert page.count('class="plot"') == plots
+    assert all(f"{time:%Y-%m-%d}</th>" in page for time in times)
 
 
 def test_title_of_the_page_is_escaped() -> None:

@@ -36,4 +36,34 @@ def test_a_claim_that_an_edit_has_changed_is_not_supported(
         review=Review(status="decided", reviewer="ada", action="edit", answer=edited),
     )
     [row] = ReviewExport(unit="claim").rows([record])
-    assert row["label"] == label
+    assert (row["label"], row["marked"]) == (label, False)
+
+
+def test_the_mark_of_a_claim_is_its_label_whatever_became_of_the_answer() -> None:
+    claims = tuple(
+        ClaimVerdict(claim=Claim(id=f"c{n}", text="x"), verdict="supported") for n in range(3)
+    )
+    record = AuditRecord(
+        verdict="grounded",
+        decision=Decision(action="review"),
+        original_answer="x",
+        claims=claims,
+        documents=(AuditedDocument(index=0, length=4, content="Text"),),
+        review=Review(
+            status="decided",
+            reviewer="ada",
+            action="reject",
+            time="2026-03-01T12:00:00Z",
+            marks={"c0": True, "c2": False},
+        ),
+    )
+    rows = list(ReviewExport(unit="claim").rows([record]))
+    assert [(row["label"], row["marked"]) for row in rows] == [
+        ("supported", True),
+        ("unsupported", True),
+    ]
+    assert {(row["reviewer"], row["reviewed"]) for row in rows} == {
+        ("ada", "2026-03-01T12:00:00+00:00")
+    }
+    [answer] = ReviewExport().rows([record])
+    assert [claim["label"] for claim in answer["claims"]] == ["supported", None, "unsupported"]

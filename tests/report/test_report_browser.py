@@ -1,11 +1,14 @@
 """The page of a report in a real browser, opened as a file without a network."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -13,7 +16,11 @@ from chromium import PROBLEMS, VIEWS, chromium
 from playwright.sync_api import Browser, Page, expect
 from review.records import HOSTILE
 
+from langchain_groundedness import Decision
+from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.evals import EvaluationRun
+from langchain_groundedness.evals.validation import validate
+from langchain_groundedness.monitoring import summarize
 from langchain_groundedness.report import to_html
 from report.runs import hostile, large, small
 
@@ -146,6 +153,53 @@ def test_a_slice_and_a_warning_lead_to_their_rows(reader: Reader) -> None:
     page.click(".problem button")
     expect(page.locator("#count")).to_have_text("1 of 4 rows")
     assert ids(page) == ["r-10"]
+
+
+def test_filters_and_order_live_in_the_address(reader: Reader) -> None:
+    page = reader.open(html("small"))
+    page.select_option("#f-group", label="people")
+    page.select_option("#f-metric", label="context_relevance")
+    page.fill("#f-most", "0.5")
+    for _ in range(2):
+        page.click("#table thead button >> nth=0")
+    expect(page.locator("#count")).to_have_text("2 of 4 rows")
+    address = page.url
+    assert "#rows?metric=context_relevance&most=0.5&group=topic%3Dpeople&sort=id" in address
+    page.reload()
+    assert ids(page) == ["r-10", "r-2"]
+    page.click("#table tbody a >> nth=0")
+    expect(page.locator("#row h1")).to_have_text("Where is it?")
+    page.reload()
+    page.keyboard.press("n")
+    expect(page.locator("#row h1")).to_have_text("Who leads it?")
+    page.click("#row .trail a >> nth=0")
+    assert ids(page) == ["r-10", "r-2"]
+    assert page.url == address
+    page.click("#filters button[type=reset]")
+    expect(page.locator("#count")).to_have_text("4 rows")
+    assert "most" not in page.url
+    other = reader.open(html("small"), place="#rows?verdict=no%20such&group=x&sort=nothing&text=q3")
+    assert ids(other) == ["r-1"]
+
+
+def test_the_first_lines_count_verdicts_and_lead_to_their_rows(reader: Reader) -> None:
+    page = reader.open(html("small"))
+    claims, answers = page.locator(".verdicts").all_inner_texts()
+    assert " ".join(claims.split()) == "4 claims 2 supported 1 contradicted 1 unchecked"
+    assert " ".join(answers.split()) == "1 answer 1 has contradictions"
+    page.click(".verdicts a")
+    expect(page.locator("#count")).to_have_text("1 of 4 rows")
+    assert ids(page) == ["r-1"]
+
+
+def test_the_rows_to_read_first_lead_to_the_row(reader: Reader) -> None:
+    page = reader.open(html("small"))
+    first = page.locator("#first tbody a")
+    assert first.all_inner_texts() == ["What was Q3 revenue?", "Where is it?"]
+    first.nth(1).click()
+    expect(page.locator("#row h1")).to_have_text("Where is it?")
+    page.go_back()
+    expect(page.locator("#overview")).to_be_visible()
 
 
 def test_more_rows_come_when_they_are_asked_for(reader: Reader) -> None:
@@ -371,8 +425,8 @@ def test_every_view_is_labelled_legible_and_as_wide_as_the_screen(
 
 STOPS = {
     "": (
-        *("Skip to the content", "Groundedness report", "Metrics", "Rows", "Show them", "Clear"),
-        *("What was Q3 revenue?", "Keyboard shortcuts"),
+        *("Skip to the content", "Groundedness report", "Metrics", "Rows", "Show them"),
+        *("What was Q3 revenue?", "Clear", "Who leads it?", "Keyboard shortcuts"),
     ),
     "#row-1": ("1✗", "2✓", "Details", "Keyboard shortcuts"),
 }
@@ -424,6 +478,52 @@ def test_without_javascript_all_but_the_rows_can_be_read(reader: Reader) -> None
     page = reader.open(html("small"), java_script_enabled=False)
     expect(page.locator(".metric").first).to_be_visible()
     expect(page.get_by_text("The table of rows needs JavaScript")).to_be_visible()
+
+
+def test_on_a_phone_slices_are_cards(reader: Reader) -> None:
+    page = reader.open(html("compared"), viewport={"width": 400, "height": 800})
+    for table in page.locator("#slices .scroller").all():
+        assert table.evaluate("e => e.scrollWidth <= e.clientWidth")
+    card = page.locator("#slices tbody tr").first
+    told = card.inner_text()
+    for name in ("rows: ", "faithfulness: ", "answer_quality: "):
+        assert name in told or name.strip() in card.evaluate(
+            "e => [...e.children].map(c => getComputedStyle(c, '::before').content).join(' ')"
+        )
+    assert re.search("[▲▼] [+-]0", told)
+
+
+def other_pages() -> dict[str, str]:
+    """Pages of the commands `stats` and `validate`."""
+    days = [datetime(2026, 3, day, tzinfo=UTC) for day in range(1, 8)]
+    decided = (Decision(action="pass"), Decision(action="block"))
+    records = [
+        AuditRecord(verdict="grounded", decision=decided[n % 2], time=day, query_class=HOSTILE)
+        for n, day in enumerate(days)
+    ]
+    rows = [
+        {"id": str(n), "answer": f"Rome has {n} towers.", "contexts": ["Rome has 3 towers."]}
+        for n in range(6)
+    ]
+    with TemporaryDirectory() as folder:
+        passed, rejected = (f"{folder}/{name}.jsonl" for name in ("passed", "rejected"))
+        summary = validate(rows, passed=passed, rejected=rejected)
+    return {"stats": summarize(records).to_html(), "validation": summary.to_html()}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_pages_of_other_commands_are_as_legible(reader: Reader, view: str) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pages = pool.submit(other_pages).result()
+    for name, text in pages.items():
+        page = reader.open(text, **VIEWS[view])
+        for summary in page.locator("summary").all():
+            summary.click()
+        assert page.evaluate(PROBLEMS) == [], name
+        expect(page.locator(".plot").first).to_be_visible()
+        if os.environ.get("REPORT_SCREENSHOTS"):
+            folder = Path(os.environ["REPORT_SCREENSHOTS"])
+            page.screenshot(path=folder / f"{view}-{name}.png", full_page=True)
 
 
 def test_on_a_phone_the_agreement_with_labels_is_read_without_scrolling_sideways(

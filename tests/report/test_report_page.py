@@ -19,11 +19,12 @@ from langchain_groundedness import MissingDependencyError
 from langchain_groundedness.display.hidden_characters import edited, named
 from langchain_groundedness.evals import EvaluationRun
 from langchain_groundedness.report import to_html
+from langchain_groundedness.report.figures import ranked_rows, slices_of
 from report.runs import MADE, hostile, large, row, run, scored, small
 
-STATIC = files("langchain_groundedness.report") / "static"
-CSS = (STATIC / "report.css").read_text("utf-8")
-JS = (STATIC / "report.js").read_text("utf-8")
+PACKAGE = files("langchain_groundedness")
+CSS = (PACKAGE / "static" / "report.css").read_text("utf-8")
+JS = (PACKAGE / "report" / "static" / "report.js").read_text("utf-8")
 
 
 SHOWN_TEXT = st.characters(exclude_characters="\r[") | st.sampled_from("\0\u202e\u200d👩️🚀")
@@ -193,6 +194,57 @@ def test_a_run_without_rows_has_a_page() -> None:
     html = to_html(run())
     assert "No row was evaluated." in html
     assert table(run())["rows"] == []
+
+
+def only(key: str, *scores: float, **fields: Any) -> EvaluationRun:
+    rows = (row(str(n), scored(key, score), **fields) for n, score in enumerate(scores))
+    return run(*rows, keys=(key,))
+
+
+def test_a_metric_with_equal_scores_says_that_there_is_no_difference() -> None:
+    equal = only("m", *[1.0] * 6)
+    page = to_html(equal, baseline=equal)
+    assert "No difference: all scores are 1.000." in page
+    assert "No difference: no score has changed in 6 rows." in page
+    assert 'class="plot"' not in page
+    assert 'id="first"' not in page
+
+
+def test_few_scores_are_a_table_and_more_a_chart() -> None:
+    few, more = to_html(only("m", 0.0, 0.5, 0.5, 1.0)), to_html(only("m", 0.0, 0.5, 0.5, 1.0, 1.0))
+    assert ('<td>0.500</td><td class="amount">2</td>' in few, 'class="plot"' in few) == (
+        True,
+        False,
+    )
+    assert 'class="plot"' in more
+
+
+def test_slices_show_their_change() -> None:
+    topics = ("law", "law", "art", "art")
+    before, after = (
+        run(
+            *(
+                row(str(n), scored("m", score), metadata={"topic": topics[n]})
+                for n, score in enumerate(scores)
+            )
+        )
+        for scores in ((0.5, 0.5, 0.5, 0.5), (1.0, 0.5, 0.5, 0.0))
+    )
+    [found] = slices_of(after, before)
+    changes = {group.name: group.changes["m"].mean for group in found.groups}
+    assert changes == {"art": -0.25, "law": 0.25}
+    [alone] = slices_of(after)
+    assert all(not group.changes for group in alone.groups)
+
+
+def test_the_worst_rows_come_first_and_beside_a_baseline_the_most_changed() -> None:
+    now, before = only("m", 0.9, 0.2, 0.6, 0.9), only("m", 0.9, 0.3, 0.0, 1.0)
+    assert [each.place for each in ranked_rows(now)] == [2, 3]
+    ranked = ranked_rows(now, before)
+    assert [each.place for each in ranked] == [3, 2, 4]
+    assert ranked[0].changes == {"m": 0.6}
+    contradicted = small()
+    assert ranked_rows(contradicted)[0].row.row.id == "r-1"
 
 
 def test_a_metric_beyond_one_is_drawn_on_its_own_scale() -> None:

@@ -49,6 +49,12 @@ def test_markdown_says_the_means_and_what_has_no_score() -> None:
     assert "| 7 | – | no JSON |" in text  # noqa: RUF001
 
 
+def test_markdown_begins_with_the_verdicts() -> None:
+    said = "Claims: 2 supported, 1 contradicted, 1 unchecked · Answers: 1 has contradictions"
+    assert to_markdown(small()).splitlines()[2] == said
+    assert "Claims:" not in to_markdown(run(row("a", scored("m", 1.0))))
+
+
 def test_markdown_compares_with_another_run() -> None:
     before = large(80, better=-0.4, seed=2, name="old | one")
     text = to_markdown(large(80), baseline=before)
@@ -258,6 +264,12 @@ def test_a_result_in_a_notebook_keeps_the_colour_of_its_text() -> None:
     styles = [value or "" for name, value in shown(result()).attributes if name == "style"]
     colours = [found for style in styles for found in re.findall(r"(?<![-\w])color:([^;]+)", style)]
     assert set(colours) == {"inherit"}
+
+
+def test_no_notebook_reads_dollars_as_a_formula() -> None:
+    for value in (result(), small()):
+        classes = next(value for name, value in shown(value).attributes if name == "class") or ""
+        assert {"mathjax_ignore", "tex2jax_ignore"} <= set(classes.split())
 
 
 def test_a_run_in_a_notebook_shows_its_metrics_and_what_is_missing() -> None:

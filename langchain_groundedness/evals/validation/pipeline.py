@@ -19,10 +19,11 @@ from langchain_groundedness._runtime.files import refusing, replace_file, write_
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.calibration.values import group_of
-from langchain_groundedness.evals.datasets import DataSet, LocatedRow, open_dataset
+from langchain_groundedness.evals.datasets import DataSet, LocatedRow, as_dataset
+from langchain_groundedness.evals.evaluator import listed_ids
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.run_files import as_json, cut_torn_line, open_to_append
-from langchain_groundedness.evals.schedule import run_in_threads
+from langchain_groundedness.evals.runner import run_in_threads
 from langchain_groundedness.evals.validation.summary import (
     Thresholds,
     ValidationSummary,
@@ -43,7 +44,6 @@ _NO_QUALITY = (
     "without a chat model there was no second stage: the composite is the source score alone"
 )
 _FRESH = "give other paths, or --fresh (fresh=True) to start over, which empties them"
-_MOST_IDS = 5
 
 
 def validate(  # noqa: PLR0913  (options by keyword)
@@ -102,11 +102,8 @@ def validate(  # noqa: PLR0913  (options by keyword)
     if validator is not None and model is not None:
         msg = "model belongs to AnswerValidator(model=...) where validator= is given"
         raise ConfigurationError(msg)
-    if isinstance(rows, DataSet) and columns:
-        msg = "columns belong to open_dataset when the data set is opened by it"
-        raise ConfigurationError(msg)
     started = monotonic()
-    data = rows if isinstance(rows, DataSet) else open_dataset(rows, columns=columns)
+    data = as_dataset(rows, columns)
     target = Path(passed)
     paths = _Paths(target, Path(rejected), Path(summary or target.with_suffix(".summary.json")))
     paths.require_distinct(*(Path(part.name) for part in data.parts))
@@ -248,10 +245,9 @@ def _known_ids(data: DataSet, done: Mapping[str, str]) -> set[str]:
             if found.row.id in done and done[found.row.id] != _digest(found.row):
                 changed.append(found.row.id)
     if changed:
-        named = ", ".join(changed[:_MOST_IDS]) + (" …" if len(changed) > _MOST_IDS else "")
         msg = (
-            f"{len(changed)} rows have changed since they were validated ({named}): give other "
-            "paths, or --fresh (fresh=True) to begin anew"
+            f"{len(changed)} rows have changed since they were validated ({listed_ids(changed)}): "
+            "give other paths, or --fresh (fresh=True) to begin anew"
         )
         raise ConfigurationError(msg)
     return known

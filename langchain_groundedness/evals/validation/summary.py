@@ -6,6 +6,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.calibration.labelled_data import read_label
+from langchain_groundedness.display.svg import Plot
+from langchain_groundedness.display.templates import FEWEST_POINTS, page
+from langchain_groundedness.evals import display
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.statistics import (
     Estimate,
@@ -13,7 +16,6 @@ from langchain_groundedness.evals.statistics import (
     estimate_mean,
     label_agreement,
 )
-from langchain_groundedness.evals.summary import add_usage
 from langchain_groundedness.evals.validation.validator import (
     SOURCE,
     AnswerValidator,
@@ -25,10 +27,41 @@ from langchain_groundedness.evals.validation.validator import (
     SourceClaim,
     ValidatedRow,
 )
-from langchain_groundedness.evals.values import BadRow
+from langchain_groundedness.evals.values import BadRow, add_usage
 from langchain_groundedness.types import Usage, VerdictLabel
 
-__all__ = ["SweepLine", "ThresholdSweep", "Thresholds", "ValidationSummary", "summarize_rows"]
+__all__ = [
+    "NAMES",
+    "REASONS",
+    "SweepLine",
+    "ThresholdSweep",
+    "Thresholds",
+    "ValidationSummary",
+    "summarize_rows",
+]
+
+REASONS: dict[ReasonCode, str] = {
+    "contradicted": "the documents contradict a claim",
+    "source": "too few claims are supported",
+    "minimum": "a score is below its minimum",
+    "composite": "the composite score is too low",
+    "no_answer": "no answer",
+    "no_documents": "no documents",
+    "no_claims": "no claim to check",
+    "not_cited": "the cited documents are missing",
+    "claims_unchecked": "a claim could not be checked",
+    "quality_unchecked": "the quality could not be judged",
+    "failed": "the validation failed",
+}
+NAMES = {
+    "composite": "composite score",
+    SOURCE: "supported claims",
+    "pass_score": "--pass-score",
+    "min_source": "--min-source",
+    "accept": "--accept",
+    "reject": "--reject",
+}
+"""Scores and options, for a reader; other scores are called as they are."""
 
 _HALF = 0.5
 _STEPS = tuple(step / 20 for step in range(1, 20))
@@ -89,6 +122,45 @@ class ValidationSummary(FrozenModel):
     """What model calls have cost, those of earlier runs included."""
     seconds: float | None = None
     """Of this run."""
+
+    def to_html(self, *, title: str = "Validation") -> str:
+        """Draw a page: reasons, scores and other thresholds, in one file that loads nothing.
+
+        Args:
+            title: Its heading.
+
+        Returns:
+            The text of an HTML file.
+
+        Raises:
+            MissingDependencyError: jinja2 is not installed; the extra `report` brings it.
+        """
+        values = {
+            "title": title,
+            "kind": "Validated data set",
+            "found": self,
+            "display": display,
+            "reasons": REASONS,
+            "names": NAMES,
+            "plots": {NAMES[each.title]: each.drawn() for each in _plots(self)},
+        }
+        return page("langchain_groundedness.evals", "validation.html", values)
+
+
+def _plots(found: ValidationSummary) -> Iterator[Plot]:
+    """Draw for each option how many rows each of its values would pass."""
+    for option in dict.fromkeys(line.option for line in found.sweep):
+        lines = [line for line in found.sweep if line.option == option]
+        if len(lines) < FEWEST_POINTS:
+            continue
+        plot = Plot(title=option, highest=float(found.total), y_label="rows", width=340, height=170)
+        plot.ticks([(n / 2, f"{n / 2:g}") for n in range(3)], [(found.total, f"{found.total:,}")])
+        for line in lines:
+            plot.dot(line.value, line.passed, "e", f"{line.value:.2f}: {line.passed:,} rows pass")
+            if line.is_current:
+                plot.mark(line.value, "d")
+        plot.line([(line.value, line.passed) for line in lines], "e")
+        yield plot
 
 
 def summarize_rows(rows: Iterable[ValidatedRow], thresholds: "Thresholds") -> ValidationSummary:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
@@ -21,8 +21,7 @@ from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
 from langchain_groundedness.evals.evaluator import metered
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS, AnswerQualityEvaluator
-from langchain_groundedness.evals.summary import add_usage
-from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.evals.values import EvaluationRow, RowScore, add_usage
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     GroundednessError,
@@ -271,8 +270,6 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         >>> found.outcome, found.scores
         ('passed', {'source': 1.0})
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     model: ChatModel | None = None
     """Chat model that judges claims between the thresholds, and the quality."""

@@ -88,12 +88,12 @@ function filters() {
   const metric = read("f-metric");
   return {
     text: read("f-text").trim().toLowerCase(),
-    metrics: metric === "" ? data.metrics.map((_, place) => place) : [Number(metric)],
+    metrics: data.metrics.map((_, place) => place).filter((n) => !metric || data.metrics[n].key === metric),
     status: read("f-status"),
     most: read("f-most") === "" ? null : Number(read("f-most")),
     verdict: read("f-verdict"),
     change: read("f-change"),
-    group: read("f-group") === "" ? null : read("f-group").split(" ").map(Number),
+    group: groups.get(read("f-group")),
   };
 }
 
@@ -107,7 +107,7 @@ function matches(row, wanted) {
   if (wanted.verdict && row.verdict !== wanted.verdict) return false;
   if (wanted.group) {
     const [column, value] = wanted.group;
-    if (row.groups[column] !== data.slices[column].values[value]) return false;
+    if (row.groups[column] !== value) return false;
   }
   if (!wanted.status && wanted.most === null && !wanted.change) return true;
   return wanted.metrics.some(
@@ -122,6 +122,7 @@ function list() {
   const wanted = filters();
   order = data.rows.map((_, place) => place).filter((place) => matches(data.rows[place], wanted));
   sort();
+  remember();
   listed = 0;
   at("table").tBodies[0].replaceChildren();
   more();
@@ -146,7 +147,7 @@ function tableRow(place) {
   return el("tr", { "data-place": place },
     el("td", { class: "id" }, row.id),
     el("td", { class: "what" },
-      el("a", { href: `#row-${place + 1}`, dir: "auto" }, short(title) || "(no text)"),
+      el("a", { href: address(`row-${place + 1}`), dir: "auto" }, short(title) || "(no text)"),
       row.question && row.answer ? el("p", { class: "quiet", dir: "auto" }, short(row.answer)) : null),
     el("td", null, row.verdict ? answerTag(row.verdict) : null, row.claims ? counts(row.claims) : null),
     data.metrics.map((metric, n) =>
@@ -204,38 +205,67 @@ function sortBy(button) {
   const by = button.dataset.by;
   const again = sorted && sorted.by === by;
   sorted = again && sorted.down ? null : { by, down: Boolean(again) };
-  all("#table thead th").forEach((cell) => cell.removeAttribute("aria-sort"));
-  all("#table thead button").forEach((each) => each.removeAttribute("data-sorted"));
-  const way = sorted && (sorted.down ? "descending" : "ascending");
-  if (way) {
-    button.closest("th").setAttribute("aria-sort", way);
-    button.dataset.sorted = way;
-  }
+  const way = showOrder();
   list();
   const name = button.getAttribute("aria-label") || button.textContent;
   say(way ? `Sorted by ${name}, ${way}` : "In the order of the data set");
 }
 
+function showOrder() {
+  all("#table thead th").forEach((cell) => cell.removeAttribute("aria-sort"));
+  all("#table thead button").forEach((each) => each.removeAttribute("data-sorted"));
+  const button = sorted && all("#table thead button").find((each) => each.dataset.by === sorted.by);
+  if (!button) return null;
+  const way = sorted.down ? "descending" : "ascending";
+  button.closest("th").setAttribute("aria-sort", way);
+  button.dataset.sorted = way;
+  return way;
+}
+
+// --- filters and order, in the address ---
+
+const FILTERS = ["text", "metric", "status", "most", "verdict", "change", "group"];
+const groups = new Map(); // column and value by the name of a slice
+let query = "";
+
+const address = (name) => `#${name}${query && `?${query}`}`;
+
+function remember() {
+  const given = FILTERS.map((name) => [name, at(`f-${name}`).value]);
+  if (sorted) given.push(["sort", sorted.by], ["down", sorted.down ? "yes" : ""]);
+  query = String(new URLSearchParams(given.filter(([, value]) => value)));
+  if (!location.hash.startsWith("#row-") && (query || location.hash.includes("?"))) history.replaceState(null, "", address("rows"));
+}
+
+function restore(wanted) {
+  const given = new URLSearchParams(wanted);
+  FILTERS.forEach((name) => {
+    at(`f-${name}`).value = given.get(name) || "";
+  });
+  sorted = given.has("sort") ? { by: given.get("sort"), down: given.has("down") } : null;
+  if (!showOrder()) sorted = null;
+  list();
+}
+
 function makeFilters() {
   const option = (value, text) => el("option", { value }, text);
-  at("f-metric").append(...data.metrics.map(({ key }, n) => option(n, key)));
+  at("f-metric").append(...data.metrics.map(({ key }) => option(key, key)));
   const verdicts = [...new Set(data.rows.map((row) => row.verdict).filter(Boolean))].sort();
   at("f-verdict").append(...verdicts.map((verdict) => option(verdict, words(verdict))));
   at("f-verdict").closest("div").hidden = verdicts.length === 0;
   at("f-group").append(...data.slices.map((slice, column) => {
     const group = el("optgroup", { label: slice.column });
-    group.append(...slice.values.map((value, n) => option(`${column} ${n}`, value)));
+    group.append(...slice.values.map((value) => {
+      const name = `${slice.column}=${value}`;
+      groups.set(name, [column, value]);
+      return option(name, value);
+    }));
     return group;
   }));
   at("group-field").hidden = data.slices.length === 0;
   at("change-field").hidden = !data.compared;
   at("filters").hidden = false;
   at("no-script").hidden = true;
-}
-
-function showGroup(button) {
-  const column = data.slices.findIndex((slice) => slice.column === button.dataset.column);
-  showOnly("f-group", `${column} ${data.slices[column].values.indexOf(button.dataset.value)}`);
 }
 
 function showOnly(field, value) {
@@ -310,10 +340,10 @@ function trail() {
   const here = order.indexOf(open);
   const step = (by, name, key) => {
     const place = order[here + by];
-    return here < 0 || place === undefined ? null : el("a", { href: `#row-${place + 1}`, "data-key": key }, name);
+    return here < 0 || place === undefined ? null : el("a", { href: address(`row-${place + 1}`), "data-key": key }, name);
   };
   return el("nav", { class: "trail", "aria-label": "Rows" },
-    el("a", { href: "#rows" }, "← All rows"),
+    el("a", { href: address("rows") }, "← All rows"),
     el("span", null, step(-1, "Previous", "p"), step(1, "Next", "n")));
 }
 
@@ -440,7 +470,8 @@ function claimCard(found, n, documents) {
       found.span ? null : el("span", { class: "fact quiet" }, "not marked in the answer")),
     el("p", { class: "statement", dir: "auto" }, found.text),
     note(found.reason), note(found.explanation),
-    found.correction ? el("p", { dir: "auto" }, el("span", { class: "key" }, "the documents say"), found.correction) : null,
+    found.correction ? el("p", { dir: "auto" }, el("span", { class: "key" }, found.correction_words), found.correction) : null,
+    note(found.evidence_words),
     own.length ? el("ul", { class: "citations", "aria-label": `Citations of claim ${n + 1}` }, own.map((citation) => citationItem(citation, documents))) : null);
 }
 
@@ -565,10 +596,12 @@ function showOverview(target) {
 }
 
 function route() {
-  const found = /^#row-(\d+)$/.exec(location.hash);
+  const [name, wanted] = location.hash.slice(1).split("?");
+  if (wanted !== undefined && wanted !== query) restore(wanted);
+  const found = /^row-(\d+)$/.exec(name);
   const place = found ? Number(found[1]) - 1 : -1;
   if (data.rows[place]) showRow(place);
-  else showOverview(location.hash.slice(1));
+  else showOverview(name);
 }
 
 // --- mouse and keys ---
@@ -577,7 +610,7 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   const span = event.target.closest(".answer .claim");
   if (button && button.dataset.by) sortBy(button);
-  else if (button && button.dataset.column) showGroup(button);
+  else if (button && button.dataset.column) showOnly("f-group", `${button.dataset.column}=${button.dataset.value}`);
   else if (button && button.dataset.status) showOnly("f-status", button.dataset.status);
   else if (button && button.dataset.claim) pick(button.dataset.claim, button);
   else if (button && button.dataset.cite) {
@@ -620,7 +653,7 @@ function obey(key) {
     if (claim) nextCitation(claim);
   } else if ((key === "n" || key === "p") && open !== null) all(`#row a[data-key="${key}"]`).forEach((link) => link.click());
   else if (key === "/") {
-    if (open !== null) location.hash = "rows";
+    if (open !== null) location.hash = address("rows");
     else at("f-text").focus();
   } else if (key === "?") {
     at("shortcuts").open = true;
@@ -636,7 +669,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.key === "Escape" && open !== null) {
-    if (!back()) location.hash = "rows";
+    if (!back()) location.hash = address("rows");
     return;
   }
   const card = event.target.closest(".claim-card");
@@ -665,5 +698,5 @@ addEventListener("hashchange", route);
 makeHead();
 makeFilters();
 makeSwitch();
-list();
+restore(location.hash.split("?")[1] || "");
 route();

@@ -1,0 +1,21 @@
+"""The command `langchain-groundedness demo`."""
+
+from langchain_groundedness.cli.errors import errors_in_one_line
+from langchain_groundedness.demo.watching import watch
+
+__all__ = ["demo"]
+
+
+def demo() -> None:
+    """Watch a scripted answer being checked, claim by claim.
+
+    \b
+    Examples:
+      langchain-groundedness demo
+      langchain-groundedness demo > verdicts.txt
+
+    Needs no key and no network. A sentence turns green, red or yellow as soon as its verdict is
+    known; a file or a pipe gets lines.
+    """  # noqa: D301  (click reads the backspace)
+    with errors_in_one_line("cannot show the demonstration"):
+        watch()

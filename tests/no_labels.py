@@ -1,0 +1,42 @@
+"""Replies to `per_claim` that are no verdict."""
+
+__all__ = ["NO_LABELS"]
+
+NO_LABELS = [
+    "Not supported.",
+    "The statement is not supported by the evidence.",
+    "It isn't supported",
+    "I cannot say yes",
+    "Neither yes nor no",
+    "not contradicted",
+    "Supported? No.",
+    "Yes and no",
+    "<think>yes",
+    "Нет: yes",
+    "No, it says otherwise.",
+    "Yes. The evidence names no other.",
+    '{"supported": false}',
+    "supported: false",
+    "supported = 0",
+    "Supported by nothing.",
+    "Yes: 0%",
+    "Yes, but the evidence says two lanes.",
+    "Yes is wrong",
+    "Supported? Hardly.",
+    "No information is given",
+    "no idea",
+    "\u017fupported",
+    "CONTRAD\u0130CTED",
+    "<thinking>yes",
+    "<thinking>yes</thinking>Done.",
+    "!yes",
+    "-yes",
+    "\u00acyes",
+    "yes:",
+    "yes -",
+    "yes?",
+    "yes...?",
+    "```no\nyes\n```",
+    "\u25c1think\u25b7yes",
+]
+"""Replies that are more than a label, or another one."""
