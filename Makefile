@@ -22,11 +22,12 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.demo ## check a small retrieval chain's answer with the embedded verifier (no key, no network)
+demo: $(VENV)/.demo ## watch the claims of a small retrieval chain being checked (no key, no network)
 	@$(BIN)/python -m langchain_groundedness.demo
 
-# Two workers, each with whole files, so that what a module sets up is set up once.
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Two workers, each with whole files, so that what a module sets up is set up once. In the order of
+# their names: xdist would keep files of one test to the end, which take longest, one after the other.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.test ## run the tests that take no long time and no server: about five minutes on two cores
 	$(PYTEST) -m "not ($(LEFT_OUT))" $(ARGS)
@@ -82,7 +83,6 @@ train: $(VENV)/.encoder ## train the embedded verifier anew on DATA=, between fi
 	$(BIN)/python training/make_pairs.py --data $(DATA) --out $(WORK)/pairs
 	$(BIN)/python training/train_encoder.py --work $(WORK)
 	$(BIN)/python training/export_encoder.py --work $(WORK)
-	$(BIN)/python training/score_left_out.py --data $(DATA) --work $(WORK)
 	$(BIN)/python training/train_signals.py --data $(DATA) --cache $(WORK)/signals
 	$(BIN)/python training/train_combination.py --data $(DATA) --cache $(WORK)/signals
 
@@ -133,7 +133,7 @@ installed: $(VENV)/.lint $(VENV)/.typing $(VENV)/.docs $(VENV)/.dist $(NEWEST)/.
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/.pip
 	@echo "installing the package"
-	@$(INSTALL) -e '.[cli]'
+	@$(INSTALL) -e .
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.pip

@@ -1,8 +1,8 @@
 """Test wheel and sdist in dist/ as users get them: `make dist-test`.
 
 Both hold what they should and no more. Each is installed into an environment of its own, where
-every module can be imported without an extra, README's first example prints what it says, and,
-with the extra `cli`, the program answers.
+every module can be imported without an extra, README's first example prints what it says, and the
+program checks two files.
 """
 
 import re
@@ -46,7 +46,7 @@ for found in pkgutil.walk_packages({PACKAGE}.__path__, "{PACKAGE}."):
 print(loaded)
 """
 _FEWEST_MODULES = 150
-_CANNOT = 2
+_NOT_TRUSTED = 1
 
 
 def contents(path: Path) -> dict[str, int]:
@@ -98,13 +98,14 @@ def _try_out(path: Path, folder: Path) -> None:
     [(example, output)] = re.findall(blocks, readme, re.MULTILINE | re.DOTALL)
     shown = _run(python, "-c", example, at=folder)
     _demand(shown == output, f"README's first example prints\n{shown}")
-    alone = subprocess.run(
-        [program, "check"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    _demand(alone.returncode == _CANNOT, f"without its extra the program ends {alone.returncode}")
-    _demand(f"{PROGRAM}[cli]" in alone.stderr, "and does not say what to install")
-    _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{path}[cli]")
-    _demand("--documents" in _run(program, "check", "--help", at=folder), "check has no --help")
+    (folder / "answer.txt").write_text("Revenue was $2.4B in Q3.", encoding="utf-8")
+    (folder / "report.md").write_text("Revenue was $2.1B in Q3.", encoding="utf-8")
+    checked = subprocess.run(
+        [program, "check", "answer.txt", "report.md"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    _demand(checked.returncode == _NOT_TRUSTED, f"check ends {checked.returncode}")
+    _demand("contradicted" in checked.stdout, f"check prints {checked.stdout}{checked.stderr}")
     print(_run(program, "--version", at=folder).strip(), f"imports {loaded} modules", flush=True)
 
 

@@ -9,37 +9,27 @@
 # in `papers/` are invented.
 #
 # `pip install 'langchain-groundedness[agents]' langchain-classic`
+#
+# The handler receives what the retriever finds and what the chain answers. *Expect* an answer about
+# tablets, with a wrong time for which an opened pack keeps.
 
-# %%
-import json
-import warnings
-from pathlib import Path
-
-from IPython.display import display
+# %% tags=["varies"]
 from langchain_classic.chains import RetrievalQA
-from langchain_core.documents import Document
-from langchain_core.vectorstores import InMemoryVectorStore
+from samples import paper_model, paper_retriever
 
 from langchain_groundedness import GroundednessCallbackHandler
-from langchain_groundedness.query import HashedNgramEmbeddings
-from langchain_groundedness.testing import ScriptedChatModel
 
-# RetrievalQA is deprecated; many still run it.
-warnings.filterwarnings("ignore", message="The class `(RetrievalQA|LLMChain|StuffDocumentsChain)")
+model, retriever = paper_model(), paper_retriever(k=1)
+chain = RetrievalQA.from_llm(model, retriever=retriever)
+question = "How do I take Norvelin tablets, and what if I forget one?"
 
-PAPERS = Path("papers")
-documents = [
-    Document(path.read_text(encoding="utf-8"), id=path.name, metadata={"source": path.name})
-    for path in sorted((PAPERS / "documents").iterdir())
-]
-store = InMemoryVectorStore.from_documents(documents, HashedNgramEmbeddings())
-retriever = store.as_retriever(search_kwargs={"k": 1})
-asked = [json.loads(line) for line in (PAPERS / "answers.jsonl").read_text("utf-8").splitlines()]
+handler = GroundednessCallbackHandler()
+answered = chain.invoke(question, config={"callbacks": [handler]})
+[result] = handler.results.values()
+result
 
 # %% [markdown]
-# ## The chain
-#
-# To use your own model, change only the line `model = ...`:
+# To use your own model, change only `model`:
 #
 # | | |
 # |---|---|
@@ -49,40 +39,17 @@ asked = [json.loads(line) for line in (PAPERS / "answers.jsonl").read_text("utf-
 # | vLLM | `model = ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
 #
 # The chain returns only its answer, without its documents, so nothing in its output could be
-# checked.
-
-
-# %%
-def say(messages):
-    return next(each["answer"] for each in asked if each["question"] in messages[-1].text)
-
-
-model = ScriptedChatModel(replies=say)
-chain = RetrievalQA.from_llm(model, retriever=retriever)
-question = "How do I take Norvelin tablets, and what if I forget one?"
-print(chain.invoke(question))
-
-# %% [markdown]
-# ## Attach a handler
-#
-# The handler receives what the retriever finds and what the chain answers. *Expect* the same answer
-# as before, and a result with it.
+# checked. *Expect* the same answer with a handler and without.
 
 # %%
-handler = GroundednessCallbackHandler()
-answered = chain.invoke(question, config={"callbacks": [handler]})
 print(answered["result"])
-
-# %%
-# (its figures differ a little between processors)
-[result] = handler.results.values()
-display(result)
+print(answered == chain.invoke(question))
 
 # %% [markdown]
-# One sentence is red: an opened pack keeps for six months. Another is green but should not be: the
-# leaflet says "do *not* take two to make up for it". The embedded verifier missed that. Where a
-# wrong answer does harm, have a chat model judge, as below, or a person read it ([a guarded
-# assistant](06_guarded_assistant.ipynb)).
+# Two sentences are wrong: an opened pack keeps for six months, and the leaflet says "do *not* take
+# two to make up for it". The second shares nearly all its words with the leaflet; a small model may
+# call such a sentence supported. Where a wrong answer does harm, have a chat model judge, as below,
+# or a person read it ([a guarded assistant](06_guarded_assistant.ipynb)).
 
 # %% [markdown]
 # ## Get verdicts as they arrive
@@ -108,11 +75,12 @@ answered = watched.invoke(
 # ## Another judge
 #
 # A handler takes your checker, with all of its options. In production, `judge` is one of the models
-# above. This one is scripted and is asked for a single word per claim. *Expect* it to find what the
-# embedded verifier missed.
+# above. This one is scripted and is asked for a single word per claim. *Expect* it to refuse
+# both wrong sentences.
 
 # %%
 from langchain_groundedness import GroundednessRunnable, LLMVerifier
+from langchain_groundedness.testing import ScriptedChatModel
 
 
 def one_word(messages):
@@ -124,45 +92,29 @@ judge = ScriptedChatModel(replies=one_word)
 checker = GroundednessRunnable(verifier=LLMVerifier(model=judge, strategy="per_claim"))
 handler = GroundednessCallbackHandler(checker)
 chain.invoke(question, config={"callbacks": [handler]})
-for found in next(iter(handler.results.values())).claims:
-    print(f"{found.verdict:13}{found.claim.text}")
+[result] = handler.results.values()
+result
 
 # %% [markdown]
 # ## An agent
 #
 # The same handler checks an agent; its documents are what the tools return. This agent searches,
-# then answers. *Expect* that it finds a wrong dividend but accepts the previous year's fuel costs.
+# then answers. *Expect* a wrong dividend in red.
 
-# %%
+# %% tags=["varies"]
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage
 from langchain_core.tools import create_retriever_tool
 
-
-class ScriptedAgentModel(ScriptedChatModel):
-    """Says what a script says; a real model looks things up by itself."""
-
-    def bind_tools(self, tools, **kwargs):
-        return self
-
-
-results = asked[1]
-looks_up = {"name": "search", "args": {"query": results["question"]}, "id": "1"}
 search = create_retriever_tool(
     retriever, "search", "Search the documents.", response_format="content_and_artifact"
 )
-agent = create_agent(
-    ScriptedAgentModel(replies=[AIMessage("", tool_calls=[looks_up]), results["answer"]]),
-    tools=[search],
-)
-handler = GroundednessCallbackHandler()
-state = agent.invoke({"messages": [("user", results["question"])]}, {"callbacks": [handler]})
-print(state["messages"][-1].text)
+agent = create_agent(model, tools=[search])
 
-# %%
-# (its figures differ a little between processors)
-for result in handler.results.values():
-    display(result)
+handler = GroundednessCallbackHandler()
+asked = "How did freight, fuel costs and the dividend of the ferries develop?"
+agent.invoke({"messages": [("user", asked)]}, {"callbacks": [handler]})
+[result] = handler.results.values()
+result
 
 # %% [markdown]
 # ## Everything in a block of code
@@ -174,12 +126,15 @@ for result in handler.results.values():
 # *Expect* five results, none of them trusted.
 
 # %%
+from samples import read_lines, table
+
 from langchain_groundedness import collect_groundedness
 
 async with collect_groundedness() as watching:
-    await chain.abatch([each["question"] for each in asked])
+    await chain.abatch([row["question"] for row in read_lines("papers/answers.jsonl")])
 
-print(sorted(result.verdict for result in watching.results.values()))
+rows = [(result.question, result.verdict) for result in watching.results.values()]
+table(("question", "verdict"), sorted(rows))
 
 # %% [markdown]
 # ## When the check fails

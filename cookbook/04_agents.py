@@ -3,8 +3,7 @@
 #
 # `GroundednessMiddleware` checks the final answer of a `create_agent` agent, claim by claim,
 # against what the agent's tools returned. This notebook runs offline: the embedded verifier judges,
-# and a scripted model replaces a real one. To use your own model, change the line `model = ...`
-# below and remove the class above it:
+# and a scripted model replaces a real one. To use your own model, change the line `model = ...`:
 #
 # | | |
 # |---|---|
@@ -14,60 +13,28 @@
 # | vLLM | `model = ChatOpenAI(model="...", base_url="http://localhost:8000/v1", api_key="none")` |
 #
 # `pip install 'langchain-groundedness[agents]'`
+#
+# *Expect* the agent as a graph: the middleware has a step before the end, and can have the model
+# answer again.
 
 # %%
-import warnings
-from collections.abc import Iterator
-from typing import Any
-
 from langchain.agents import create_agent
-from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, AIMessageChunk
-from langchain_core.outputs import ChatGenerationChunk
-from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from samples import ScriptedModel, graph_picture, search_reports
 
-from langchain_groundedness import Corrector, GroundednessMiddleware, GroundednessRunnable
-from langchain_groundedness.testing import ScriptedChatModel
+from langchain_groundedness import GroundednessMiddleware
 
-
-class ScriptedAgentModel(ScriptedChatModel):
-    """Says what a script says, and streams it word by word."""
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-        return self
-
-    def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        message = self._generate(messages).generations[0].message
-        for word in message.text.split(" "):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=f"{word} "))
-        for call in message.tool_calls:
-            chunk = {"name": call["name"], "args": '{"query": "Q3"}', "id": "1", "index": 0}
-            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[chunk]))
-
-
-@tool(response_format="content_and_artifact")
-def search(query: str) -> tuple[str, list[Document]]:
-    """Search the reports."""
-    report = Document(
-        "Revenue was $2.1B in Q3, up 12% from last year. The company has 4,200 employees.",
-        metadata={"source": "https://example.org/q3", "title": "Q3 report"},
-    )
-    return report.page_content, [report]
-
-
-LOOKS_UP = AIMessage("", tool_calls=[{"name": "search", "args": {"query": "Q3"}, "id": "1"}])
 WRONG = "Revenue was $2.4B in Q3. The company has 4,200 employees."
 RIGHT = "Revenue was $2.1B in Q3. The company has 4,200 employees."
 QUESTION = {"messages": [("user", "What was revenue in Q3, and how many people work there?")]}
 
 
-def agent_that_says(*answers: str, checks: GroundednessMiddleware, **options: Any) -> Any:
-    """Make an agent that looks something up once and then says `answers`."""
-    model = ScriptedAgentModel(replies=[LOOKS_UP, *answers])
-    return create_agent(model, tools=[search], middleware=[checks], **options)
+def agent_that_says(*answers, checks, **options):
+    model = ScriptedModel(replies=answers)  # it searches once, and then gives these answers
+    return create_agent(model, tools=[search_reports], middleware=[checks], **options)
 
+
+agent = agent_that_says(WRONG, checks=GroundednessMiddleware())
+graph_picture(agent.get_graph())
 
 # %% [markdown]
 # ## Annotate
@@ -77,11 +44,11 @@ def agent_that_says(*answers: str, checks: GroundednessMiddleware, **options: An
 # revenue, and a correct number of people.
 
 # %%
-agent = agent_that_says(WRONG, checks=GroundednessMiddleware())
+from samples import table
+
 state = agent.invoke(QUESTION)
-print(state["groundedness"]["verdict"], state["groundedness"]["trust_score"])
-for claim in state["groundedness"]["claims"]:
-    print(claim["verdict"], "|", claim["claim"]["text"])
+claims = state["groundedness"]["claims"]
+table(("verdict", "claim"), ((each["verdict"], each["claim"]["text"]) for each in claims))
 
 # %% [markdown]
 # *Expect* one citation, with title and address of the report.
@@ -101,6 +68,8 @@ for note in block["annotations"]:
 # revenue, and no weather.
 
 # %%
+from langchain_groundedness import Corrector, GroundednessRunnable
+
 checker = GroundednessRunnable(corrector=Corrector(marker=None))
 checks = GroundednessMiddleware(checker, on_ungrounded="correct")
 agent = agent_that_says(f"{WRONG} The weather was fine.", checks=checks)
@@ -137,6 +106,8 @@ print(agent_that_says(WRONG, checks=checks).invoke(QUESTION)["messages"][-1].tex
 # checker suggests.
 
 # %%
+from langgraph.checkpoint.memory import InMemorySaver
+
 checks = GroundednessMiddleware(
     GroundednessRunnable(on_contradicted="correct"), on_ungrounded="review"
 )
@@ -154,6 +125,8 @@ print("decisions: ", pause.value["review_configs"][0]["allowed_decisions"])
 # checked, too. *Expect* the right answer.
 
 # %%
+from langgraph.types import Command
+
 words = {"type": "respond", "message": "The revenue is wrong. Read the report again."}
 state = agent.invoke(Command(resume=words), thread)
 print(state["messages"][-1].text)
@@ -185,6 +158,8 @@ for again in ("Are you sure?", "Really?"):
 # passes. *Expect* a greeting and the number of people.
 
 # %%
+from langchain_core.messages import AIMessageChunk
+
 checks = GroundednessMiddleware(hold_stream=True)
 agent = agent_that_says(f"Hello! {WRONG} The weather was fine.", checks=checks)
 parts = agent.stream(QUESTION, stream_mode="messages")
@@ -199,6 +174,8 @@ print("".join(part.text for part, _ in parts if isinstance(part, AIMessageChunk)
 # two verdicts from before.
 
 # %%
+import warnings
+
 warnings.filterwarnings("ignore", message="The v3 streaming protocol")
 agent = agent_that_says(WRONG, checks=GroundednessMiddleware(live=True))
 run = agent.stream_events(QUESTION, version="v3")
@@ -214,6 +191,8 @@ for verdict in sorted(verdicts, key=lambda verdict: verdict["claim"]["start"]):
 # chain. *Expect* a corrected answer.
 
 # %%
+from typing import Any
+
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 

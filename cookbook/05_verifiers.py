@@ -11,43 +11,26 @@
 # the other verifiers are real.
 #
 # `pip install langchain-groundedness`
+#
+# *Expect* the errors of the embedded verifier: few in the shop, more on the papers, where most
+# false claims were written to deceive.
 
-# %%
-import json
-import math
-import time
-from collections import Counter
-from pathlib import Path
+# %% tags=["varies"]
+from samples import errors, labelled_claims, measure
 
-from IPython.display import SVG
-from langchain_core.cross_encoders import BaseCrossEncoder
-from langchain_core.documents import Document
+from langchain_groundedness import EmbeddedVerifier
 
-from langchain_groundedness import (
-    CascadeVerifier,
-    Claim,
-    CrossEncoderVerifier,
-    EmbeddedVerifier,
-    GroundednessRunnable,
-    LLMVerifier,
-    Stage,
-    VerificationTask,
-)
-from langchain_groundedness.calibration import (
-    Calibration,
-    CalibrationSample,
-    ScoredClaim,
-    calibrate,
-)
-from langchain_groundedness.testing import (
-    HonestJudge,
-    KnownClaim,
-    ScriptedChatModel,
-    ScriptedRequest,
-)
-from langchain_groundedness.text.words import content_words
+claims = list(labelled_claims())
+embedded = EmbeddedVerifier()
+embedded.warm_up()
+
+measured = {"embedded": measure(embedded, claims)}
+errors(measured)
 
 # %% [markdown]
+# Two errors count: false claims that *pass* as supported, and true ones that are *refused*. Which
+# of them costs you more?
+#
 # ## 1. Labelled claims
 #
 # There are two hundred claims about sixteen documents, labelled by a person. Half are easy: the
@@ -56,74 +39,35 @@ from langchain_groundedness.text.words import content_words
 # from the next column, or an exception turned into the rule.
 #
 # Write your own claims from wrong answers that you have seen, about at least ten documents: claims
-# about the same document are not independent evidence.
-
-
-# %%
-def labelled(folder):
-    lines = (folder / "claims.jsonl").read_text("utf-8").splitlines()
-    for row in map(json.loads, lines):
-        text = (folder / "documents" / row["source"]).read_text("utf-8")
-        yield {**row, "set": folder.name, "document": text, "is_true": row["label"] == "supported"}
-
-
-rows = [*labelled(Path("shop")), *labelled(Path("papers"))]
-tasks = [
-    VerificationTask(
-        claims=(Claim(id="1", text=row["claim"]),), documents=(Document(row["document"]),)
-    )
-    for row in rows
-]
-for (folder, is_true), count in Counter((row["set"], row["is_true"]) for row in rows).items():
-    print(f"{folder:8}{'true' if is_true else 'false':6}{count}")
-
-# %% [markdown]
-# Two errors count: false claims that *pass* as supported, and true ones that are *refused*. Which
-# of them costs you more?
-
+# about the same document are not independent evidence. *Expect* a false claim, and a task for a
+# verifier.
 
 # %%
-measured, calls = {}, []
+from collections import Counter
 
+from samples import table
 
-def measure(name, verifier):
-    calls.clear()
-    started = time.process_time()
-    verdicts = [verdict for [verdict] in verifier.batch(tasks)]
-    seconds = time.process_time() - started
-    passed, refused = Counter(), Counter()
-    for row, found in zip(rows, verdicts, strict=True):
-        is_passed = found.verdict == "supported"
-        passed[row["set"]] += is_passed and not row["is_true"]
-        refused[row["set"]] += row["is_true"] and not is_passed
-    measured[name] = passed, refused, seconds, len(calls)
-    print(f"{name:15}{'shop':>8}{'papers':>8}")
-    print(f"{'false passed':15}{passed['shop']:8}{passed['papers']:8}")
-    print(f"{'true refused':15}{refused['shop']:8}{refused['papers']:8}")
-    return verdicts
-
+counts = Counter((row["set"], row["is_true"]) for row in claims)
+print(claims[-1]["label"], "|", claims[-1]["claim"])
+print(type(claims[-1]["task"]).__name__, "with", len(claims[-1]["task"].documents), "document")
+table(
+    ("set", "true", "false"),
+    ((name, counts[name, True], counts[name, False]) for name in ("shop", "papers")),
+)
 
 # %% [markdown]
 # ## 2. The embedded verifier
 #
-# *Expect* few errors in the shop. On the papers, it supports nearly all true claims, but also
-# nearly half of the false ones: that is how a small model performs on claims written to deceive it.
+# A small model does well on plain statements; on claims written to deceive it, many false ones
+# pass. *Expect* false claims that it supports, each with the sentence that misled it.
 
-# %%
-# (its figures differ a little between processors)
-embedded = EmbeddedVerifier()
-embedded.warm_up()
-verdicts = measure("embedded", embedded)
-
-# %% [markdown]
-# Here is one error. *Expect* a claim that uses the document's words, and the sentence that misled
-# the verifier.
-
-# %%
-for found in verdicts:
-    if found.claim.text == "Passwords are hashed with bcrypt.":
-        print(found.verdict, "|", found.claim.text)
-        print(*(f"  {citation.quote}" for citation in found.citations), sep="\n")
+# %% tags=["varies"]
+found = zip(claims, measured["embedded"].verdicts, strict=True)
+misled = [each for row, each in found if each.verdict == "supported" and not row["is_true"]]
+table(
+    ("false claim", "evidence"),
+    ((each.claim.text, each.citations[0].quote) for each in misled[-5:]),
+)
 
 # %% [markdown]
 # ## 3. Your cross-encoder
@@ -143,12 +87,16 @@ for found in verdicts:
 # ```
 #
 # This notebook uses a baseline that any cross-encoder should beat: the share of a claim's words
-# that the passage contains. *Expect* twice as many true claims refused. On the papers, where false
-# claims use the documents' own words, it lets fewer of them pass than the embedded verifier, which
-# does no better than counting words there.
+# that the passage contains. *Expect* more true claims refused.
 
 
-# %%
+# %% tags=["varies"]
+from langchain_core.cross_encoders import BaseCrossEncoder
+
+from langchain_groundedness import CrossEncoderVerifier
+from langchain_groundedness.text.words import content_words
+
+
 class SharedWords(BaseCrossEncoder):
     def score(self, text_pairs):
         words = [(content_words(claim), content_words(text)) for claim, text in text_pairs]
@@ -156,7 +104,8 @@ class SharedWords(BaseCrossEncoder):
 
 
 words = CrossEncoderVerifier(cross_encoder=SharedWords(), threshold=0.8)
-_ = measure("shared words", words)
+measured["shared words"] = measure(words, claims)
+errors(measured)
 
 # %% [markdown]
 # ## 4. A chat model
@@ -173,27 +122,15 @@ _ = measure("shared words", words)
 #
 # *Expect* few errors, because the script has few, and one call per claim.
 
-# %%
-errs = range(5, len(rows), 10)
-known = {
-    row["claim"]: KnownClaim("supported" if row["is_true"] != (n in errs) else "unverifiable")
-    for n, row in enumerate(rows)
-}
-script = HonestJudge(known)
-WAIT = 0.2
+# %% tags=["varies"]
+from samples import judge_that_errs
 
+from langchain_groundedness import LLMVerifier
 
-def reply(messages):
-    time.sleep(WAIT)
-    calls.append(1)
-    asked = [{"content": message.text} for message in messages]
-    return script(ScriptedRequest({"messages": asked}))
-
-
-model = ScriptedChatModel(replies=reply)
+model = judge_that_errs(claims)
 judge = LLMVerifier(model=model, strategy="per_claim")
-_ = measure("chat model", judge)
-print(len(calls), "calls")
+measured["chat model"] = measure(judge, claims)
+errors(measured)
 
 # %% [markdown]
 # ## 5. A cascade
@@ -202,70 +139,29 @@ print(len(calls), "calls")
 # defines what sure means: here, a probability of at least 0.95 for supported, or at most 0.3 for
 # refused. A stricter band costs more calls and catches more errors.
 #
-# *Expect* a third of the calls saved, and most errors of the embedded verifier gone. Those it was
-# sure of remain. Some errors of the chat model disappear, because it is not asked.
+# *Expect* fewer calls, and most errors of the embedded verifier gone. Those it was sure of remain.
+# Some errors of the chat model disappear, because it is not asked.
 
-# %%
-# (its figures differ a little between processors)
+# %% tags=["varies"]
+from langchain_groundedness import CascadeVerifier, Stage
+
 fresh = EmbeddedVerifier(threads=1)  # the one above remembers what it has read, and would be quick
 fresh.warm_up()
-cascade = CascadeVerifier(
-    [Stage(verifier=fresh, settle_supported=0.95, settle_unsupported=0.3), judge]
-)
-_ = measure("cascade", cascade)
-print(len(calls), "calls")
+first = Stage(verifier=fresh, settle_supported=0.95, settle_unsupported=0.3)
+measured["cascade"] = measure(CascadeVerifier([first, judge]), claims)
+errors(measured)
 
 # %% [markdown]
 # ## 6. Compare them
 #
-# *Expect* the cascade to make the fewest errors, and to take less waiting time than the chat model
-# alone. The waiting time shown is the sum over all calls, but sixteen claims at a time wait
-# together. Processor time is that of the machine this notebook ran on.
+# *Expect* chat model and cascade to make the fewest errors, and the cascade to wait less. The
+# waiting time shown is the sum over all calls, but sixteen claims at a time wait together.
+# Processor time is that of the machine this notebook ran on.
 
-# %%
-# (its figures differ a little between processors)
-from langchain_groundedness.display.svg import (  # draws the package's own plots; may change
-    Plot,
-    document,
-)
+# %% tags=["varies"]
+from samples import errors_and_times
 
-
-def bars(title, columns):
-    step = math.ceil(max(max(values) for _, _, values in columns) / 4) or 1
-    plot = Plot(title=title, highest=step * 4.2, y_label=title, height=240, width=640)
-    figures = zip(*(values for _, _, values in columns), strict=True)
-    labels = [
-        f"{name}: {', '.join(f'{figure:.0f}' for figure in each)}"
-        for name, each in zip(measured, figures, strict=True)
-    ]
-    wide = 1 / len(measured)
-    plot.ticks(
-        [((n + 0.5) * wide, label) for n, label in enumerate(labels)],
-        [(step * part, str(step * part)) for part in range(5)],
-    )
-    for place, (kind, _, values) in enumerate(columns):
-        for n, value in enumerate(values):
-            plot.bar(wide * (n + 0.2 + 0.3 * place), wide * 0.28, 0, value, kind, f"{value:.0f}")
-    plot.legend([(kind, words) for kind, words, _ in columns])
-    return plot
-
-
-kinds = list(zip(*measured.values(), strict=True))
-mistakes = bars(
-    "claims",
-    [
-        ("d", "false claims that pass", [found.total() for found in kinds[0]]),
-        ("b", "true claims refused", [found.total() for found in kinds[1]]),
-    ],
-)
-times = bars(
-    "milliseconds a claim",
-    [
-        ("e", "processor time", [1000 * seconds / len(rows) for seconds in kinds[2]]),
-        ("c", "waiting for the model", [1000 * WAIT * each / len(rows) for each in kinds[3]]),
-    ],
-)
-SVG(document([mistakes, times]))
+errors_and_times(measured)
 
 # %% [markdown]
 # ## 7. Calibrate
@@ -273,12 +169,16 @@ SVG(document([mistakes, times]))
 # From which probability on should a claim count as supported? You set the share of passing claims
 # that must be true; `calibrate` chooses the lowest threshold that reaches it.
 #
-# *Expect* a higher threshold than before, fewer errors that pass, and, as the price, more true
-# claims refused. `expected` estimates the result on claims that the threshold was not chosen on,
-# with its interval.
+# Do the probabilities mean what they say? *Expect* dots near the diagonal where they do, and below
+# it where the verifier is too sure of itself on these claims. The bars are 95 % intervals; the
+# vertical line is the threshold. On the command line, `langchain-groundedness calibrate` draws the
+# same plot with `--plot`.
 
-# %%
-# (its figures differ a little between processors)
+# %% tags=["varies"]
+from IPython.display import display
+
+from langchain_groundedness.calibration import CalibrationSample, ScoredClaim, calibrate
+
 samples = [
     CalibrationSample(
         unit="claim",
@@ -286,28 +186,34 @@ samples = [
         claims=(ScoredClaim.of(found),),
         group=row["source"],
     )
-    for row, found in zip(rows, verdicts, strict=True)
+    for row, found in zip(claims, measured["embedded"].verdicts, strict=True)
 ]
 calibration = calibrate(samples, precision=0.8)
-support = calibration.chosen["support"]
-print(f"threshold {support.threshold:.2f}")
-for name, figures in (("before", support.before), ("expected", support.expected)):
-    low, high = figures.precision_interval
-    print(
-        f"{name:10}precision {figures.precision:.2f} ({low:.2f} to {high:.2f}), "
-        f"recall {figures.recall:.2f}"
-    )
+display(calibration, include=["image/svg+xml"])
 
 # %% [markdown]
-# Do the probabilities mean what they say? *Expect* dots below the diagonal between 0.6 and 0.9:
-# there the verifier is too sure of itself on these claims. The bars are 95 % intervals. On the
-# command line, `langchain-groundedness calibrate` draws the same plot with `--plot`.
+# *Expect* fewer false claims among those that pass, and, as the price, more true claims refused.
+# `expected` estimates the result on claims that the threshold was not chosen on.
 
-# %%
-# (its figures differ a little between processors)
-from langchain_groundedness.calibration.thresholds import calibration_plot  # may change
+# %% tags=["varies"]
+support = calibration.chosen["support"]
 
-SVG(calibration_plot(calibration.reliability, support))
+
+def with_interval(share, interval):
+    return f"{share:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
+
+
+table(
+    (f"threshold {support.threshold:.2f}", "precision", "recall"),
+    (
+        (
+            name,
+            with_interval(each.precision, each.precision_interval),
+            with_interval(each.recall, each.recall_interval),
+        )
+        for name, each in (("before", support.before), ("expected", support.expected))
+    ),
+)
 
 # %% [markdown]
 # ## 8. Use the calibration
@@ -315,11 +221,16 @@ SVG(calibration_plot(calibration.reliability, support))
 # The calibration is a file. It makes a checker, and refuses any verifier other than the one it was
 # made for.
 #
-# *Expect* the checker to change its verdict on one answer: its figure is from the previous year.
+# *Expect* an answer whose first figure is from the previous year, checked before and after.
 
-# %%
-# (its figures differ a little between processors)
+# %% tags=["varies"]
+from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from samples import read_documents
+
+from langchain_groundedness import GroundednessRunnable
+from langchain_groundedness.calibration import Calibration
 
 with TemporaryDirectory() as folder:
     calibration.save(Path(folder) / "calibration.json")
@@ -327,10 +238,9 @@ with TemporaryDirectory() as folder:
 
 answer = {
     "answer": "Total revenue was 268.6 million pounds in 2026. Maren Oakes leaves in September.",
-    "documents": [Path("papers/documents/ferry-results.md").read_text("utf-8")],
+    "documents": [each for each in read_documents("papers") if each.id == "ferry-results.md"],
 }
-for each in (GroundednessRunnable(), checker):
-    print([found.verdict for found in each.invoke(answer).claims])
+display(GroundednessRunnable().invoke(answer), checker.invoke(answer))
 
 # %% [markdown]
 # ## Which one to choose

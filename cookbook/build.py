@@ -1,12 +1,14 @@
 """Makes the notebooks from the scripts beside this file, executes them, and stores their outputs.
 
 `python cookbook/build.py 04_agents` reads `04_agents.py` (cells begin with `# %%`) and writes
-`04_agents.ipynb`. A warning is an error, unless a cell says that it is expected. Needs the
+`04_agents.ipynb`. A warning is an error, unless a cell says that it is expected. A cell that begins
+with `# %% tags=["varies"]` shows figures that differ a little between processors. Needs the
 dependency group `test`.
 """
 
 import argparse
 import asyncio
+import json
 import re
 import sys
 from pathlib import Path
@@ -28,23 +30,24 @@ del warnings
 """
 
 
-def cells_of(script: str) -> list[tuple[str, str]]:
+def cells_of(script: str) -> list[tuple[str, str, list[str]]]:
     """Split a script into cells.
 
     Args:
         script: Its text.
 
     Returns:
-        For each cell its kind, `code` or `markdown`, and its text.
+        For each cell its kind, `code` or `markdown`, its text, and its tags.
     """
     cells = []
     for part in re.split(r"^# %%", script, flags=re.MULTILINE)[1:]:
         head, _, body = part.partition("\n")
         if "[markdown]" in head:
             lines = (re.sub(r"^# ?", "", line) for line in body.strip().splitlines())
-            cells.append(("markdown", "\n".join(lines)))
+            cells.append(("markdown", "\n".join(lines), []))
         else:
-            cells.append(("code", body.strip()))
+            tags = json.loads(head.partition("tags=")[2] or "[]")
+            cells.append(("code", body.strip(), tags))
     return cells
 
 
@@ -61,8 +64,8 @@ def executed(script: str) -> Any:
     made: Any = nbformat.v4
     notebook = made.new_notebook(metadata={"kernelspec": kernel})
     make = {"code": made.new_code_cell, "markdown": made.new_markdown_cell}
-    for number, (kind, text) in enumerate(cells_of(script)):
-        cell = make[kind](text)
+    for number, (kind, text, tags) in enumerate(cells_of(script)):
+        cell = make[kind](text, metadata={"tags": tags} if tags else {})
         cell["id"] = f"cell-{number}"
         notebook.cells.append(cell)
     with TemporaryDirectory() as folder:

@@ -1,12 +1,15 @@
-"""Draw docs/assets/answer.png, the picture of a checked answer: `python .ci/answer_picture.py`.
+"""Draw docs/assets/live.png, the picture of the live page: `python .ci/live_picture.py`.
 
-It is in README, and is what a notebook shows of the result of `make demo`, with the errors
-corrected. Needs the dependency group `test` and Debian's Chromium.
+It is in README, and shows what `langchain-groundedness serve` shows of an answer. Needs the
+dependency group `test` and Debian's Chromium.
 """
 
 import os
+import re
 import shutil
 import struct
+import subprocess
+import sys
 import zlib
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -15,21 +18,13 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page, sync_playwright
 
-from langchain_groundedness import GroundednessRunnable
-from langchain_groundedness.demo import QUESTION, build_chain
-
 __all__ = ["PICTURE"]
 
-PICTURE = Path(__file__).parent.parent / "docs" / "assets" / "answer.png"
-_VIEW = {"width": 880, "height": 200}
+PICTURE = Path(__file__).parent.parent / "docs" / "assets" / "live.png"
+_QUESTION = "What was revenue in Q3, and how long is the warranty?"
+_SERVE = (sys.executable, "-m", "langchain_groundedness", "serve", "--port", "0")
+_VIEW = {"width": 1280, "height": 200}
 _FLAGS = ("--disable-gpu", "--disable-lcd-text")
-_PAGE = """<!doctype html><meta charset="utf-8"><style>
-body {{ margin: 0; padding: 20px 24px; background: #fff; color: #1c2024; width: 832px;
-  font: 15px/1.5 "DejaVu Sans", sans-serif; box-sizing: border-box }}
-.langchain-groundedness {{ max-width: none !important }}
-p {{ margin: 0 0 12px }} table {{ font-size: 12.5px !important }} summary {{ display: none }}
-td:nth-child(3) {{ min-width: 285px }}
-</style>{shown}"""
 _PIXELS = """async (picture) => {
   const image = new Image(); image.src = 'data:image/png;base64,' + picture; await image.decode();
   const canvas = new OffscreenCanvas(image.width, image.height), pen = canvas.getContext('2d');
@@ -50,14 +45,26 @@ class Pixels(NamedTuple):
     colours: list[bytes]
 
 
-def _shown() -> str:
-    result = build_chain().pipe(GroundednessRunnable(on_contradicted="correct")).invoke(QUESTION)
-    return _PAGE.format(shown=result._repr_html_())
+def _ask(page: Page, address: str) -> None:
+    page.goto(address)
+    page.fill("#question", _QUESTION)
+    page.click("#send")
+    page.wait_for_selector("#decision .tag")
+    page.wait_for_selector("#stop", state="hidden")
 
 
-def _pixels(page: Page) -> Pixels:
-    picture = b64encode(page.screenshot(full_page=True)).decode()
-    found = page.evaluate(_PIXELS, picture)
+def _picture(address: str) -> bytes:
+    flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        page = browser.new_page(viewport=_VIEW, color_scheme="light")
+        _ask(page, address)
+        # The page itself loads no picture from a text.
+        return _png(_pixels(page.screenshot(full_page=True), browser.new_page()))
+
+
+def _pixels(shot: bytes, blank: Page) -> Pixels:
+    found = blank.evaluate(_PIXELS, b64encode(shot).decode())
     flat = b64decode(found["colours"])
     colours = [flat[place : place + 3] for place in range(0, len(flat), 3)]
     return Pixels(found["width"], found["height"], colours)
@@ -80,10 +87,8 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        page = browser.new_page(viewport=_VIEW, device_scale_factor=1.5)
-        page.set_content(_shown())
-        PICTURE.write_bytes(_png(_pixels(page)))
-        browser.close()
+    server = subprocess.Popen(_SERVE, stdout=subprocess.PIPE, text=True)
+    try:
+        PICTURE.write_bytes(_picture(re.search(r"http://\S+", server.stdout.readline())[0]))
+    finally:
+        server.terminate()
