@@ -41,6 +41,7 @@ from langchain_groundedness.inputs.formats import (
     has_text,
     no_documents,
 )
+from langchain_groundedness.text.words import fold
 from langchain_groundedness.types import (
     Claim,
     ClaimVerdict,
@@ -557,7 +558,8 @@ class Check:
     def _clearly_supported(self, verdict: ClaimVerdict) -> bool:
         probability = verdict.support_probability
         likely = probability is None or probability >= strict_threshold_of(self.verifier)
-        return verdict.verdict == "supported" and not verdict.conflicting and likely
+        certain = likely or _is_quoted(verdict)
+        return verdict.verdict == "supported" and not verdict.conflicting and certain
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
         """Replace edits that could not be verified."""
@@ -740,3 +742,12 @@ def reading(read: InputReader) -> Runnable[Any, CheckState]:
         return CheckState(source=await read.aread(value))
 
     return RunnableLambda(start, astart, name="read_input")
+
+
+def _is_quoted(verdict: ClaimVerdict) -> bool:
+    """Tell whether a cited sentence says the claim word for word."""
+    claim, *quotes = (
+        " ".join(word.rstrip(".,;:!?") for word in fold(text).split())
+        for text in (verdict.claim.text, *(cited.quote for cited in verdict.citations))
+    )
+    return any(f" {claim} " in f" {quote} " for quote in quotes)

@@ -91,6 +91,10 @@ class VerifierContract(RunnableContract):
     def load_arguments(self) -> dict[str, Any]:
         return load_arguments()
 
+    def same(self, one: Any, other: Any) -> bool:
+        """Compare by claim: a verifier's stream gives verdicts in any order."""
+        return bool(sorted(one, key=_id) == sorted(other, key=_id))
+
 
 class TestEmbeddedVerifier(VerifierContract):
     def runnable(self) -> Runnable[Any, Any]:
@@ -158,10 +162,6 @@ class TestLLMVerifier(VerifierContract):
 
     def probed(self, probe: Probe) -> Runnable[Any, Any]:
         return LLMVerifier(model=probing_model(probe), strategy="per_claim")
-
-    def same(self, one: Any, other: Any) -> bool:
-        """Compare without order: a stream gives verdicts as they come."""
-        return sorted(one, key=_id) == sorted(other, key=_id)
 
     def most_at_once(self, max_concurrency: int) -> int:
         """Each verification of a batch may have as many calls."""
