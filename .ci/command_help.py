@@ -95,6 +95,7 @@ class Exported(TypedDict):
     rows: int
     out: str
     left_out: dict[str, int]
+    held: int
 
 
 OUTPUTS: dict[str, Any] = {

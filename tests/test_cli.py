@@ -463,7 +463,7 @@ def test_two_files_are_the_answer_and_its_document(check: Run, folder: Path) -> 
 
 @pytest.mark.parametrize("arguments", [(), ("answer.txt",), ("--answer", TRUE)])
 def test_without_a_document_the_usage_is_said(check: Run, arguments: Sequence[str]) -> None:
-    assert "check answer.txt report.md" in failure(check(*arguments))
+    assert "check ANSWER DOCUMENT..." in failure(check(*arguments))
 
 
 def test_what_to_do_next_is_said_where_there_is_something_to_do(check: Run) -> None:

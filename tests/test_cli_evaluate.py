@@ -97,8 +97,8 @@ def test_what_was_not_checked_does_not_pass_the_bound(run: Run, tmp_path: Path) 
     bounded = (*USUAL, "--fail-under", "faithfulness=0.1")
     outcome = run(*bounded)
     assert outcome.code == 1
-    assert "1 rows failed or could not be read, more than 0" in outcome.err
-    assert "1 rows could not be read and are left out:" in outcome.out
+    assert "1 row failed or could not be read, more than 0" in outcome.err
+    assert "1 row could not be read and is left out:" in outcome.out
     assert "line 2: answer: expected a text, got list" in outcome.out
     assert run(*bounded, "--max-failed", "1").code == 0
     write(tmp_path / "rows.jsonl", {**TRUE, "contexts": None})

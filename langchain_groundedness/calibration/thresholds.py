@@ -37,6 +37,7 @@ from langchain_groundedness.calibration.values import (
 )
 from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
 from langchain_groundedness.decision.policy_files import made_from_text, read_text, write_text
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.svg import Plot, document
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 from langchain_groundedness.pipeline.recording import encoder_checksum
@@ -279,8 +280,8 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         seed=seed,
     ).outcome()
     if not chosen:
-        reasons = "; ".join(f"{name}: {why}" for name, why in refused.items())
-        msg = f"no threshold can be chosen on {len(listed)} samples: {reasons}"
+        reasons = sorted(refused.values(), key=lambda why: why.startswith(_NO_SAMPLES))
+        msg = f"no threshold can be chosen on {format_count(len(listed), 'sample')}: {reasons[0]}"
         raise ConfigurationError(msg)
     return Calibration(
         made=datetime.now(UTC),
@@ -404,6 +405,7 @@ class ThresholdSpec(NamedTuple):
         return round(1 - cut, _DIGITS) if self.is_upper else cut
 
 
+_NO_SAMPLES = "no samples for it"
 _OF_ONE_VERIFIER = "with support probabilities of one verifier"
 
 _SPECS = (
@@ -601,25 +603,31 @@ def _shortage(
 ) -> str | None:
     """Say how many more samples are needed, if any are."""
     if not rows:
-        return f"no samples for it: it needs {spec.needs}"
+        return f"{_NO_SAMPLES}: it needs {spec.needs}"
     good = sum(row.is_good for row in rows)
-    bad = len(rows) - good
-    needed = (max(FEWEST, _one_in(target.value)), FEWEST)
-    words = ("wrong", "right") if spec.name == "settle_unsupported" else ("right", "wrong")
+    counts = [(good, max(FEWEST, _one_in(target.value))), (len(rows) - good, FEWEST)]
+    if spec.is_upper:
+        counts.reverse()
+    kinds = dict(zip((f"right {unit}", f"wrong {unit}"), counts, strict=True))
     missing = [
-        f"{need - have} more {unit}s that are {word}"
-        for need, have, word in zip(needed, (good, bad), words, strict=True)
+        format_count(need - have, f"more {kind}")
+        for kind, (have, need) in kinds.items()
         if have < need
     ]
+    if missing:
+        there = " and ".join(format_count(have, kind) for kind, (have, _) in kinds.items())
+        needed = " and ".join(str(need) for _, need in kinds.values())
+        return (
+            f"too few samples: {there}, and at least {needed} are needed: "
+            f"label {' and '.join(missing)}"
+        )
     groups = int(group_numbers([row.group for row in rows]).max(initial=-1)) + 1
-    if not missing and groups < _FEWEST_GROUPS:
-        missing = [f"{unit}s of {_FEWEST_GROUPS - groups} more documents or threads"]
-    if not missing:
-        return None
-    return (
-        f"too few samples: {good} {unit}s are {words[0]} and {bad} {words[1]}, and at least "
-        f"{needed[0]} and {needed[1]} are needed: label {' and '.join(missing)}"
-    )
+    if groups < _FEWEST_GROUPS:
+        return (
+            f"the {unit}s are of too few documents or threads: {groups}, and at least "
+            f"{_FEWEST_GROUPS} are needed: label {unit}s of {_FEWEST_GROUPS - groups} more"
+        )
+    return None
 
 
 def _one_in(share: float) -> int:
@@ -629,8 +637,11 @@ def _one_in(share: float) -> int:
 
 def _unreached(target: Target) -> str:
     fewest = _fewest_passing(target)
-    enough = f" with {fewest} or more of them above it" if fewest > 1 else ""
-    return f"no threshold reaches a {target.kind} of {target.value:g} on these samples{enough}"
+    which = f" that at least {fewest} samples pass" if fewest > 1 else ""
+    return (
+        f"no threshold{which} reaches a {target.kind} of {target.value:g}: label more samples, or "
+        "ask for less"
+    )
 
 
 def _fewest_passing(target: Target) -> int:
@@ -674,7 +685,7 @@ def calibration_plot(reliability: Reliability, support: ThresholdChoice | None) 
     )
     below.ticks(_TICKS, [(0.0, "0"), (float(most), str(most))])
     for each in reliability.bins:
-        below.bar(each.low + 0.005, 0.09, 0, each.count, "e", f"{each.count} samples")
+        below.bar(each.low + 0.005, 0.09, 0, each.count, "e", format_count(each.count, "sample"))
     if support is not None:
         for plot in (above, below):
             plot.mark(support.threshold, "d")

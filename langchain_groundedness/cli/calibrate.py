@@ -29,9 +29,12 @@ from langchain_groundedness.cli.options import (
     Db,
     Log,
     audit_records,
+    held_decisions,
     next_step,
+    not_yet,
     require_one,
 )
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.exceptions import ConfigurationError, require
 from langchain_groundedness.pipeline.recording import encoder_checksum
@@ -48,6 +51,12 @@ _NAMES: dict[ThresholdName, str] = {
     "settle_unsupported": "settled as wrong",
 }
 _PIXELS_PER_UNIT = 2
+_LEGEND = """\
+In brackets: 95 % intervals. 30/50 claims of 12: of 50 claims about 12 documents
+(or in 12 threads), 30 should pass.
+before     with the thresholds that were in force
+in-sample  on the samples that the threshold was chosen on, so too good
+expected   on samples that it was not chosen on (cross-validated), as on new"""
 _REVIEWED_ONLY = (
     "the samples are what reviewers saw; where only doubtful ones are reviewed, the "
     "figures hold for those"
@@ -89,13 +98,17 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
     --labels reads one JSON object per line:
       {"claim": "Rome is old.", "documents": ["Rome is an old city."], "label": "supported"}
       {"answer": "...", "documents": ["..."], "question": "...", "label": false}
-    At least 20 right and 20 wrong ones are needed. Use the file with
+    At least 20 right and 20 wrong ones are needed, of 10 documents or threads, and more right ones
+    for a target above 0.95. Use the file with --calibration, or with
     Calibration.load("calibration.json").checker().
     """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot calibrate"):
         require_one(db=db, log=log, labels=labels)
         if (precision is None) == (recall is None):
-            msg = "give either --precision or --recall"
+            msg = (
+                "give either --precision or --recall: the share of what passes that must be right, "
+                "or of what is right that must pass"
+            )
             raise ConfigurationError(msg)
         if plot is not None:
             _require_drawable(plot)
@@ -111,7 +124,7 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
             return
         Console().print(_render(found, given.notes))
         typer.echo(f"written to {out}" + (f", drawn in {plot}" if drawn else ""))
-        next_step("langchain-groundedness check a.txt b.txt --calibration {}", out)
+        next_step("langchain-groundedness check ANSWER DOC --calibration {}", out)
 
 
 class _Samples(NamedTuple):
@@ -140,7 +153,9 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
     if not found:
         records = audit_records(db, log, status="waiting")
         waiting = sum(record.review.status == "waiting" for record in records)
-        msg = f"no record has been reviewed yet; {waiting} wait for a reviewer"
+        msg = f"no record has been reviewed yet; waiting for a reviewer: {waiting}"
+        if held := held_decisions(db):
+            msg += f"; {not_yet(held, 'read')}"
         raise ConfigurationError(msg)
     encoders = Counter(encoder for encoder, _ in found if encoder is not None)
     own = encoder_checksum()
@@ -148,7 +163,7 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
     samples = [sample for made_with, sample in found if made_with in (None, encoder)]
     notes = [_REVIEWED_ONLY]
     if left_out := len(found) - len(samples):
-        notes.append(f"{left_out} samples judged with another encoder are left out")
+        notes.append(f"left out, judged with another encoder: {format_count(left_out, 'sample')}")
     return _Samples(samples, encoder, tuple(notes))
 
 
@@ -203,7 +218,7 @@ def _about(name: ThresholdName, choice: ThresholdChoice) -> tuple[Text, Text, Te
     return (
         Text(f"{_NAMES[name]} {choice.threshold:.3f}", style="bold"),
         Text(f"({low:.3f} to {high:.3f})"),
-        Text(f"{choice.good}/{choice.samples} {choice.unit}s, {choice.groups} groups"),
+        Text(f"{choice.good}/{choice.samples} {choice.unit}s of {choice.groups}"),
     )
 
 
@@ -227,17 +242,13 @@ def _lines(found: Calibration, notes: Sequence[str]) -> Iterator[Text]:
     for name, choice in found.chosen.items():
         expected = getattr(choice.expected, found.target.kind)
         if expected is None or expected < found.target.value:
-            figure = "nothing passes" if expected is None else f"it is {expected:.3f}"
+            figure = "that nothing passes" if expected is None else f"{expected:.3f}"
             yield Text(
-                f"{_NAMES[name]}: on samples that it was not chosen on, {figure}: use more "
-                "samples, or a target above what you need",
+                f"{_NAMES[name]}: on new samples expect {figure}, not the wanted "
+                f"{found.target.kind} of {found.target.value:g}: label more samples, or set "
+                f"--{found.target.kind} higher than you need",
                 style="yellow",
             )
-    yield Text(
-        "below a threshold: the samples it was chosen on, and how many of them should pass; "
-        "in-sample: on these very samples, so too good; expected: cross-validated; in brackets: "
-        "95 % intervals",
-        style="dim",
-    )
+    yield Text(_LEGEND, style="dim")
     for note in notes:
         yield Text(printable(note), style="dim")

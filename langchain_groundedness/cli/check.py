@@ -155,7 +155,7 @@ def _answer_and_documents(answer: str | None, files: list[str]) -> tuple[str, li
     if answer is None and files:
         answer, *files = ("-" if files[0] == "-" else f"@{files[0]}"), *files[1:]
     if answer is None or not files:
-        msg = "give the answer's file, then its documents, as in: check answer.txt report.md"
+        msg = "give the answer's file, then its documents: check ANSWER DOCUMENT..."
         raise CommandError(msg)
     return answer, files
 

@@ -47,6 +47,7 @@ from langchain_groundedness.cli.options import (
     pairs,
     run_interruptibly,
 )
+from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.evals import METRICS, make_metric
 from langchain_groundedness.evals.datasets import open_dataset
@@ -238,7 +239,7 @@ def _below(evaluation: Evaluation, least: Mapping[str, float], max_failed: int) 
         elif counts.mean < bound:
             yield f"{key} is {counts.mean:.3f}, less than {bound:g}"
         if lost > max_failed:
-            yield f"{key}: {lost} rows failed or could not be read, more than {max_failed}"
+            yield f"{key}: {format_count(lost)} failed or could not be read, more than {max_failed}"
 
 
 def _as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> dict[str, Any]:
@@ -267,14 +268,15 @@ def _render(evaluation: Evaluation, price: Price | None) -> RenderableType:
 def _lines(evaluation: Evaluation, price: Price | None) -> Iterator[str]:
     rows, seconds = evaluation.new_rows, evaluation.session_seconds
     now = f"; {rows:,} of them now, in {seconds:.1f} s ({rows / seconds:.1f} rows/s)"
-    yield f"{evaluation.totals.rows:,} of {evaluation.outline.rows:,} rows{now if rows else ''}"
+    done = f"{evaluation.totals.rows:,} of {format_count(evaluation.outline.rows)}"
+    yield f"{done}{now if rows else ''}"
     if spent := spending(evaluation.totals.usage, price):
         yield spent
     yield from _reasons(evaluation)
     if any(counts.failed for counts in evaluation.totals.metrics.values()):
         yield "failed rows are not tried again when the run is resumed, except with --retry-failed"
     if bad := evaluation.outline.bad_rows:
-        yield f"{len(bad):,} rows could not be read and are left out:"
+        yield f"{format_count(len(bad))} could not be read and {is_or_are(len(bad))} left out:"
         for row in bad[:_BAD_ROWS_SHOWN]:
             yield f"  {'' if row.line is None else f'line {row.line}: '}{row.reason}"
         if len(bad) > _BAD_ROWS_SHOWN:

@@ -18,9 +18,12 @@ from langchain_groundedness.cli.options import (
     Db,
     Log,
     audit_records,
+    held_decisions,
     next_step,
+    not_yet,
     require_one,
 )
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.review_export import ReviewExport
 from langchain_groundedness.exceptions import ConfigurationError
 
@@ -67,11 +70,15 @@ def export_reviews(
             why = "the file exists already" if exists else exc.strerror or type(exc).__name__
             msg = f"{out}: {why}"
             raise ConfigurationError(msg) from exc
+        held = held_decisions(db)
         if as_json:
-            typer.echo(json.dumps({"rows": written, "out": str(out), "left_out": export.skipped}))
+            found = {"rows": written, "out": str(out), "left_out": export.left_out, "held": held}
+            typer.echo(json.dumps(found))
             return
-        typer.echo(f"{written} rows written to {out}")
-        for why, count in export.skipped.items():
-            typer.echo(f"{count} records left out: {why}", err=True)
+        typer.echo(f"{format_count(written)} written to {out}")
+        for why, count in export.left_out.items():
+            typer.echo(f"{format_count(count, 'record')} left out: {why}", err=True)
+        if held:
+            typer.echo(not_yet(held, "exported"), err=True)
         if written:
             next_step("langchain-groundedness calibrate --labels {} --precision 0.95", out)

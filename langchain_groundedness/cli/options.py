@@ -10,14 +10,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import typer
 from langchain_core.language_models import BaseChatModel
 
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_calls
 from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
+from langchain_groundedness.audit.record import ReviewStatus
 from langchain_groundedness.cli.errors import CommandError, one_line
+from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
 
@@ -41,8 +43,10 @@ __all__ = [
     "Separator",
     "VerifierName",
     "audit_records",
+    "held_decisions",
     "load_model",
     "next_step",
+    "not_yet",
     "number",
     "numbers",
     "open_log",
@@ -269,6 +273,22 @@ def open_log(db: str) -> SQLAuditLog:
         msg = f"there is no audit log at {path}"
         raise ConfigurationError(msg)
     return log
+
+
+def held_decisions(db: str | None) -> int:
+    """Count the decisions in a database that can still be undone: they have no effect yet."""
+    if db is None:
+        return 0
+    with closing(open_log(db)) as log:
+        in_effect = sum(log.count(status=status) for status in get_args(ReviewStatus))
+        return max(log.count() - in_effect, 0)
+
+
+def not_yet(held: int, done: str) -> str:
+    """Say that reviewers can still undo some decisions."""
+    return (
+        f"{format_count(held, 'decision')} can still be undone and {is_or_are(held)} not {done} yet"
+    )
 
 
 def next_step(words: str, *paths: Path, err: bool = False) -> None:

@@ -20,7 +20,7 @@ def review(  # noqa: PLR0913  (each is an option of the command)
         str,
         typer.Option(
             metavar="URL",
-            envvar="GROUNDEDNESS_REVIEW_DB",
+            envvar="GROUNDEDNESS_AUDIT_DB",
             show_envvar=True,
             help="Database of the audit log: sqlite:///PATH or postgresql://...",
         ),

@@ -18,6 +18,7 @@ from langchain_groundedness.cli.check import read_documents
 from langchain_groundedness.cli.errors import CommandError, errors_in_one_line, one_line
 from langchain_groundedness.cli.options import AsJson, BaseUrl, load_model
 from langchain_groundedness.demo import QUESTION, WordOverlapRetriever, load_documents
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evidence.windows import evidence_windows
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -100,7 +101,8 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
         if as_json:
             typer.echo(json.dumps({"documents": len(documents), "address": f"{address}/"}))
         else:
-            typer.echo(f"{len(documents)} documents. Open {address}/\nCtrl+C stops the server.")
+            count = format_count(len(documents), "document")
+            typer.echo(f"{count}. Open {address}/\nCtrl+C stops the server.")
         server.serve(app, taken)
 
 

@@ -22,6 +22,7 @@ from langchain_groundedness.cli.options import (
     next_step,
     require_one,
 )
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.monitoring import AuditSummary, GroupFigures, summarize
 
@@ -81,7 +82,7 @@ def _render(found: AuditSummary, *, in_part: bool) -> RenderableType:
         when = " in this time" if in_part else ""
         return Text(f"the audit log holds no records{when}", style="yellow")
     total = found.total
-    head = Text(f"{total.answers} answers", style="bold")
+    head = Text(format_count(total.answers, "answer"), style="bold")
     head.append(f", {found.first:%Y-%m-%d} to {found.last:%Y-%m-%d}")
     head.append(
         f" · {total.waiting} waiting for a reviewer · reviewed: {total.approved} approved, "

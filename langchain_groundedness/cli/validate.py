@@ -45,6 +45,7 @@ from langchain_groundedness.cli.options import (
     numbers,
     pairs,
 )
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.evals import CompositeScore, validation
 from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
@@ -300,7 +301,9 @@ def _parts(found: ValidationSummary, *, sweep: bool) -> Iterator[RenderableType]
         figures = ", ".join(
             f"{name} {each:.2f}" for name, each in shares.items() if each is not None
         )
-        yield Text(f"against {agreed.rows} labels: {figures or 'only one kind of them'}")
+        yield Text(
+            f"against {format_count(agreed.rows, 'label')}: {figures or 'only one kind of them'}"
+        )
     if sweep:
         yield _sweep(found.sweep)
     yield from _notes(found)
@@ -308,7 +311,7 @@ def _parts(found: ValidationSummary, *, sweep: bool) -> Iterator[RenderableType]
 
 def _head(found: ValidationSummary) -> Text:
     rate = "" if found.pass_rate is None else f" ({found.pass_rate:.1%})"
-    head = Text(f"{found.passed} of {found.total} rows passed{rate}", style="bold")
+    head = Text(f"{found.passed:,} of {format_count(found.total)} passed{rate}", style="bold")
     head.append(f", {found.rejected} rejected")
     if found.unchecked:
         head.append(f", {found.unchecked} could not be checked", style="magenta")
@@ -361,8 +364,11 @@ def _notes(found: ValidationSummary) -> Iterator[Text]:
     for note in found.notes:
         yield Text(printable(note), style="dim")
     if found.resumed:
-        yield Text(f"{found.resumed} rows were there already and were not validated again")
+        yield Text(f"{format_count(found.resumed)} already there, not validated again")
     if found.elsewhere:
-        yield Text(f"{found.elsewhere} rows in the files are not in the data set", style="yellow")
+        yield Text(
+            f"not in the data set, but in the files: {format_count(found.elsewhere)}",
+            style="yellow",
+        )
     if not found.complete:
         yield Text("not complete: run the same command again to resume", style="yellow")

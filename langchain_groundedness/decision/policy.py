@@ -30,6 +30,7 @@ from langchain_groundedness.decision.policy_files import (
     write_text,
     yaml_of,
 )
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
 
@@ -438,12 +439,13 @@ def _findings(given: DecisionContext) -> Iterator[_Finding]:
 
 
 def _about_claims(given: DecisionContext) -> Iterator[_Finding]:
-    total, score, threshold = len(given.verdicts), given.trust_score, given.trust_threshold
+    score, threshold = given.trust_score, given.trust_threshold
+    claims = format_count(len(given.verdicts), "claim")
     contradicted, conflicting = given.count("contradicted"), given.count("conflicting")
     yield _Finding(
         "contradicted",
         given.rising(so=contradicted > 0),
-        f"the documents contradict {contradicted} of {total} claims",
+        f"the documents contradict {contradicted} of {claims}",
     )
     shown = "unknown" if score is None else f"{score:.2f}"
     yield _Finding(
@@ -454,11 +456,11 @@ def _about_claims(given: DecisionContext) -> Iterator[_Finding]:
     yield _Finding(
         "conflicting",
         given.rising(so=conflicting > 0),
-        f"the documents disagree with each other on {conflicting} of {total} claims",
+        f"the documents disagree with each other on {conflicting} of {claims}",
     )
     unchecked = [v.reason or "" for v in given.verdicts if v.verdict == "unchecked"]
     causes = ", ".join(sorted(set(unchecked)))
-    why = f"{len(unchecked)} of {total} claims could not be checked: {causes}"
+    why = f"{len(unchecked)} of {claims} could not be checked: {causes}"
     yield _Finding("unchecked", given.rising(so=bool(unchecked)), given.failure or why)
 
 

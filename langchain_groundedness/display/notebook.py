@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.escaping import Html, tag
 from langchain_groundedness.display.marked_text import SIGNS, MarkedPiece, mark
 from langchain_groundedness.display.words import correction_words, evidence_words
@@ -84,7 +85,7 @@ def _piece(piece: MarkedPiece) -> Html:
 def _claims(result: GroundednessResult) -> Html:
     rows = (_claim(number, found) for number, found in enumerate(result.claims, start=1))
     heads = ("", "verdict", "claim", "support", "evidence")
-    summary = tag("summary", f"{len(result.claims)} claims")
+    summary = tag("summary", format_count(len(result.claims), "claim"))
     return tag("details", summary, table(heads, rows), open="")
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow
+from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.evals.citation_marks import (
     SECTION_KEYS,
     SOURCE_KEYS,
@@ -207,8 +208,10 @@ class _CitationVerdicts:
     def comment(self) -> str:
         right = sum(bool(self._is_right(target)) for target in self._targets)
         supported = sum(self.verdict(each).verdict == "supported" for each in self._claims)
-        told = f"{right} of {len(self._targets)} citations are right; "
-        told += f"{supported} of {len(self._claims)} claims are supported by what they cite"
+        citations = format_count(len(self._targets), "citation")
+        claims = format_count(len(self._claims), "claim")
+        told = f"{right} of {citations} {is_or_are(right)} right; "
+        told += f"{supported} of {claims} {is_or_are(supported)} supported by what they cite"
         missing = ", ".join(map(str, self._missing))
         return f"{told}; missing documents: {missing}" if missing else told
 

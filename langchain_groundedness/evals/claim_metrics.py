@@ -16,6 +16,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness._runtime.telemetry import count
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.citation_marks import blanked, citation_marks, reference_list
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, FaithfulnessExample
@@ -131,7 +132,7 @@ class ClaimEvaluator(Evaluator, ABC):
         reply = yield ModelCall(self._check.extractor, task)
         claims = self._check.with_claims(state, reply, complete=True).claims or ()
         if self.max_claims is not None and len(claims) > self.max_claims:
-            msg = f"{len(claims)} claims, over max_claims={self.max_claims}"
+            msg = f"{format_count(len(claims), 'claim')}, over max_claims={self.max_claims}"
             raise UncheckedError(msg)
         return claims
 
@@ -239,7 +240,8 @@ def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
     reasons = [v.reason for v in verdicts if v.verdict == "unchecked"]
     if not reasons:
         return None
-    return f"{len(reasons)} of {len(verdicts)} claims could not be checked: {reasons[0]}"
+    claims = format_count(len(verdicts), "claim")
+    return f"{len(reasons)} of {claims} could not be checked: {reasons[0]}"
 
 
 def plain_verdicts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
@@ -312,7 +314,7 @@ class FaithfulnessEvaluator(ClaimEvaluator):
             result.trust_score,
             result.claims,
             nothing=_NO_CLAIMS,
-            comment=f"{len(labels)} claim{'s' if len(labels) != 1 else ''}: {counts}",
+            comment=f"{format_count(len(labels), 'claim')}: {counts}",
             details={
                 "statements": [v.claim.text for v in result.claims],
                 "statement_scores": [scores.get(label) for label in labels],
@@ -396,7 +398,7 @@ class _Comparison(NamedTuple):
 
 
 def _supported(result: GroundednessResult) -> str:
-    return f"{supported_count(result.claims)} of {len(result.claims)} claims"
+    return f"{supported_count(result.claims)} of {format_count(len(result.claims), 'claim')}"
 
 
 class _ComparingEvaluator(ClaimEvaluator):
@@ -576,12 +578,12 @@ class ContextRecallEvaluator(ClaimEvaluator):
             question=row.question, answer=row.reference or "", documents=row.documents or ()
         )
         [result] = yield from self._judge_all([source])
-        found, total = supported_count(result.claims), len(result.claims)
+        found, total = supported_count(result.claims), format_count(len(result.claims), "claim")
         return self._row_score(
             supported_share(result.claims),
             result.claims,
             nothing="the reference makes no claim that could be checked",
-            comment=f"the documents support {found} of {total} claims of the reference",
+            comment=f"the documents support {found} of {total} of the reference",
             details={"reference_claims": plain_verdicts(result.claims)},
             result=result,
         )
@@ -643,7 +645,7 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
             reason = f"document {place + 1} of {len(found)}: {unchecked_reason(found[place])}"
             return self._failed(reason, details=details, result=result)
         hits = [bool(each) for each in relevant]
-        comment = f"{sum(hits)} of {len(hits)} documents support the {judged_by}"
+        comment = f"{sum(hits)} of {format_count(len(hits), 'document')} support the {judged_by}"
         score = average_precision(hits)
         return self._scored(score, comment=comment, details=details, result=result)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness._runtime.options import require_positive
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.columns import find_columns, read_cells
 from langchain_groundedness.evals.readers import FILE_ENDINGS, Record, Records, listed, open_records
 from langchain_groundedness.evals.values import BadRow, EvaluationRow
@@ -53,7 +54,8 @@ class Outline(NamedTuple):
             raise InputFormatError(msg)
         first = self.bad_rows[0]
         where = "" if first.line is None else f"line {first.line}: "
-        msg = f"{name}: none of its {len(self.bad_rows)} rows can be read; the first: {where}"
+        rows = format_count(len(self.bad_rows))
+        msg = f"{name}: {rows}, none of which can be read; the first: {where}"
         raise InputFormatError(msg + first.reason)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.display.escaping import tag
 from langchain_groundedness.display.notebook import CELL, CLASSES, WARNING, table
 from langchain_groundedness.evals.statistics import Estimate, estimate_mean
@@ -73,11 +74,6 @@ def format_number(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= _TEN else f"{value:.3f}"
 
 
-def format_count(rows: int, what: str = "row") -> str:
-    """Write a count with its noun."""
-    return f"{rows:,} {what}{'' if rows == 1 else 's'}"
-
-
 def format_interval(estimate: Estimate | None) -> str:
     """Write an interval."""
     if estimate is None:
@@ -109,7 +105,7 @@ def run_cost(run: EvaluationRun) -> str:
     calls = usage.model_calls
     parts.append(format_count(calls, "model call") if calls else "no model calls")
     tokens = (usage.input_tokens, "read"), (usage.output_tokens, "written")
-    parts.extend(f"{n:,} tokens {what}" for n, what in tokens if n is not None)
+    parts.extend(f"{format_count(n, 'token')} {what}" for n, what in tokens if n is not None)
     return " · ".join(parts)
 
 
@@ -130,10 +126,8 @@ def run_warnings(run: EvaluationRun) -> dict[str, str]:
     if not run.complete:
         said["interrupted"] = "The run was interrupted: rows of the data set are missing here."
     if run.bad_rows:
-        verbs = ("row", "was") if len(run.bad_rows) == 1 else ("rows", "were")
-        said["bad rows"] = "{:,} {} could not be read and {} skipped.".format(
-            len(run.bad_rows), *verbs
-        )
+        bad = len(run.bad_rows)
+        said["bad rows"] = f"{format_count(bad)} could not be read and {is_or_are(bad)} left out."
     failed = sum(any(score.status == "failed" for score in row.scores) for row in run.rows)
     if failed:
         has = "has" if failed == 1 else "have"

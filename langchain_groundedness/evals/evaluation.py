@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.datasets import LocatedRow, Outline, as_dataset
 from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.progress import Price, ProgressBar
@@ -178,7 +179,9 @@ class Evaluation:
         strict = {each.key for each in self.evaluators if each.raise_on_failure}
         failed = tuple(row.row.id for row in run.rows if _failed(row, strict))
         if complete and failed:
-            msg = f"{len(failed)} of {len(run.rows)} rows failed (rows {listed_ids(failed)})"
+            msg = (
+                f"{len(failed)} of {format_count(len(run.rows))} failed (rows {listed_ids(failed)})"
+            )
             raise EvaluationError(msg, row_ids=failed, result=run)
         return run
 

@@ -23,6 +23,7 @@ from langchain_groundedness._runtime.timeouts import (
     acall_with_timeout,
     call_with_timeout,
 )
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.columns import Example, RowColumns, read_columns, read_row
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.progress import ProgressBar
@@ -310,9 +311,8 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         result = EvaluationResult.of(self.key, scores)
         failed = [r.id for r, s in zip(rows, scores, strict=True) if s.status == "failed"]
         if self.raise_on_failure and failed:
-            msg = (
-                f"{self.key}: {len(failed)} of {len(rows)} rows failed (rows {listed_ids(failed)})"
-            )
+            of = format_count(len(rows))
+            msg = f"{self.key}: {len(failed)} of {of} failed (rows {listed_ids(failed)})"
             raise EvaluationError(msg, row_ids=tuple(failed), result=result)
         if result.note:
             _LOGGER.warning("%s: %s", self.key, result.note)
@@ -421,7 +421,7 @@ def _note(rows: Sequence[RowScore]) -> str:
             parts.append(f"{reasons.total()} {status}{most}: {common}")
     if not parts:
         return ""
-    return f"of {len(rows)} rows, the score excludes: {'; '.join(parts)}"
+    return f"of {format_count(len(rows))}, the score excludes: {'; '.join(parts)}"
 
 
 def _is_missing(row: EvaluationRow, name: str) -> bool:

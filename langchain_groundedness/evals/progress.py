@@ -4,6 +4,7 @@ import sys
 from importlib import import_module
 from typing import Any, NamedTuple, Self
 
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.types import Usage
 
 __all__ = ["Price", "ProgressBar", "spending"]
@@ -83,10 +84,11 @@ def spending(usage: Usage, price: Price | None) -> str:
     """Say how many calls were made, and what they cost."""
     if not usage.model_calls:
         return ""
-    parts = [f"{usage.model_calls:,} calls"]
+    parts = [f"{format_count(usage.model_calls, 'call')}"]
     if usage.input_tokens is None and usage.output_tokens is None:
         parts.append("no tokens counted")
     else:
-        parts.append(f"{(usage.input_tokens or 0) + (usage.output_tokens or 0):,} tokens")
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        parts.append(format_count(tokens, "token"))
     paid = None if price is None else price.of(usage)
     return ", ".join(parts if paid is None else [*parts, f"cost {paid:.4g}"])

@@ -15,7 +15,7 @@ _RIGHT, _WRONG = "supported", "unsupported"
 
 
 class ReviewExport:
-    """Turns reviewed records into rows for evaluators and `calibrate`, and counts skipped records.
+    """Turns reviewed records into rows for evaluators and `calibrate`, and counts those left out.
 
     Approved answers are labelled `supported`; edited and rejected answers, `unsupported`. A claim
     that the reviewer has marked right is `supported`, one marked wrong `unsupported` (`marked` is
@@ -44,7 +44,7 @@ class ReviewExport:
         """Say what a row is."""
         require_one_of("unit", unit, get_args(Unit))
         self._unit = unit
-        self.skipped: dict[str, int] = {}
+        self.left_out: dict[str, int] = {}
         """Why records gave no row, and how many; complete when the rows are."""
 
     def rows(self, records: Iterable[AuditRecord]) -> Iterator[dict[str, Any]]:
@@ -60,7 +60,7 @@ class ReviewExport:
             if record.review.status != "decided" or record.review.action is None:
                 continue
             if (why := _why_unusable(record)) is not None:
-                self._skip(why)
+                self._leave_out(why)
             elif self._unit == "answer":
                 yield _answer_row(record)
             else:
@@ -71,10 +71,10 @@ class ReviewExport:
         known = [row for row in rows if row["label"] is not None]
         yield from ({**row, **_record_columns(record)} for row in known)
         if not known:
-            self._skip("no label follows for a claim")
+            self._leave_out("no label follows for a claim")
 
-    def _skip(self, why: str) -> None:
-        self.skipped[why] = self.skipped.get(why, 0) + 1
+    def _leave_out(self, why: str) -> None:
+        self.left_out[why] = self.left_out.get(why, 0) + 1
 
 
 def _why_unusable(record: AuditRecord) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, Unpack
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
 from langchain_groundedness._runtime.options import expand_options, require_positive
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.evaluation import Evaluation, EvaluationOptions
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.ray_engine import make_engine
@@ -32,7 +33,7 @@ class EvaluationInterrupted(KeyboardInterrupt):
 
     def __init__(self, run: EvaluationRun) -> None:
         """Keep what was done."""
-        super().__init__(f"interrupted after {len(run.rows)} rows")
+        super().__init__(f"interrupted after {format_count(len(run.rows))}")
         self.run = run
 
 

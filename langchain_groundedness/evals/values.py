@@ -97,7 +97,7 @@ class EvaluatedRow(FrozenModel):
 
 
 class BadRow(FrozenModel):
-    """A row that could not be read and was skipped."""
+    """A row that could not be read and is left out."""
 
     line: int | None
     id: str | None = None

@@ -31,6 +31,7 @@ from langchain_groundedness.correction.edits import (
 )
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evidence.metadata import cited_metadata, with_metadata
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
@@ -466,7 +467,8 @@ class Check:
         unchecked = tuple(v.claim.id for v in verdicts if v.verdict == "unchecked")
         if self.raise_on_failure and unchecked and complete:
             why = next(v.reason for v in verdicts if v.verdict == "unchecked")
-            msg = f"{len(unchecked)} of {len(verdicts)} claims could not be checked: {why}"
+            claims = format_count(len(verdicts), "claim")
+            msg = f"{len(unchecked)} of {claims} could not be checked: {why}"
             raise VerificationError(msg, claim_ids=unchecked)
         return replace(state, verdicts=tuple(self._cited(v, state) for v in verdicts))
 

@@ -16,6 +16,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.thresholds import reliability_plot
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.hidden_characters import named, named_offset
 from langchain_groundedness.display.marked_text import SIGNS, is_located
 from langchain_groundedness.display.svg import Plot
@@ -111,7 +112,7 @@ def _distribution(metric: figures.MetricFigures) -> str:
     plot.ticks(ticks, [(float(most), str(most))])
     for place, count in enumerate(counts):
         start, end = (low + (high - low) * edge / _BINS for edge in (place, place + 1))
-        told = f"{count} rows with {start:.3g} to {end:.3g}"
+        told = f"{format_count(count)} with {start:.3g} to {end:.3g}"
         plot.bar((place + 0.08) / _BINS, 0.84 / _BINS, 0, count, "e", told)
     if metric.estimate is not None:
         plot.mark((metric.estimate.mean - low) / (high - low), "d")

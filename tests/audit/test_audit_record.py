@@ -51,7 +51,7 @@ def result(action: str = "flag") -> GroundednessResult:
         trust_score=0.0,
         verdict="has_contradictions",
         is_trusted=False,
-        decision=Decision(action=action, reasons=("the documents contradict 1 of 1 claims",)),
+        decision=Decision(action=action, reasons=("the documents contradict 1 of 1 claim",)),
         query_class="sensitive",
         risk_tier="high",
     )

@@ -163,7 +163,7 @@ def test_a_rule_that_says_pass_hides_nothing() -> None:
     policy = DecisionPolicy(rules=[{"when": {}, "action": "pass", "reason": "all is well"}])
     decision = decide(policy, ["unchecked"])
     assert decision.action == "review"
-    assert decision.reasons == ("all is well", "1 of 1 claims could not be checked: TimeoutError")
+    assert decision.reasons == ("all is well", "1 of 1 claim could not be checked: TimeoutError")
 
 
 def test_a_later_rule_is_as_good_as_an_earlier_one() -> None:
@@ -196,7 +196,7 @@ def test_only_a_rule_that_excuses_a_finding_by_name_hides_it_and_says_so() -> No
     assert decision.action == "pass"
     assert decision.reasons == (
         "rule 1: the query class is 'generic'",
-        "1 of 1 claims could not be checked: TimeoutError (excused by rule 1)",
+        "1 of 1 claim could not be checked: TimeoutError (excused by rule 1)",
     )
     assert decide(policy, ["unchecked"], query_class="product").action == "review"
     mixed = decide(policy, ["unchecked", "contradicted"], query_class="generic")
@@ -219,7 +219,7 @@ def test_reasons_name_every_rule_and_finding_that_holds_in_words() -> None:
     decision = decide(policy, [verdict("supported", 0.75), "contradicted"], **known)
     held = (
         "rule 1: the verdict is has_contradictions and the trust score is 0.50 and 1 of 2 claims "
-        "are contradicted and the lowest probability of a supported claim is 0.75 and the highest "
+        "is contradicted and the lowest probability of a supported claim is 0.75 and the highest "
         "probability of an unsupported claim is not known and the query class is not known and "
         "the risk tier is 'high' and the retrieval score is 0.25"
     )

@@ -256,7 +256,7 @@ def test_an_evaluation_without_rows_or_columns_is_refused_before_a_file_is_made(
     journal = tmp_path / "run.jsonl"
     with pytest.raises(InputFormatError, match="the data set has no rows"):
         run([], CountingEvaluator(), journal=journal)
-    with pytest.raises(InputFormatError, match="none of its 1 rows can be read; the first: line 1"):
+    with pytest.raises(InputFormatError, match="1 row, none of which can be read; the first"):
         run([{"answer": []}], CountingEvaluator(), journal=journal)
     with pytest.raises(InputFormatError, match="no column holds the answer, which counting needs"):
         run([{"text": "a"}], CountingEvaluator(), journal=journal)

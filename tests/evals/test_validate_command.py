@@ -51,7 +51,7 @@ def test_a_data_set_is_parted_and_summed_up(run: Run) -> None:
 def test_the_same_command_goes_on_and_shows_the_sweep(run: Run) -> None:
     run()
     found = run("--sweep")
-    assert "3 rows were there already" in found.out
+    assert "3 rows already there" in found.out
     assert "--pass-score 0.70 *" in found.out
     assert "precision" in found.out
 
@@ -93,7 +93,7 @@ def test_columns_may_have_other_names(run: Run) -> None:
     text = json.dumps({"reply": "It is 40 m long.", "sources": [BRIDGE]})
     Path("in.jsonl").write_text(text, "utf-8")
     found = run("--column", "answer=reply", "--column", "contexts=sources")
-    assert "1 of 1 rows passed" in found.out
+    assert "1 of 1 row passed" in found.out
 
 
 def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_what_cannot_work_is_said_in_one_line(
     ("text", "said"),
     [
         ("", "in.jsonl: the data set has no rows"),
-        ("nonsense\n", "in.jsonl: none of its 1 rows can be read; the first: line 1: not JSON"),
+        ("nonsense\n", "in.jsonl: 1 row, none of which can be read; the first: line 1: not JSON"),
     ],
 )
 def test_a_data_set_of_which_nothing_can_be_read_is_refused_and_leaves_no_files(

@@ -201,7 +201,7 @@ def test_fresh_begins_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["answer", "reference"])
 def test_a_row_that_has_changed_is_refused_and_named(tmp_path: Path, part: str) -> None:
     run(tmp_path, FOUR)
-    with pytest.raises(ConfigurationError, match=r"1 rows have changed .* \(r2\)"):
+    with pytest.raises(ConfigurationError, match=r"changed since validation: 1 row \(r2\)"):
         run(tmp_path, [FOUR[0], {**FOUR[1], part: "another"}])
 
 

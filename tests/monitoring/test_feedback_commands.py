@@ -274,9 +274,24 @@ def test_too_few_reviews_are_refused_with_what_is_missing(run: Run, tmp_path: Pa
     with JsonlAuditLog(tmp_path / "few.jsonl", fsync=False) as log:
         log.record(reviewed(1, "approve", 0.9))
     err = failure(run("calibrate", "--log", "few.jsonl", "--precision", "0.9"))
-    assert "1 answers are right and 0 wrong" in err
-    assert "19 more answers that are right and 20 more answers that are wrong" in err
+    assert "1 right answer and 0 wrong answers, and at least 20 and 20 are needed" in err
+    assert "label 19 more right answers and 20 more wrong answers\n" in err
+    assert err.count("answers") == 3, "said once, not for each threshold"
     assert not (tmp_path / "calibration.json").exists()
+
+
+def test_decisions_that_can_still_be_undone_are_counted(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/held.db"
+    with SQLAuditLog(url) as log:
+        for number in range(2):
+            log.record(record := reviewed(number, None, 0.5))
+            log.flush()
+            log.decide(record.id, revision=0, reviewer="ada", action="approve", hold=3600)
+    outcome = run("export-reviews", "--db", url, "--out", "out.jsonl")
+    assert "0 rows written" in outcome.out
+    assert outcome.err == "2 decisions can still be undone and are not exported yet\n"
+    said = failure(run("calibrate", "--db", url, "--precision", "0.9"))
+    assert said.endswith("; 2 decisions can still be undone and are not read yet\n")
 
 
 def test_check_takes_a_calibration(run: Run, tmp_path: Path) -> None:
@@ -401,7 +416,7 @@ def test_records_without_texts_are_left_out_and_counted(
     outcome = run("export-reviews", "--log", "a.jsonl", "--out", "out.jsonl")
     assert outcome.code == 0
     assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == ""
-    assert f"1 records left out: texts are not kept (content='{content}')" in outcome.err
+    assert f"1 record left out: texts are not kept (content='{content}')" in outcome.err
 
 
 def test_a_record_whose_claims_have_no_citation_is_exported_with_its_documents(
@@ -430,7 +445,7 @@ def test_where_nobody_has_reviewed_calibrate_says_how_many_wait(run: Run, tmp_pa
             file.record(reviewed(number, None, 0.5))
     for source in (("--db", url), ("--log", "new.jsonl")):
         said = failure(run("calibrate", *source, "--precision", "0.9"))
-        assert said.endswith("no record has been reviewed yet; 3 wait for a reviewer\n")
+        assert said.endswith("no record has been reviewed yet; waiting for a reviewer: 3\n")
 
 
 def test_a_file_without_labels_is_named(run: Run, tmp_path: Path) -> None:

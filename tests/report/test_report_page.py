@@ -179,7 +179,7 @@ def test_a_failed_score_is_no_number_in_the_table() -> None:
 def test_what_failed_and_what_could_not_be_read_is_said_before_the_metrics() -> None:
     html = to_html(small())
     head = html[: html.index('id="metrics"')]
-    assert "2 rows could not be read and were skipped." in head
+    assert "2 rows could not be read and are left out." in head
     assert "1 of 4 rows has a failed metric; the means exclude them." in head
     assert "interrupted" not in head
     assert "the judge timed out" in html

@@ -45,7 +45,7 @@ def test_markdown_says_the_means_and_what_has_no_score() -> None:
     text = to_markdown(small())
     assert "| faithfulness | 0.750 | 0.500 to 1.000 | 2 | 1 | 1 |" in text
     assert "| faithfulness | failed | 1 | the judge timed out |" in text
-    assert "> **!** 2 rows could not be read and were skipped." in text
+    assert "> **!** 2 rows could not be read and are left out." in text
     assert "| 7 | – | no JSON |" in text  # noqa: RUF001
 
 

@@ -34,7 +34,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def review(
     served: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    for name in ("GROUNDEDNESS_REVIEW_DB", "GROUNDEDNESS_REVIEW_TOKEN"):
+    for name in ("GROUNDEDNESS_AUDIT_DB", "GROUNDEDNESS_REVIEW_TOKEN"):
         monkeypatch.delenv(name, raising=False)
 
     def run(*arguments: str) -> Outcome:

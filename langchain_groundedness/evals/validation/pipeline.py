@@ -19,6 +19,7 @@ from langchain_groundedness._runtime.files import refusing, replace_file, write_
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.calibration.values import group_of
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, as_dataset
 from langchain_groundedness.evals.evaluator import listed_ids
 from langchain_groundedness.evals.fingerprint import describe
@@ -246,7 +247,7 @@ def _known_ids(data: DataSet, done: Mapping[str, str]) -> set[str]:
                 changed.append(found.row.id)
     if changed:
         msg = (
-            f"{len(changed)} rows have changed since they were validated ({listed_ids(changed)}): "
+            f"changed since validation: {format_count(len(changed))} ({listed_ids(changed)}): "
             "give other paths, or --fresh (fresh=True) to begin anew"
         )
         raise ConfigurationError(msg)

@@ -156,7 +156,7 @@ def _plots(found: ValidationSummary) -> Iterator[Plot]:
         plot = Plot(title=option, highest=float(found.total), y_label="rows", width=340, height=170)
         plot.ticks([(n / 2, f"{n / 2:g}") for n in range(3)], [(found.total, f"{found.total:,}")])
         for line in lines:
-            plot.dot(line.value, line.passed, "e", f"{line.value:.2f}: {line.passed:,} rows pass")
+            plot.dot(line.value, line.passed, "e", f"{line.value:.2f}: {line.passed:,} pass")
             if line.is_current:
                 plot.mark(line.value, "d")
         plot.line([(line.value, line.passed) for line in lines], "e")

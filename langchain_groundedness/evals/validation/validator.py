@@ -16,6 +16,7 @@ from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.thresholds import require_installed_encoder
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
+from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
@@ -194,15 +195,16 @@ class Criteria(NamedTuple):
 
     def against_source(self, labels: Sequence[VerdictLabel]) -> ValidationReason | None:
         """Tell what in the verdicts rejects a row, if anything does."""
-        contradicted, total = labels.count("contradicted"), len(labels)
+        contradicted, claims = labels.count("contradicted"), format_count(len(labels), "claim")
         if contradicted and self.on_contradicted == "reject":
-            text = f"the documents contradict {contradicted} of {total} claims"
+            text = f"the documents contradict {contradicted} of {claims}"
             return ValidationReason(code="contradicted", text=text)
         share = _supported_share(labels)
         if "unchecked" in labels or share is None or share >= self.min_source - _SLACK:
             return None
+        supported = labels.count("supported")
         text = (
-            f"{labels.count('supported')} of {total} claims are supported: {share:.2f} is less "
+            f"{supported} of {claims} {is_or_are(supported)} supported: {share:.2f} is less "
             f"than {self.min_source:.2f}"
         )
         return ValidationReason(code="source", text=text)
@@ -382,7 +384,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         open_ones = [verdict for verdict in result.claims if verdict.verdict == "unchecked"]
         if open_ones:
             number, why = len(open_ones), open_ones[0].reason
-            text = f"{number} of {len(result.claims)} claims not checked: {why}"
+            text = f"{number} of {format_count(len(result.claims), 'claim')} not checked: {why}"
             return ValidationReason(code="claims_unchecked", text=text)
         if result.claims:
             return None
