@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from langchain_groundedness.display.hidden_characters import named
 from langchain_groundedness.evals import display
-from langchain_groundedness.evals.statistics import Estimate, find_score
+from langchain_groundedness.evals.statistics import Estimate
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.report import figures
 
 __all__ = ["to_markdown"]
 
 _MARKUP = re.compile(
-    r"([\\`*{}\[\]()#!|~$@]|(?<![^\W_])_|_(?![^\W_])|^[-+=]|(?<=\w)\.(?=\w)|:(?=//))"
+    r"([\\`*\[\]|~$@]|(?<=\])\(|#(?=\d|$)|^[-+=#]|(?<![^\W_])_|_(?![^\W_])|(?<=[wW]{3})\.|:(?=//))"
 )
+"""What begins markup, a link or a mention."""
 _MOST_ROWS = 10
 _LONGEST = 200
 
@@ -38,7 +39,7 @@ def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) ->
         *(_comparison(figures.compare(run, baseline)) if baseline is not None else ()),
         *_reasons(metrics),
         *(_slice(each, metrics) for each in figures.slices_of(run)),
-        *_lowest(run, metrics),
+        *_first_rows(run, baseline),
         *_bad_rows(run),
     ]
     return "\n\n".join(parts) + "\n"
@@ -116,31 +117,32 @@ def _slice(found: figures.SlicedColumn, metrics: Sequence[figures.MetricFigures]
     return f"## By {_text(found.column)}\n\n{_table(heads, rows)}"
 
 
-def _lowest(run: EvaluationRun, metrics: Sequence[figures.MetricFigures]) -> Iterator[str]:
-    for metric in metrics:
-        below = [
-            (found.score, row.row)
-            for row in run.rows
-            if (found := find_score(row, metric.key)) is not None
-            and found.score is not None
-            and metric.estimate is not None
-            and found.score < metric.estimate.mean
-        ]
-        if below:
-            lowest = sorted(below, key=lambda each: each[0])[:_MOST_ROWS]
-            yield f"<details><summary>Lowest {_text(metric.key)}</summary>"
-            yield _table(
-                ("row", "score", "question"),
-                (
-                    (
-                        _text(row.id),
-                        display.format_number(score),
-                        _text(row.question or row.answer or ""),
-                    )
-                    for score, row in lowest
-                ),
-            )
-            yield "</details>"
+def _first_rows(run: EvaluationRun, baseline: EvaluationRun | None) -> Iterator[str]:
+    """Show the worst rows or, beside a baseline, those whose scores changed most."""
+    keys = [metric.key for metric in figures.metrics_of(run)]
+    if ranked := figures.ranked_rows(run, baseline):
+        yield f"## {'Worst' if baseline is None else 'Most changed'} rows"
+        heads = ("row", "question", "answer", "claims not supported", *map(_text, keys))
+        yield _table(heads, (_first_row(each, keys) for each in ranked))
+
+
+def _first_row(each: figures.RankedRow, keys: Sequence[str]) -> tuple[str, ...]:
+    row, result = each.row.row, figures.main_result(each.row)
+    claims = () if result is None else result.claims
+    failed = [f"{c.verdict}: {_text(c.claim.text)}" for c in claims if c.verdict != "supported"]
+    return (
+        *(_text(text or "") for text in (row.id, row.question, row.answer)),
+        "<br>".join(failed[:_MOST_ROWS]) or display.NONE,
+        *(_score(each, key) for key in keys),
+    )
+
+
+def _score(each: figures.RankedRow, key: str) -> str:
+    if key not in each.scores:
+        return display.NONE
+    change = each.changes.get(key)
+    shown = display.format_number(each.scores[key])
+    return f"{shown} ({display.format_change(change)})" if change else shown
 
 
 def _bad_rows(run: EvaluationRun) -> Iterator[str]:

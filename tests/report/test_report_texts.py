@@ -67,6 +67,44 @@ def test_markdown_compares_with_another_run() -> None:
     assert cells[-1] == "more than chance, p < 0.001"
 
 
+def test_markdown_shows_the_worst_rows_with_answer_and_failed_claims() -> None:
+    text = to_markdown(large(40))
+    said = text[text.index("## Worst rows") :]
+    line = next(each for each in said.splitlines() if each.startswith("| q-"))
+    _, question, answer, claims, *scores = [cell.strip() for cell in line.strip("|").split("|")]
+    assert question.startswith("How many towers has Rome")
+    assert answer.startswith("Rome has ")
+    assert answer.endswith("It is a fine town.")
+    assert "contradicted: Oslo has " in claims
+    assert "Rome has" not in claims, "it is supported"
+    assert len(scores) == 3
+
+
+def test_markdown_shows_the_changed_rows_of_a_comparison() -> None:
+    before = run(row("a", scored("m", 1.0), answer="Yes."), row("b", scored("m", 0.5)), keys="m")
+    after = run(row("a", scored("m", 0.25), answer="No."), row("b", scored("m", 0.5)), keys="m")
+    text = to_markdown(after, baseline=before)
+    said = text[text.index("## Most changed rows") :].splitlines()
+    assert [line for line in said if line.startswith("| ")][2:] == [
+        "| a | – | No. | – | 0.250 (▼ -0.750) |"  # noqa: RUF001
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The K7 (1.7 litres) boils in 4.5 minutes!", "See example.com {or} ask: why?", "a_b+c-d=e"],
+)
+def test_text_that_is_no_markdown_stays_as_it_is(text: str) -> None:
+    assert f"| {text} |" in to_markdown(run(row("a", scored("m", None, reason=text)), keys="m"))
+
+
+@pytest.mark.parametrize(
+    "text", ["www.x.org", "https://x.org", "*b*", "[a](b)", "#12", "@ann", "_i_"]
+)
+def test_markdown_in_a_text_is_no_markdown(text: str) -> None:
+    assert f"| {text} |" not in to_markdown(run(row("a", scored("m", None, reason=text)), keys="m"))
+
+
 @given(st.text(max_size=60))
 def test_a_text_stays_one_cell_without_html(text: str) -> None:
     made = run(row(text, scored("m", None, reason=text)), keys=("m",), name=text)
