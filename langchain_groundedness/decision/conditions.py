@@ -20,7 +20,7 @@ from pydantic import (
 from typing_extensions import override
 
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness.display.counts import format_count, is_or_are
+from langchain_groundedness.display.counts import count_of
 from langchain_groundedness.types import AnswerVerdict, Claim, ClaimVerdict
 from langchain_groundedness.verification.scoring import answer_verdict
 
@@ -352,9 +352,9 @@ class Conditions(PolicyPart):
         for name in _COUNTED:
             amount: Amount | None = getattr(self, name)
             if amount is not None:
-                count, claims = given.count(name), format_count(len(given.verdicts), "claim")
+                count = given.count(name)
                 holds = _holds_for_count(amount, count, given)
-                yield Truth(holds, f"{count} of {claims} {is_or_are(count)} {name}")
+                yield Truth(holds, f"{count_of(count, len(given.verdicts), 'claim')} {name}")
         yield from self._of_probabilities(given)
         for name in ("query_class", "risk_tier"):
             accepted: tuple[str | None, ...] | None = getattr(self, name)

@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow
-from langchain_groundedness.display.counts import format_count, is_or_are
+from langchain_groundedness.display.counts import count_of
 from langchain_groundedness.evals.citation_marks import (
     SECTION_KEYS,
     SOURCE_KEYS,
@@ -208,10 +208,8 @@ class _CitationVerdicts:
     def comment(self) -> str:
         right = sum(bool(self._is_right(target)) for target in self._targets)
         supported = sum(self.verdict(each).verdict == "supported" for each in self._claims)
-        citations = format_count(len(self._targets), "citation")
-        claims = format_count(len(self._claims), "claim")
-        told = f"{right} of {citations} {is_or_are(right)} right; "
-        told += f"{supported} of {claims} {is_or_are(supported)} supported by what they cite"
+        told = f"{count_of(right, len(self._targets), 'citation')} right; "
+        told += f"{count_of(supported, len(self._claims), 'claim')} supported by what they cite"
         missing = ", ".join(map(str, self._missing))
         return f"{told}; missing documents: {missing}" if missing else told
 

@@ -16,7 +16,7 @@ from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.thresholds import require_installed_encoder
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
-from langchain_groundedness.display.counts import format_count, is_or_are
+from langchain_groundedness.display.counts import count_of, format_count
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
@@ -195,18 +195,15 @@ class Criteria(NamedTuple):
 
     def against_source(self, labels: Sequence[VerdictLabel]) -> ValidationReason | None:
         """Tell what in the verdicts rejects a row, if anything does."""
-        contradicted, claims = labels.count("contradicted"), format_count(len(labels), "claim")
+        contradicted, total = labels.count("contradicted"), len(labels)
         if contradicted and self.on_contradicted == "reject":
-            text = f"the documents contradict {contradicted} of {claims}"
+            text = f"the documents contradict {contradicted} of {format_count(total, 'claim')}"
             return ValidationReason(code="contradicted", text=text)
         share = _supported_share(labels)
         if "unchecked" in labels or share is None or share >= self.min_source - _SLACK:
             return None
-        supported = labels.count("supported")
-        text = (
-            f"{supported} of {claims} {is_or_are(supported)} supported: {share:.2f} is less "
-            f"than {self.min_source:.2f}"
-        )
+        claims = count_of(labels.count("supported"), total, "claim")
+        text = f"{claims} supported: {share:.2f} is less than {self.min_source:.2f}"
         return ValidationReason(code="source", text=text)
 
     def of_scores(self, scores: Mapping[str, float]) -> RowScore:
