@@ -173,6 +173,13 @@ def test_a_short_answer_is_read_with_its_question(answer: str, verdict: str) -> 
     assert check(answer, document, question=question).verdict == verdict
 
 
+@pytest.mark.parametrize("claim", ["Tickets are refundable.", "The shop is closed."])
+def test_a_question_about_something_else_changes_nothing_of_a_whole_sentence(claim: str) -> None:
+    documents = ["Tickets are not refundable after purchase.", "The shop is open on Sundays."]
+    asked = check(claim, *documents, question="What was revenue?")
+    assert asked == check(claim, *documents)
+
+
 def test_a_bare_no_is_supported_by_evidence_that_differs_from_the_question() -> None:
     verdict = check("No.", "The office opened in 2010.", question="The office opened in 2015?")
     assert verdict.verdict == "supported"
