@@ -33,8 +33,6 @@ _LOCK = 0x67726F756E646564  # "grounded"; any number unlikely to be another advi
 
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 
-_CHANGES = ("revision", "review_status", "review_action", "reviewer", "reviewed_at", "review")
-
 _EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "model", "thread_id")
 
 
@@ -159,7 +157,7 @@ class Store:
         new = statement.excluded
         statement = statement.on_conflict_do_update(
             index_elements=[_rows.id],
-            set_={name: new[name] for name in (*_CHANGES, "searched", "record")},
+            set_={name: each for name, each in new.items() if name not in {"id", "time"}},
             where=new.revision > _rows.revision,
         )
         with self._writing() as connection:

@@ -34,6 +34,7 @@ __all__ = [
     "emptied",
     "in_paragraphs",
     "rewritten",
+    "values_of",
     "with_text",
     "without_annotations",
 ]
@@ -352,6 +353,11 @@ def _walk(
             yield from _walk(inner, (*path, place), label)
     elif value is not None:
         yield path, label, value
+
+
+def values_of(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
+    """Give the values of a structured answer with their places."""
+    return [(path, leaf) for path, _, leaf in _walk(value, (), "")]
 
 
 def _shown(leaf: Any) -> str:

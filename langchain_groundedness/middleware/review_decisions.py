@@ -157,7 +157,7 @@ def can_pause() -> bool:
     return False
 
 
-def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decided:
+def ask(turn: Turn, result: GroundednessResult, record_id: str) -> Decided:
     """Interrupt the run for a review; returns the decision when it is resumed."""
     said = "The answer is not grounded in what the tools returned"
     if result.is_trusted:
@@ -191,13 +191,13 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decide
 
 
 def first_decision(
-    log: AuditLog | None, record_id: str | None, given: Decided
+    log: AuditLog | None, record_id: str, given: Decided
 ) -> tuple[Decided, AuditRecord | None]:
     """Save a decision in the audit log; if one is there already, that one counts.
 
     Blocks while the log is read. If the log fails or lacks the record, the given decision counts.
     """
-    if not isinstance(log, SQLAuditLog) or record_id is None:
+    if not isinstance(log, SQLAuditLog):
         return given, None
     review = review_of(given)
     assert review.action is not None  # noqa: S101  (every decision is an action)

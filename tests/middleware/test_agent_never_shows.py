@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, PIIMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ModelCallLimitMiddleware,
+    PIIMiddleware,
+    hook_config,
+)
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -278,6 +283,62 @@ def test_an_answer_that_other_middleware_writes_is_checked_at_the_end(how: How) 
     state = run(agent, QUESTION, how)
     assert state["messages"][-1].text == BLOCKED
     assert state["groundedness"]["outcome"] == "blocked"
+
+
+class RewritingFigures(AgentMiddleware[Any, Any]):
+    """Writes another structured response after the model, and leaves the messages."""
+
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        value = state.get("structured_response")
+        return None if value is None else {"structured_response": Figures(revenue=FALSE)}
+
+
+@pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
+def test_a_structured_answer_that_other_middleware_writes_is_checked_at_the_end(
+    how: How, strategy: Any
+) -> None:
+    value = {"revenue": TRUE}
+    reply: Any = call("Figures", **value) if strategy is ToolStrategy else json.dumps(value)
+    agent: Any = create_agent(
+        Writer(replies=[call(), reply]),
+        tools=[search_tool()],
+        middleware=[RewritingFigures(), middleware(on_ungrounded="block")],
+        response_format=strategy(Figures),
+    )
+    state = run(agent, QUESTION, how)
+    assert state["structured_response"] is None
+    assert state["groundedness"]["outcome"] == "blocked"
+
+
+class Ending(AgentMiddleware[Any, Any]):
+    """Ends a run before the third call of the model."""
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        answers = [m for m in state["messages"] if isinstance(m, AIMessage)]
+        return {"jump_to": "end"} if len(answers) > 1 else None
+
+
+@pytest.mark.parametrize("structured", [True, False])
+@pytest.mark.parametrize("other", [ModelCallLimitMiddleware(thread_limit=2), Ending()])
+def test_an_approved_answer_is_shown_even_if_other_middleware_ends_the_run(
+    how: How, other: Any, *, structured: bool
+) -> None:
+    agent: Any = create_agent(
+        Writer(replies=[call(), call("Figures", revenue=FALSE) if structured else FALSE]),
+        tools=[search_tool()],
+        middleware=[middleware(on_ungrounded="review"), other],
+        checkpointer=InMemorySaver(),
+        response_format=ToolStrategy(Figures) if structured else None,
+    )
+    paused = run(agent, QUESTION, how, THREAD)
+    state = run(agent, Command(resume={"type": "approve"}), how, THREAD)
+    assert FALSE in state["messages"][-1].text
+    assert [m.id for m in state["messages"]] == [m.id for m in paused["messages"]]
+    assert state["groundedness"]["outcome"] == "approved"
+    assert "held" not in state["groundedness"]
+    if structured:
+        assert state["structured_response"] == Figures(revenue=FALSE)
 
 
 @pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
