@@ -137,6 +137,7 @@ def test_an_answer_that_other_middleware_changes_has_one_record_of_what_is_shown
     )
     run(agent, QUESTION, how, thread)
     [record] = recorded(log)
+    assert log.count(verdict=record.verdict) == 1
     assert (record.original_answer, record.outcome, record.shown_answer) == (
         FALSE,
         "blocked",

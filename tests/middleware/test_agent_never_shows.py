@@ -5,6 +5,7 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field
 
 from langchain_groundedness import DecisionPolicy, GroundednessMiddleware
 from middleware.agent_scripts import (
@@ -62,6 +63,41 @@ class PlainFigures:
     """Answer."""
 
     revenue: str
+
+
+class Renamed(BaseModel):
+    """Answer."""
+
+    revenue: str = Field(alias="Revenue")
+
+
+class Computed(Renamed):
+    """Answer."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    day: date = Field(default=date(2026, 1, 31))
+
+    @computed_field
+    def length(self) -> int:
+        """Count characters."""
+        return len(self.revenue)
+
+
+class Excluded(BaseModel):
+    """Answer."""
+
+    revenue: str = Field(alias="Revenue", exclude=True)
+
+
+class Rows(RootModel[list[Computed]]):
+    """Answers."""
+
+
+class Nested(BaseModel):
+    """Answer."""
+
+    outer: Excluded
+    others: Rows = Rows([Computed(Revenue="")])
 
 
 def middleware(**options: Any) -> GroundednessMiddleware:
@@ -173,6 +209,32 @@ def test_a_structured_answer_is_in_no_stream_before_its_check(
     else:
         assert state.values["structured_response"] is None
         assert state.values["groundedness"]["outcome"] == "blocked"
+
+
+@pytest.mark.parametrize("schema", [Renamed, Computed, Excluded, Nested])
+def test_a_structured_answer_is_approved_whatever_its_fields_are(how: How, schema: Any) -> None:
+    value = {"outer": {"Revenue": FALSE}} if schema is Nested else {"Revenue": FALSE}
+    agent = agent_of(
+        call(),
+        call(schema.__name__, **value),
+        middleware=middleware(on_ungrounded="review"),
+        checkpointer=InMemorySaver(),
+        response_format=ToolStrategy(schema),
+    )
+    run(agent, QUESTION, how, THREAD)
+    state = run(agent, Command(resume={"type": "approve"}), how, THREAD)
+    assert state["structured_response"] == schema(**value)
+
+
+def test_a_structured_answer_with_aliases_is_corrected(how: How) -> None:
+    agent = agent_of(
+        call(),
+        call("Renamed", Revenue=f"{FALSE} {TRUE}"),
+        middleware=middleware(on_ungrounded="correct"),
+        response_format=ToolStrategy(Renamed),
+    )
+    state = run(agent, QUESTION, how)
+    assert state["structured_response"] == Renamed(Revenue=f"{TRUE} {TRUE}")
 
 
 def test_while_a_reviewer_is_asked_the_blocked_message_stands_in_the_state(how: How) -> None:
