@@ -207,6 +207,20 @@ class Store:
             written = connection.execute(statement).rowcount == 1
             return _one(connection, record_id), written
 
+    def take_effect(self, record_id: str) -> tuple[AuditRecord | None, bool]:
+        """End the hold of a decision; its new revision keeps an undo that waits from writing."""
+        row = sa.select(_rows.id).where(_rows.id == record_id).with_for_update()
+        with self._writing() as connection:
+            connection.execute(row)
+            record = _one(connection, record_id)
+            if record is None or record.review.status != "decided":
+                return record, False
+            now = datetime.now(UTC)
+            review = record.review.model_copy(update={"time": min(record.review.time or now, now)})
+            columns = _review_columns(record.revision + 1, review)
+            connection.execute(sa.update(records).where(_rows.id == record_id).values(columns))
+            return _one(connection, record_id), True
+
     def undo(self, record_id: str, revision: int, reviewer: str) -> tuple[AuditRecord | None, bool]:
         """Restore the review from before a decision that has not taken effect."""
         held = (
