@@ -204,7 +204,7 @@ def first_decision(
         GroundednessError
     ):  # the log is down, or this is an event loop, which must not block
         log.flush(_DURABLE_WITHIN)
-    said = {"action": review.action, "answer": review.answer, "note": review.note}
+    said: Any = {"action": review.action, "answer": review.answer, "note": review.note}
     revision = 0
     try:
         while True:
