@@ -270,6 +270,18 @@ def test_a_heading_is_no_evidence() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "documents", [("{}.", "# {}\n\nSee below."), ("# {}\n\nSee below.", "{}.")]
+)
+def test_a_heading_that_conflicts_with_a_sentence_is_cited_beside_it(
+    documents: tuple[str, str],
+) -> None:
+    said, other = "Revenue was $2.1B in Q3", "Revenue was $2.4B in Q3"
+    verdict = check(f"{said}.", documents[0].format(said), documents[1].format(other))
+    assert (verdict.verdict, verdict.conflicting) == ("supported", True)
+    assert [citation.document for citation in verdict.citations] == [0, 1]
+
+
 def test_what_people_read_is_sure_from_the_strict_threshold_on() -> None:
     assert support_model().threshold_for(None, strict=True) == SURE
 
