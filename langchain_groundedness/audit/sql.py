@@ -350,7 +350,30 @@ class SQLAuditLog(AuditLog):
         kept = self._redaction.review(review)
         record, written = _known(self._store.decide(record_id, revision, kept))
         if not written:
-            raise _conflict(record, revision)
+            decided = record.review.status == "decided"
+            said = "the record was decided already" if decided else "the record has changed"
+            seen = f"and the review was of revision {revision}; read it again"
+            raise _conflict(record, f"{said}: the record is at revision {record.revision}, {seen}")
+        return record
+
+    def take_effect(self, record_id: str) -> AuditRecord:
+        """Let a decision take effect now, so that nobody can undo it.
+
+        Call it before you act on a decision that may be held.
+
+        Args:
+            record_id: The record.
+
+        Returns:
+            The record as it is now, with the decision that counts.
+
+        Raises:
+            ReviewConflictError: Nobody has decided the record, or the decision was undone.
+            AuditError: There is no such record, or the database is down.
+        """
+        record, written = _known(self._store.take_effect(record_id))
+        if not written:
+            raise _conflict(record, "the record has no decision that could take effect")
         return record
 
     def undo(self, record_id: str, *, revision: int, reviewer: str) -> AuditRecord:
@@ -370,7 +393,9 @@ class SQLAuditLog(AuditLog):
         """
         record, written = _known(self._store.undo(record_id, revision, reviewer))
         if not written:
-            raise _conflict(record, revision, "the decision can no longer be undone")
+            said = "nothing was written: the decision can no longer be undone, since it has taken"
+            now = f"effect or is another's; the record is at revision {record.revision}"
+            raise _conflict(record, f"{said} {now}")
         return record
 
     def prune(self, *, older_than: timedelta, waiting: bool = False) -> int:
@@ -478,17 +503,10 @@ def _known(found: tuple[AuditRecord | None, bool]) -> tuple[AuditRecord, bool]:
     return record, written
 
 
-def _conflict(record: AuditRecord, seen: int, said: str | None = None) -> ReviewConflictError:
-    review = record.review
-    decided = review.status == "decided"
-    said = said or ("the record was decided already" if decided else "the record has changed")
-    msg = (
-        f"{said}: the record is at revision {record.revision}, and the review was of "
-        f"revision {seen}; read it again"
-    )
-    reviewer = review.reviewer if decided else None
+def _conflict(record: AuditRecord, said: str) -> ReviewConflictError:
+    reviewer = record.review.reviewer if record.review.status == "decided" else None
     return ReviewConflictError(
-        msg, record_id=record.id, revision=record.revision, reviewer=reviewer
+        said, record_id=record.id, revision=record.revision, reviewer=reviewer
     )
 
 

@@ -33,8 +33,6 @@ _LOCK = 0x67726F756E646564  # "grounded"; any number unlikely to be another advi
 
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 
-_CHANGES = ("revision", "review_status", "review_action", "reviewer", "reviewed_at", "review")
-
 _EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "model", "thread_id")
 
 
@@ -159,7 +157,7 @@ class Store:
         new = statement.excluded
         statement = statement.on_conflict_do_update(
             index_elements=[_rows.id],
-            set_={name: new[name] for name in (*_CHANGES, "searched", "record")},
+            set_={name: each for name, each in new.items() if name not in {"id", "time"}},
             where=new.revision > _rows.revision,
         )
         with self._writing() as connection:
@@ -208,6 +206,20 @@ class Store:
         with self._writing() as connection:
             written = connection.execute(statement).rowcount == 1
             return _one(connection, record_id), written
+
+    def take_effect(self, record_id: str) -> tuple[AuditRecord | None, bool]:
+        """End the hold of a decision; its new revision keeps an undo that waits from writing."""
+        row = sa.select(_rows.id).where(_rows.id == record_id).with_for_update()
+        with self._writing() as connection:
+            connection.execute(row)
+            record = _one(connection, record_id)
+            if record is None or record.review.status != "decided":
+                return record, False
+            now = datetime.now(UTC)
+            review = record.review.model_copy(update={"time": min(record.review.time or now, now)})
+            columns = _review_columns(record.revision + 1, review)
+            connection.execute(sa.update(records).where(_rows.id == record_id).values(columns))
+            return _one(connection, record_id), True
 
     def undo(self, record_id: str, revision: int, reviewer: str) -> tuple[AuditRecord | None, bool]:
         """Restore the review from before a decision that has not taken effect."""

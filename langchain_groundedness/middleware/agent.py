@@ -122,9 +122,15 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
       `respond` (`message` goes to the model, which answers again). Needs a checkpointer; without
       one, the answer is blocked, and the log has a warning.
 
-    The answer is checked in the model's own step, so that no stream of the agent's work (`updates`,
-    `values`, events) has it before what becomes of it is known; until then, the blocked message
-    stands for it. Tokens are held as `hold_stream` says.
+    The model's answer is checked in the model's own step: `updates` and `values` have it only when
+    it is known what becomes of it. While the model or a reviewer is asked, the blocked message
+    stands for it. The following may have more:
+
+    - tokens and events of the model, unless they are held as `hold_stream` says;
+    - the verdicts and the request to a reviewer, which quote the answer; callbacks and traces of
+      the model and the check; LangGraph's modes for debugging;
+    - what other middleware writes after the model's step, and an answer under `answer_key`: both
+      are checked at the end of the run.
 
     In every case, an answer that the checker's policy blocks is released only by a reviewer, and
     one that the policy sends to review counts as not grounded. Policies read `query_class`,

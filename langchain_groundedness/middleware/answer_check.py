@@ -24,6 +24,7 @@ from langgraph.func import task
 from langgraph.types import Command
 
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review
+from langchain_groundedness.audit.record import new_id
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -33,7 +34,7 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader
 from langchain_groundedness.middleware.actions import Actions, OnUngrounded
 from langchain_groundedness.middleware.guarded_model import GuardedCall
-from langchain_groundedness.middleware.messages import HeldAnswer, emptied, in_paragraphs
+from langchain_groundedness.middleware.messages import HeldAnswer, emptied, in_paragraphs, values_of
 from langchain_groundedness.middleware.review_decisions import (
     Decided,
     ask,
@@ -79,7 +80,7 @@ _HELD = "held"
 _SETTLED = "settled"
 """Key, in the record, of what was done in the model's own step, until the end of the run."""
 
-_ANY_TEXT = {"text": None, "withheld": False}
+_ANY_TEXT = {"digest": None, "withheld": False}
 """What was done if a reviewer has approved an answer: other middleware may still change it."""
 
 _AGAIN = "Answer the question again."
@@ -154,7 +155,7 @@ class AnswerCheck:
         answer = self._read(_with_response(state, response, call))
         if not answer.judged or answer.key is not None:
             return {}
-        recording = _Recording(self._recorder, answer)
+        recording = _Recording(self._recorder, answer, state)
         result = self._result(answer, kept=False)
         return self._settled(state, response, answer, result, recording)
 
@@ -165,7 +166,7 @@ class AnswerCheck:
         answer = self._read(_with_response(state, response, call))
         if not answer.judged or answer.key is not None:
             return {}
-        recording = _Recording(self._recorder, answer)
+        recording = _Recording(self._recorder, answer, state)
         result = await self._aresult(answer, kept=False)
         settled = partial(self._settled, state, response, answer, result, recording)
         return await self._arun(settled)
@@ -176,7 +177,7 @@ class AnswerCheck:
             return update
         state = with_held_answers(state)
         answer = self._read(state)
-        recording = _Recording(self._recorder, answer)
+        recording = _Recording(self._recorder, answer, state)
         result = self._result(answer)
         update = _released(state, self._conclude(answer, result, recording), answer.turn)
         if (edited := _edited(update, answer.key, result)) is None:
@@ -193,7 +194,7 @@ class AnswerCheck:
             return update
         state = with_held_answers(state)
         answer = self._read(state)
-        recording = _Recording(self._recorder, answer)
+        recording = _Recording(self._recorder, answer, state)
         result = await self._aresult(answer)
         update = await self._arun(partial(self._conclude, answer, result, recording))
         update = _released(state, update, answer.turn)
@@ -336,7 +337,11 @@ class AnswerCheck:
         final = next(
             m for m in reversed(response.result) if m.id == update[STATE_KEY]["message_id"]
         )
-        done = {"text": _digest(str(final.text)), "withheld": value is None}
+        done = {
+            "digest": _digest_of(final, response.structured_response),
+            "withheld": value is None,
+            "record": recording.record_id,
+        }
         return {STATE_KEY: {**update[STATE_KEY], "drafts": list(turn.drafts), _SETTLED: done}}
 
     def _action(self, turn: Turn, result: GroundednessResult) -> OnUngrounded:
@@ -399,20 +404,43 @@ def _put(
 
 
 def _finished(state: Any) -> dict[str, Any] | None:
-    """Return the update that ends a run whose answer is as the model's step has left it."""
-    record, turn = state_value(state, STATE_KEY) or {}, read_turn(state)
-    done, final = record.get(_SETTLED), turn.final
-    if done is None or final is None or final.id != record["message_id"]:
+    """Return the update that ends a run whose answer needs no further check."""
+    turn = read_turn(state)
+    done, approved = _done(state, turn), approved_response(state)
+    if approved is not None:
+        messages = _in_place(state, approved.model_response.result)
+        structured: Any = approved.model_response.structured_response
+    elif done is None or done["digest"] not in {None, _digest_of(turn.final, turn.structured)}:
         return None
-    if done != _ANY_TEXT and _digest(str(final.text)) != done["text"]:
-        return None
-    kept = {key: value for key, value in record.items() if key not in {_SETTLED, _HELD}}
-    update: dict[str, Any] = {STATE_KEY: {**kept, "drafts": []}}
-    if turn.drafts:
-        update["messages"] = [RemoveMessage(id=draft) for draft in turn.drafts]
-    if done["withheld"] and turn.structured is not None:
-        update["structured_response"] = None
+    else:
+        messages = []
+        structured = None if done["withheld"] else turn.structured
+    messages += [RemoveMessage(id=draft) for draft in turn.drafts]
+    record = {k: v for k, v in state[STATE_KEY].items() if k not in {_SETTLED, _HELD}}
+    update: dict[str, Any] = {STATE_KEY: {**record, "drafts": []}}
+    if messages:
+        update["messages"] = messages
+    if structured is not turn.structured:
+        update["structured_response"] = structured
     return update
+
+
+def _done(state: Any, turn: Turn) -> dict[str, Any] | None:
+    """Return what the model's step has done with the message that ends the turn."""
+    record = state_value(state, STATE_KEY) or {}
+    same = turn.final is not None and record.get("message_id") == turn.final.id
+    return record.get(_SETTLED) if same else None
+
+
+def _in_place(state: Any, answer: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Put an approved answer at the end, although other middleware has left out the model's step.
+
+    What that middleware wrote instead, such as a limit that was reached, goes.
+    """
+    ids = [message.id for message in state["messages"]]
+    last = answer[-1].id
+    later = ids[ids.index(last) + 1 :] if last in ids else []
+    return [*answer, *(RemoveMessage(id=str(each)) for each in later)]
 
 
 def _held(state: Any, turn: Turn) -> list[str]:
@@ -470,6 +498,12 @@ def approved_response(state: Any) -> ExtendedModelResponse[Any] | None:
     return ExtendedModelResponse(response, Command(update={STATE_KEY: record}))
 
 
+def _digest_of(message: BaseMessage | None, structured: Any) -> str:
+    """Return a digest of all that users may read of an answer."""
+    text = "" if message is None else str(message.text)
+    return _digest(repr((text, values_of(structured))))
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
 
@@ -477,21 +511,24 @@ def _digest(text: str) -> str:
 class _Recording:
     """Records one answer in the audit log."""
 
-    def __init__(self, recorder: Recorder, answer: Answer) -> None:
-        """Start the record."""
+    def __init__(self, recorder: Recorder, answer: Answer, state: Any) -> None:
+        """Start the record; it replaces that of a text that other middleware has changed."""
         config = ensure_config()
         callbacks: Any = config.get("callbacks")
         above = getattr(callbacks, "parent_run_id", None)
         self._pending = Pending(recorder, run_id=above, thread_id=thread_of(config))
         self._log = recorder.log
         self._key = answer.key
-        self._fields: dict[str, Any] = {"attempt": answer.turn.retries}
         self._decided: Decided | None = None
         self._standing: AuditRecord | None = None
-        self.record_id = _record_id(config, answer)
-        """Stable when the step is rerun; `None` outside a thread."""
-        if self.record_id is not None:
-            self._fields["id"] = self.record_id
+        before = (_done(state, answer.turn) or {}).get("record")
+        self.record_id: str = before or _record_id(config, answer)
+        """Stable in a thread when the step is rerun."""
+        self._fields: dict[str, Any] = {
+            "attempt": answer.turn.retries,
+            "id": self.record_id,
+            "revision": 0 if before is None else 1,
+        }
 
     def wait(self, result: GroundednessResult) -> None:
         """Record that a person is asked; a resumed run changes nothing."""
@@ -515,7 +552,7 @@ class _Recording:
             fields["revision"] = self._standing.revision + 1
             fields["review"] = self._standing.review
         elif self._decided is not None:
-            fields["revision"] = 1
+            fields["revision"] += 1
             review = review_of(self._decided)
             fields["review"] = review.model_copy(update={"time": datetime.now(UTC)})
         self._pending.end(result, **fields)
@@ -527,11 +564,11 @@ class _Recording:
         return result.original_answer if text is None else text
 
 
-def _record_id(config: RunnableConfig, answer: Answer) -> str | None:
-    """Return an id for the answer that is the same when any process reruns the step."""
+def _record_id(config: RunnableConfig, answer: Answer) -> str:
+    """Return an id for the answer that is the same when any process reruns the step of a thread."""
     thread = thread_of(config)
     if thread is None:
-        return None
+        return new_id()
     turn = answer.turn
     place = (config.get("configurable") or {}).get("checkpoint_ns", "")
     message = turn.final.id if answer.key is None and turn.final is not None else None

@@ -22,7 +22,8 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.content import Citation as NativeCitation
 from langchain_core.messages.content import NonStandardAnnotation
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
 from langchain_groundedness.middleware.state import plain
 from langchain_groundedness.types import Citation, ClaimVerdict, Edit, GroundednessResult
@@ -34,11 +35,15 @@ __all__ = [
     "emptied",
     "in_paragraphs",
     "rewritten",
+    "values_of",
     "with_text",
     "without_annotations",
 ]
 
 _OURS = "groundedness"
+
+_BARE = (str, int, float, bool, list, dict)
+"""Types of fields that can be empty."""
 
 MessageT = TypeVar("MessageT", bound=BaseMessage)
 
@@ -55,8 +60,7 @@ class HeldAnswer(NamedTuple):
 
     def packed(self) -> str:
         """Compress it to a text in which its words do not stand, since streams show the state."""
-        value = None if self.structured is None else as_arguments(self.structured)
-        data = plain([messages_to_dict(self.messages), value, self.result])
+        data = plain([messages_to_dict(self.messages), _data_of(self.structured), self.result])
         return b64encode(zlib.compress(json.dumps(data).encode())).decode()
 
     @classmethod
@@ -69,18 +73,32 @@ class HeldAnswer(NamedTuple):
         """Return the structured response in the type of the value that stands for it."""
         if self.structured is None:
             return None
-        return TypeAdapter(type(placeholder)).validate_python(self.structured)
+        kind: TypeAdapter[Any] = TypeAdapter(type(placeholder))
+        # As JSON, which strict types read as well.
+        return kind.validate_json(json.dumps(self.structured), by_alias=True, by_name=True)
 
 
 def emptied(value: Any) -> Any:
     """Return a value of the same type without content, which stands for a structured response."""
     if isinstance(value, BaseModel):
-        return type(value).model_construct()
+        return _empty_model(value)
     if not is_dataclass(value):
         return {}
     empty = copy(value)
     for name in value.__dataclass_fields__:
         object.__setattr__(empty, name, None)
+    return empty
+
+
+def _empty_model(value: BaseModel) -> Any:
+    """Return a model without content; plain data if a computed field cannot do without."""
+    empty = type(value).model_construct()
+    fields = {name: getattr(value, name) for name in type(value).model_fields}
+    empty.__dict__ |= {name: type(v)() for name, v in fields.items() if type(v) in _BARE}
+    try:
+        empty.model_dump(warnings=False)
+    except Exception:  # noqa: BLE001  (whatever the field raises)
+        return {}
     return empty
 
 
@@ -303,6 +321,17 @@ def as_arguments(value: Any) -> dict[str, Any]:
     return {str(key): inner for key, inner in plain(fields).items()}
 
 
+def _data_of(value: Any) -> Any:
+    """Return plain data from which the type of a value makes it again, with its excluded fields."""
+    if isinstance(value, RootModel):
+        return _data_of(value.root)
+    if (parts := _parts(value)) is not None:
+        return {key: _data_of(inner) for key, inner in parts.items()}
+    if isinstance(value, list | tuple):
+        return [_data_of(inner) for inner in value]
+    return to_jsonable_python(value, fallback=str)
+
+
 def _new(leaf: _Leaf, changes: Mapping[tuple[Any, ...], str]) -> Any:
     if leaf.path not in changes:
         return leaf.value
@@ -354,6 +383,11 @@ def _walk(
         yield path, label, value
 
 
+def values_of(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
+    """Give the values of a structured answer with their places."""
+    return [(path, leaf) for path, _, leaf in _walk(value, (), "")]
+
+
 def _shown(leaf: Any) -> str:
     shown = leaf.value if isinstance(leaf, Enum) else leaf
     return str(shown).lower() if isinstance(shown, bool) else str(shown)
@@ -382,7 +416,7 @@ def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], Any]) -> Any:
     parts = _parts(value) or {}
     fields = {key: _rebuilt(parts[key], inner) for key, inner in below.items()}
     if isinstance(value, BaseModel):
-        return type(value).model_validate({**dict(value), **fields})
+        return type(value).model_validate({**dict(value), **fields}, by_alias=True, by_name=True)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **fields)
     return {**parts, **fields}

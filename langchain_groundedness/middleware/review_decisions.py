@@ -24,7 +24,6 @@ from pydantic import (
 
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review, SQLAuditLog
 from langchain_groundedness.exceptions import (
-    AuditError,
     ConfigurationError,
     GroundednessError,
     InputFormatError,
@@ -157,7 +156,7 @@ def can_pause() -> bool:
     return False
 
 
-def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decided:
+def ask(turn: Turn, result: GroundednessResult, record_id: str) -> Decided:
     """Interrupt the run for a review; returns the decision when it is resumed."""
     said = "The answer is not grounded in what the tools returned"
     if result.is_trusted:
@@ -191,13 +190,13 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str | None) -> Decide
 
 
 def first_decision(
-    log: AuditLog | None, record_id: str | None, given: Decided
+    log: AuditLog | None, record_id: str, given: Decided
 ) -> tuple[Decided, AuditRecord | None]:
     """Save a decision in the audit log; if one is there already, that one counts.
 
     Blocks while the log is read. If the log fails or lacks the record, the given decision counts.
     """
-    if not isinstance(log, SQLAuditLog) or record_id is None:
+    if not isinstance(log, SQLAuditLog):
         return given, None
     review = review_of(given)
     assert review.action is not None  # noqa: S101  (every decision is an action)
@@ -205,23 +204,23 @@ def first_decision(
         GroundednessError
     ):  # the log is down, or this is an event loop, which must not block
         log.flush(_DURABLE_WITHIN)
+    said: Any = {"action": review.action, "answer": review.answer, "note": review.note}
+    revision = 0
     try:
-        record = log.decide(
-            record_id,
-            revision=0,
-            reviewer=review.reviewer or UNNAMED,
-            action=review.action,
-            answer=review.answer,
-            note=review.note,
-        )
-    except ReviewConflictError:
-        return _decided_first(log, record_id, given)
+        while True:
+            try:
+                return given, log.decide(
+                    record_id, revision=revision, reviewer=review.reviewer or UNNAMED, **said
+                )
+            except ReviewConflictError as exc:
+                revision = exc.revision
+            with suppress(ReviewConflictError):  # undone in the meantime
+                return _decided_first(log.take_effect(record_id), given)
     except GroundednessError as exc:
         _LOGGER.warning(
             "audit: cannot tell whether another review came first (%s)", type(exc).__name__
         )
         return given, None
-    return given, record
 
 
 def review_of(decided: Decided) -> Review:
@@ -234,16 +233,8 @@ def review_of(decided: Decided) -> Review:
     return Review(action="reject", **{**said, "note": decided.note or decided.message})
 
 
-def _decided_first(
-    log: SQLAuditLog, record_id: str, given: Decided
-) -> tuple[Decided, AuditRecord | None]:
+def _decided_first(record: AuditRecord, given: Decided) -> tuple[Decided, AuditRecord]:
     """Return the first decision."""
-    try:
-        record = log.get(record_id)
-    except AuditError:
-        record = None
-    if record is None or record.review.status != "decided":
-        return given, None
     mine, first = review_of(given), record.review
     same = (mine.action, mine.answer) == (first.action, first.answer)
     if same and first.reviewer in (mine.reviewer, UNNAMED):

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from langchain_groundedness.audit import AuditPage, SQLAuditLog
-from langchain_groundedness.audit.record import AuditRecord
+from langchain_groundedness.audit.record import AuditRecord, Review
 from langchain_groundedness.audit.redaction import MOST_UNCITED
 from langchain_groundedness.audit.sql import cursor
 from langchain_groundedness.display.hidden_characters import editable, edited
@@ -388,10 +388,18 @@ class Pages:
     def _tell(self, decided: AuditRecord, on_decided: Callable[[AuditRecord], object]) -> None:
         try:
             record = self._store.get(decided.id)
-            if record is not None and record.review == decided.review:
+            if record is not None and _stands(decided.review, record.review):
                 on_decided(record)
         except Exception as exc:  # noqa: BLE001  (the decision stands, whatever comes of it)
             logger.error("review: on_decided failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
+
+
+def _stands(decided: Review, now: Review) -> bool:
+    """Tell whether a decision was not undone; used by an agent, it has taken effect earlier."""
+    if now.time is None or decided.time is None:
+        return False
+    same = now.model_copy(update={"time": decided.time}) == decided
+    return same and now.time <= decided.time
 
 
 def _unsaved(  # noqa: PLR0913  (what the page shows)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 __all__ = [
+    "AUXILIARIES",
     "STOP_WORDS",
     "Word",
     "content_words",
@@ -33,6 +34,23 @@ _EMPTY_WORDS = """
     only other out over own same shall should some such those through too us very while whom
     whose why yes s t re ve ll d m
     """.split()  # noqa: SIM905  (a word list reads better as words)
+
+
+AUXILIARIES = {
+    form: family
+    for family, forms in {
+        "be": "am is are was were",
+        "have": "has have had",
+        "do": "do does did",
+        "can": "can could cannot",
+        "will": "will would",
+        "may": "may might",
+        "must": "must",
+        "shall": "shall should",
+    }.items()
+    for form in forms.split()
+}
+"""The forms of auxiliary verbs, each with its verb."""
 
 
 class Word(NamedTuple):

@@ -229,6 +229,24 @@ def test_a_decision_is_undone_while_it_is_held(log: SQLAuditLog, status: Any) ->
         log.undo("b", revision=0, reviewer="ada")
 
 
+def test_a_held_decision_that_was_used_can_no_longer_be_undone(log: SQLAuditLog) -> None:
+    filled(log, record("a", review=Review(status="waiting")))
+    with pytest.raises(ReviewConflictError, match="no decision"):
+        log.take_effect("a")
+    held = log.decide("a", revision=0, reviewer="ada", action="approve", hold=3600)
+    used = log.take_effect("a")
+    assert (used.review.reviewer, used.review.action) == ("ada", "approve")
+    assert ids(log.query(status="decided").records) == ["a"]
+    for revision in (held.revision, used.revision):
+        with pytest.raises(
+            ReviewConflictError, match="nothing was written: the decision can no longer be undone"
+        ):
+            log.undo("a", revision=revision, reviewer="ada")
+    assert log.get("a") == used
+    with pytest.raises(AuditError, match="no record"):
+        log.take_effect("b")
+
+
 def test_a_record_that_does_not_wait_can_be_overruled(log: SQLAuditLog) -> None:
     filled(log, record("a"))
     assert log.decide("a", revision=0, reviewer="ada", action="reject").review.action == "reject"

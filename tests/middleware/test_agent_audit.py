@@ -4,6 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -14,10 +17,12 @@ from middleware.agent_scripts import (
     QUESTION,
     TRUE,
     How,
+    Writer,
     agent_of,
     call,
     checker,
     run,
+    search_tool,
 )
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -103,6 +108,62 @@ def test_a_reviewer_who_was_first_in_the_queue_is_not_overruled_by_the_run_that_
     run(agent, Command(resume={"type": "approve"}), how, THREAD)
     [decided] = recorded(log)
     assert (decided.review.reviewer, decided.outcome) == ("ada", "approved")
+    log.close()
+
+
+class Rewriting(AgentMiddleware[Any, Any]):
+    """Writes another answer after the model."""
+
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        last = state["messages"][-1]
+        return None if last.tool_calls else {"messages": [AIMessage(FALSE, id=last.id)]}
+
+
+@pytest.mark.parametrize("thread", [THREAD, None])
+def test_an_answer_that_other_middleware_changes_has_one_record_of_what_is_shown(
+    how: How, log: SQLAuditLog, thread: Any
+) -> None:
+    check, _ = checker()
+    agent: Any = create_agent(
+        Writer(replies=[call(), TRUE]),
+        tools=[search_tool()],
+        middleware=[
+            Rewriting(),
+            GroundednessMiddleware(
+                check, on_ungrounded="block", blocked_message="No.", audit_log=log
+            ),
+        ],
+        checkpointer=InMemorySaver() if thread else None,
+    )
+    run(agent, QUESTION, how, thread)
+    [record] = recorded(log)
+    assert log.count(verdict=record.verdict) == 1
+    assert (record.original_answer, record.outcome, record.shown_answer) == (
+        FALSE,
+        "blocked",
+        "No.",
+    )
+    log.close()
+
+
+def test_a_changed_answer_about_which_a_person_is_asked_has_one_record(
+    how: How, log: SQLAuditLog
+) -> None:
+    check, _ = checker()
+    asks = GroundednessMiddleware(check, on_ungrounded="review", audit_log=log)
+    agent: Any = create_agent(
+        Writer(replies=[call(), TRUE]),
+        tools=[search_tool()],
+        middleware=[Rewriting(), asks],
+        checkpointer=InMemorySaver(),
+    )
+    run(agent, QUESTION, how, THREAD)
+    [waits] = recorded(log)
+    assert (waits.original_answer, waits.review.status) == (FALSE, "waiting")
+    state = run(agent, Command(resume={"type": "reject", "reviewer": "bob"}), how, THREAD)
+    assert state["groundedness"]["outcome"] == "rejected"
+    [decided] = recorded(log)
+    assert (decided.id, decided.outcome, decided.review.reviewer) == (waits.id, "rejected", "bob")
     log.close()
 
 

@@ -5,12 +5,18 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, PIIMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ModelCallLimitMiddleware,
+    PIIMiddleware,
+    hook_config,
+)
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -18,7 +24,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field
 
 from langchain_groundedness import DecisionPolicy, GroundednessMiddleware
 from middleware.agent_scripts import (
@@ -57,6 +63,41 @@ class PlainFigures:
     """Answer."""
 
     revenue: str
+
+
+class Renamed(BaseModel):
+    """Answer."""
+
+    revenue: str = Field(alias="Revenue")
+
+
+class Computed(Renamed):
+    """Answer."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    day: date = Field(default=date(2026, 1, 31))
+
+    @computed_field
+    def length(self) -> int:
+        """Count characters."""
+        return len(self.revenue)
+
+
+class Excluded(BaseModel):
+    """Answer."""
+
+    revenue: str = Field(alias="Revenue", exclude=True)
+
+
+class Rows(RootModel[list[Computed]]):
+    """Answers."""
+
+
+class Nested(BaseModel):
+    """Answer."""
+
+    outer: Excluded
+    others: Rows = Rows([Computed(Revenue="")])
 
 
 def middleware(**options: Any) -> GroundednessMiddleware:
@@ -170,6 +211,32 @@ def test_a_structured_answer_is_in_no_stream_before_its_check(
         assert state.values["groundedness"]["outcome"] == "blocked"
 
 
+@pytest.mark.parametrize("schema", [Renamed, Computed, Excluded, Nested])
+def test_a_structured_answer_is_approved_whatever_its_fields_are(how: How, schema: Any) -> None:
+    value = {"outer": {"Revenue": FALSE}} if schema is Nested else {"Revenue": FALSE}
+    agent = agent_of(
+        call(),
+        call(schema.__name__, **value),
+        middleware=middleware(on_ungrounded="review"),
+        checkpointer=InMemorySaver(),
+        response_format=ToolStrategy(schema),
+    )
+    run(agent, QUESTION, how, THREAD)
+    state = run(agent, Command(resume={"type": "approve"}), how, THREAD)
+    assert state["structured_response"] == schema(**value)
+
+
+def test_a_structured_answer_with_aliases_is_corrected(how: How) -> None:
+    agent = agent_of(
+        call(),
+        call("Renamed", Revenue=f"{FALSE} {TRUE}"),
+        middleware=middleware(on_ungrounded="correct"),
+        response_format=ToolStrategy(Renamed),
+    )
+    state = run(agent, QUESTION, how)
+    assert state["structured_response"] == Renamed(Revenue=f"{TRUE} {TRUE}")
+
+
 def test_while_a_reviewer_is_asked_the_blocked_message_stands_in_the_state(how: How) -> None:
     agent = agent_of(
         call(), FALSE, middleware=middleware(on_ungrounded="review"), checkpointer=InMemorySaver()
@@ -278,6 +345,62 @@ def test_an_answer_that_other_middleware_writes_is_checked_at_the_end(how: How) 
     state = run(agent, QUESTION, how)
     assert state["messages"][-1].text == BLOCKED
     assert state["groundedness"]["outcome"] == "blocked"
+
+
+class RewritingFigures(AgentMiddleware[Any, Any]):
+    """Writes another structured response after the model, and leaves the messages."""
+
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        value = state.get("structured_response")
+        return None if value is None else {"structured_response": Figures(revenue=FALSE)}
+
+
+@pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
+def test_a_structured_answer_that_other_middleware_writes_is_checked_at_the_end(
+    how: How, strategy: Any
+) -> None:
+    value = {"revenue": TRUE}
+    reply: Any = call("Figures", **value) if strategy is ToolStrategy else json.dumps(value)
+    agent: Any = create_agent(
+        Writer(replies=[call(), reply]),
+        tools=[search_tool()],
+        middleware=[RewritingFigures(), middleware(on_ungrounded="block")],
+        response_format=strategy(Figures),
+    )
+    state = run(agent, QUESTION, how)
+    assert state["structured_response"] is None
+    assert state["groundedness"]["outcome"] == "blocked"
+
+
+class Ending(AgentMiddleware[Any, Any]):
+    """Ends a run before the third call of the model."""
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        answers = [m for m in state["messages"] if isinstance(m, AIMessage)]
+        return {"jump_to": "end"} if len(answers) > 1 else None
+
+
+@pytest.mark.parametrize("structured", [True, False])
+@pytest.mark.parametrize("other", [ModelCallLimitMiddleware(thread_limit=2), Ending()])
+def test_an_approved_answer_is_shown_even_if_other_middleware_ends_the_run(
+    how: How, other: Any, *, structured: bool
+) -> None:
+    agent: Any = create_agent(
+        Writer(replies=[call(), call("Figures", revenue=FALSE) if structured else FALSE]),
+        tools=[search_tool()],
+        middleware=[middleware(on_ungrounded="review"), other],
+        checkpointer=InMemorySaver(),
+        response_format=ToolStrategy(Figures) if structured else None,
+    )
+    paused = run(agent, QUESTION, how, THREAD)
+    state = run(agent, Command(resume={"type": "approve"}), how, THREAD)
+    assert FALSE in state["messages"][-1].text
+    assert [m.id for m in state["messages"]] == [m.id for m in paused["messages"]]
+    assert state["groundedness"]["outcome"] == "approved"
+    assert "held" not in state["groundedness"]
+    if structured:
+        assert state["structured_response"] == Figures(revenue=FALSE)
 
 
 @pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])

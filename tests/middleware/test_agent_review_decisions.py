@@ -288,6 +288,51 @@ def test_a_decision_that_can_be_undone_resumes_nothing(log: SQLAuditLog) -> None
     assert said(resume_reviewed(graph, final)) == BLOCKED
 
 
+def test_a_held_decision_that_a_resumed_run_has_used_cannot_be_undone(
+    log: SQLAuditLog, how: How
+) -> None:
+    graph = agent(log)
+    ask(graph, how)
+    held = log.decide(waiting(log).id, revision=0, reviewer="ada", action="approve", hold=3600)
+    state = run(graph, Command(resume={"type": "reject", "reviewer": "bob"}), how, THREAD)
+    assert said(state) == FALSE
+    with pytest.raises(GroundednessError, match="nothing was written"):
+        log.undo(held.id, revision=held.revision, reviewer="ada")
+    log.flush()
+    [kept] = log.records(status="decided")
+    assert (kept.review.reviewer, kept.review.action, kept.outcome) == (
+        "ada",
+        "approve",
+        "approved",
+    )
+
+
+@pytest.mark.parametrize("other", ["eve", None])
+def test_a_decision_that_is_undone_before_it_is_used_does_not_count(
+    tmp_path: Path, how: How, other: str | None
+) -> None:
+    class Undoing(SQLAuditLog):
+        """Its reviewer undoes a decision just before it is used, and another one decides."""
+
+        def take_effect(self, record_id: str) -> AuditRecord:
+            if not undone:
+                undone.append(self.undo(record_id, revision=1, reviewer="ada"))
+                if other is not None:
+                    self.decide(record_id, revision=0, reviewer=other, action="reject", hold=3600)
+            return super().take_effect(record_id)
+
+    undone: list[AuditRecord] = []
+    with Undoing(f"sqlite:///{tmp_path / 'audit.db'}") as log:
+        graph = agent(log)
+        ask(graph, how)
+        log.decide(waiting(log).id, revision=0, reviewer="ada", action="approve", hold=3600)
+        state = run(graph, Command(resume={"type": "reject", "reviewer": "bob"}), how, THREAD)
+        assert said(state) == BLOCKED
+        log.flush()
+        [kept] = log.records(status="decided")
+        assert (kept.review.reviewer, kept.outcome) == (other or "bob", "rejected")
+
+
 # --- checkpointers ---
 
 

@@ -599,6 +599,18 @@ def test_a_listener_is_told_when_a_decision_has_taken_effect(log: SQLAuditLog, k
     assert heard == [1]
 
 
+def test_a_listener_is_told_of_a_decision_that_an_agent_used_before(
+    log: SQLAuditLog, keep: Keep
+) -> None:
+    told = threading.Event()
+    app = create_review_app(log, token=TOKEN, undo_seconds=1, on_decided=lambda _: told.set())
+    ada = Browser(app)
+    ada.decide(keep(record()), "approve")
+    log.take_effect(record().id)
+    assert "It is too late to undo this decision" in text_of(ada.post("/undo").text)
+    assert told.wait(300)
+
+
 def test_an_undone_decision_changes_nothing_and_what_was_written_is_in_the_form(
     ada: Browser, keep: Keep, log: SQLAuditLog
 ) -> None:

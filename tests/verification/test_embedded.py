@@ -173,6 +173,13 @@ def test_a_short_answer_is_read_with_its_question(answer: str, verdict: str) -> 
     assert check(answer, document, question=question).verdict == verdict
 
 
+@pytest.mark.parametrize("claim", ["Tickets are refundable.", "The shop is closed."])
+def test_a_question_about_something_else_changes_nothing_of_a_whole_sentence(claim: str) -> None:
+    documents = ["Tickets are not refundable after purchase.", "The shop is open on Sundays."]
+    asked = check(claim, *documents, question="What was revenue?")
+    assert asked == check(claim, *documents)
+
+
 def test_a_bare_no_is_supported_by_evidence_that_differs_from_the_question() -> None:
     verdict = check("No.", "The office opened in 2010.", question="The office opened in 2015?")
     assert verdict.verdict == "supported"
@@ -261,6 +268,18 @@ def test_a_heading_is_no_evidence() -> None:
     assert [c.quote for c in verdict.citations] == [
         "## The S2 has a three-year warranty\n\nAsk the dealer."
     ]
+
+
+@pytest.mark.parametrize(
+    "documents", [("{}.", "# {}\n\nSee below."), ("# {}\n\nSee below.", "{}.")]
+)
+def test_a_heading_that_conflicts_with_a_sentence_is_cited_beside_it(
+    documents: tuple[str, str],
+) -> None:
+    said, other = "Revenue was $2.1B in Q3", "Revenue was $2.4B in Q3"
+    verdict = check(f"{said}.", documents[0].format(said), documents[1].format(other))
+    assert (verdict.verdict, verdict.conflicting) == ("supported", True)
+    assert [citation.document for citation in verdict.citations] == [0, 1]
 
 
 def test_what_people_read_is_sure_from_the_strict_threshold_on() -> None:

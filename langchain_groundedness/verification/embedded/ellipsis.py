@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from langchain_groundedness.text.words import STOP_WORDS, find_words
+from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, find_words
 from langchain_groundedness.verification.embedded.polarity import (
-    AUXILIARIES,
     Part,
     is_verb,
     says_no,

@@ -221,16 +221,18 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     said = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
     missing = _missing(evidence.statement, said)
     explanation = f"Words not found there: {', '.join(missing)}." if missing else ""
+    citations = evidence.cite(cited)
     if against:
         differing = f"Elsewhere the documents differ: {_wording(against.difference)}"
         explanation = f"{explanation} {differing}".strip()
-        cited = [*cited, against.window.first]
+        opposed = evidence.cite([against.window.first])  # apart: even a heading must be shown
+        citations += tuple(each for each in opposed if each not in citations)
     return ClaimVerdict(
         claim=evidence.claim,
         verdict="supported",
         support_probability=probability,
         explanation=explanation,
-        citations=evidence.cite(cited),
+        citations=citations,
         conflicting=against is not None,
         verifier=VERIFIER,
     )

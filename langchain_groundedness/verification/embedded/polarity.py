@@ -7,12 +7,11 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from langchain_groundedness.text.words import STOP_WORDS, Word, find_words, stem
+from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, Word, find_words, stem
 from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.statement import Statement
 
 __all__ = [
-    "AUXILIARIES",
     "Part",
     "Span",
     "denial_differs",
@@ -205,21 +204,6 @@ _JOINED = re.compile(r",\s*(?:(?:or|nor|and)\s+)?|\b(?:or|nor)\s+", re.IGNORECAS
 _LAST_JOINED = re.compile(r"\b(?:or|nor)\s+", re.IGNORECASE)
 _BUT = re.compile(r"\bbut\b(?! not\b)", re.IGNORECASE)
 _BACK = re.compile(r"\b(?:it|them|they|this|these)\b", re.IGNORECASE)
-AUXILIARIES = {
-    form: family
-    for family, forms in {
-        "be": "am is are was were",
-        "have": "has have had",
-        "do": "do does did",
-        "can": "can could cannot",
-        "will": "will would",
-        "may": "may might",
-        "must": "must",
-        "shall": "shall should",
-    }.items()
-    for form in forms.split()
-}
-"""What a clause that leaves its verb out may keep of it, and the verb that it is a form of."""
 _VERBS = frozenset(
     map(
         stem,

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from typing import NamedTuple
 
-from langchain_groundedness.text.words import STOP_WORDS, Word, find_words
+from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, Word, find_words
 from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.quantities import Quantity, find_quantities
 
@@ -102,8 +102,10 @@ def read_statement(claim: str, question: str | None = None) -> Statement:
 def is_short_answer(claim: str) -> bool:
     """Tell whether a claim says so little that it can only be read with the question it answers."""
     words = find_words(claim)
-    content = sum(word.stem not in STOP_WORDS for word in words)
-    return content <= _SHORT_ANSWER and len(words) <= _SHORT_SENTENCE
+    telling = [word.start for word in words if word.stem not in STOP_WORDS]
+    verbs = [w.start for w in words if claim[w.start : w.end].casefold() in AUXILIARIES]
+    is_sentence = bool(telling and verbs) and telling[0] < verbs[-1]  # has a subject of its own
+    return len(telling) <= _SHORT_ANSWER and len(words) <= _SHORT_SENTENCE and not is_sentence
 
 
 def _stems(text: str | None) -> frozenset[str]:
