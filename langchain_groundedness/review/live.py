@@ -45,8 +45,10 @@ def make_live_app(
     questions = _Questions(chain, told)
 
     def page(_: Request) -> Response:
-        values = {**about, "root": "", "notice": "", "longest": LONGEST_QUESTION}
-        text = _templates.get_template("live.html").render(values, product="Groundedness live")
+        shown = {"root": "", "notice": "", "undo_seconds": 0, "longest": LONGEST_QUESTION}
+        text = _templates.get_template("live.html").render(
+            shown, **about, product="Groundedness live"
+        )
         return HTMLResponse(text, headers={"content-security-policy": _POLICY})
 
     routes = [Route("/", page), Route("/ask", questions.ask, methods=["POST"])]

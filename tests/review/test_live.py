@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import AddableDict, RunnableLambda
+from starlette.testclient import TestClient
 
 from langchain_groundedness import GroundednessGuard
 from langchain_groundedness.review.live import LONGEST_QUESTION, MOST_AT_ONCE, make_live_app
@@ -91,6 +92,14 @@ def keys(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: keys(each) for key, each in value.items()}
     return keys(value[0]) if isinstance(value, list) and value else None
+
+
+def test_the_page_has_a_field_for_the_question() -> None:
+    app = make_live_app(RunnableLambda(str), about=ABOUT, told=str)
+    page = TestClient(app, base_url="http://localhost").get("/")
+    assert page.status_code == 200
+    assert '<textarea id="question"' in page.text
+    assert "Groundedness live" in page.text
 
 
 async def test_the_events_are_those_that_the_guide_documents() -> None:
