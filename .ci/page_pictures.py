@@ -32,6 +32,8 @@ ROOT = Path(__file__).parent.parent
 ASSETS = ROOT / "docs" / "assets"
 _QUESTION = "What was revenue in Q3, and how long is the warranty?"
 _TOOL = (sys.executable, "-m", "langchain_groundedness")
+_DATABASE = ("--db", "sqlite:///audit.db")
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 _HEIGHT = 860
 _WHOLE = ("live", "stats", "validate")
 """Pages that are short enough to be shown whole."""
@@ -56,18 +58,18 @@ class Pixels(NamedTuple):
     colours: list[bytes]
 
 
-def _run(*arguments: object) -> None:
+def _run(folder: Path, *arguments: str) -> None:
     """Run a command; 1 says that some rows are bad, which is fine."""
-    command = [*_TOOL, *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    where = {"cwd": folder, "env": _ENVIRONMENT}
+    done = subprocess.run([*_TOOL, *arguments], **where, stdout=subprocess.DEVNULL, check=False)
     if done.returncode > 1:
         sys.exit(done.returncode)
 
 
 @contextmanager
-def _served(*arguments: object) -> Iterator[str]:
-    command = [*_TOOL, *map(str, arguments), "--port", "0"]
-    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+def _served(folder: Path, *arguments: str) -> Iterator[str]:
+    command, where = [*_TOOL, *arguments, "--port", "0"], {"cwd": folder, "env": _ENVIRONMENT}
+    server = subprocess.Popen(command, **where, stdout=subprocess.PIPE, text=True)
     try:
         yield re.search(r"http://\S+", server.stdout.readline())[0]
     finally:
@@ -90,26 +92,23 @@ def _answers(folder: Path) -> None:
         with SQLAuditLog(f"sqlite:///{folder}/audit.db") as log:
             policy = DecisionPolicy(contradicted="review", untrusted="review")
             checker = GroundednessRunnable(policy=policy, audit_log=log)
-            checker.batch([{**row, "documents": row["contexts"]} for row in rows])
+            for row in rows:
+                checker.invoke({**row, "documents": row["contexts"]})
 
 
 def _made(folder: Path) -> dict[str, str]:
     """Make the pages that are files; return their addresses."""
     _answers(folder)
+    metrics = ("--metric", "faithfulness", "--metric", "factual_correctness")
     for name in ("before", "now"):
-        metrics = ("--metric", "faithfulness", "--metric", "factual_correctness")
-        rows, out = folder / f"{name}.rows.jsonl", folder / f"{name}.jsonl"
-        _run("evaluate", rows, *metrics, "--name", name, "-o", out)
-    pages = {
-        name: folder / f"{name}.html" for name in ("report", "comparison", "validate", "stats")
-    }
-    now, before = folder / "now.jsonl", folder / "before.jsonl"
-    _run("report", now, "-o", pages["report"])
-    _run("report", now, "--compare", before, "-o", pages["comparison"])
-    files = ("--passed", folder / "passed.jsonl", "--rejected", folder / "rejected.jsonl")
-    _run("validate", folder / "now.rows.jsonl", *files, "--sweep", "--html", pages["validate"])
-    _run("stats", "--db", f"sqlite:///{folder}/audit.db", "--html", pages["stats"])
-    return {name: page.as_uri() for name, page in pages.items()}
+        out = ("-o", f"{name}.jsonl", "--name", name)
+        _run(folder, "evaluate", f"{name}.rows.jsonl", *metrics, *out)
+    _run(folder, "report", "now.jsonl", "-o", "report.html")
+    _run(folder, "report", "now.jsonl", "--compare", "before.jsonl", "-o", "comparison.html")
+    files = ("--passed", "passed.jsonl", "--rejected", "rejected.jsonl", "--sweep")
+    _run(folder, "validate", "now.rows.jsonl", *files, "--html", "validate.html")
+    _run(folder, "stats", *_DATABASE, "--html", "stats.html")
+    return {page.stem: page.as_uri() for page in folder.glob("*.html")}
 
 
 def _ask(page: Page) -> None:
@@ -132,6 +131,7 @@ def _opened(page: Page, name: str, address: str) -> Page:
     if name in ("queue", "review"):
         _sign_in(page)
     if name == "review":
+        page.goto(f"{address}?verdict=has_contradictions&text=express")
         page.click("a[data-record]")
         page.wait_for_selector("#decide")
     return page
@@ -188,9 +188,9 @@ def _main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         addresses = _made(folder)
-        audit = ("review", "--db", f"sqlite:///{folder}/audit.db", "--no-login")
-        addresses["live"] = stack.enter_context(_served("serve"))
-        addresses["queue"] = addresses["review"] = stack.enter_context(_served(*audit))
+        addresses["live"] = stack.enter_context(_served(folder, "serve"))
+        review = stack.enter_context(_served(folder, "review", *_DATABASE, "--no-login"))
+        addresses |= {"queue": review, "review": review}
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         if look:

@@ -12,7 +12,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import AddableDict, RunnableLambda
 from starlette.testclient import TestClient
 
-from langchain_groundedness import GroundednessGuard
+from langchain_groundedness import ClaimVerdict, GroundednessGuard
+from langchain_groundedness.display.words import evidence_words
 from langchain_groundedness.review.live import LONGEST_QUESTION, MOST_AT_ONCE, make_live_app
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "live.md"
@@ -108,6 +109,16 @@ async def test_the_events_are_those_that_the_guide_documents() -> None:
     assert {name for name, _ in documented} == {name for name, _ in found}
     for name, data in documented:
         assert keys(data) in [keys(each) for kind, each in found if kind == name]
+
+
+async def test_what_is_known_of_the_quotes_comes_before_each_verdict() -> None:
+    found = await frames(await app_with(*ANSWER))
+    verdicts = [place for place, (name, _) in enumerate(found) if name == "groundedness.verdict"]
+    for place in verdicts:
+        verdict = ClaimVerdict.model_validate(found[place][1])
+        words = {"claim_id": verdict.claim.id, "evidence": evidence_words(verdict)}
+        assert found[place - 1] == ("words", words)
+    assert len(verdicts) == 2
 
 
 async def test_text_comes_first_then_claims_verdicts_and_what_is_taken_back() -> None:
