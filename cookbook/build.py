@@ -39,7 +39,7 @@ def cells_of(script: str) -> list[tuple[str, str, list[str]]]:
     Returns:
         For each cell its kind, `code` or `markdown`, its text, and its tags.
     """
-    cells = []
+    cells: list[tuple[str, str, list[str]]] = []
     for part in re.split(r"^# %%", script, flags=re.MULTILINE)[1:]:
         head, _, body = part.partition("\n")
         if "[markdown]" in head:
