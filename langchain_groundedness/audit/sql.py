@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack, get_args
+from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 from typing_extensions import override
 
@@ -38,7 +38,7 @@ _MOST = 10_000
 _CHOICES = {
     "decision": get_args(Action),
     "verdict": get_args(AnswerVerdict),
-    "status": get_args(ReviewStatus),
+    "status": (*get_args(ReviewStatus), "held"),
 }
 
 _WORDS = ("query_class", "risk_tier", "model", "thread_id", "text")
@@ -163,7 +163,7 @@ class SQLAuditLog(AuditLog):
         until: datetime | None = None,
         decision: Action | None = None,
         verdict: AnswerVerdict | None = None,
-        status: ReviewStatus | None = None,
+        status: ReviewStatus | Literal["held"] | None = None,
         query_class: str | None = None,
         risk_tier: str | None = None,
         model: str | None = None,
@@ -181,7 +181,7 @@ class SQLAuditLog(AuditLog):
             until: Before this moment.
             decision: What was decided.
             verdict: The verdict on the answer.
-            status: The status of the review.
+            status: The status of the review; `held` finds decisions that have not taken effect.
             query_class: The class of the question.
             risk_tier: The risk tier.
             model: The chat model that has judged, or the class of the verifier if none has.

@@ -303,10 +303,12 @@ def conditions(
     if unknown := sorted(set(equal) - set(_EQUAL)):
         msg = f"unknown filter {', '.join(unknown)}"
         raise ConfigurationError(msg)
-    found = [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
-    if equal.get("review_status") == "decided":
-        in_effect = _rows.reviewed_at <= datetime.now(UTC)
-        found.append(sa.or_(_rows.reviewed_at.is_(None), in_effect))
+    found = []
+    if (status := equal.get("review_status")) in ("decided", "held"):
+        equal["review_status"], now = "decided", datetime.now(UTC)
+        in_effect = sa.or_(_rows.reviewed_at.is_(None), _rows.reviewed_at <= now)
+        found.append(in_effect if status == "decided" else _rows.reviewed_at > now)
+    found += [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
     found += [] if since is None else [_rows.time >= since]
     found += [] if until is None else [_rows.time < until]
     words = _storable(text or "").casefold().split()

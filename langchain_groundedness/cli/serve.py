@@ -23,6 +23,7 @@ from langchain_groundedness.evidence.windows import evidence_windows
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.streaming import GroundednessGuard
+from langchain_groundedness.text.markdown import Outline
 from langchain_groundedness.text.sentences import split_sentences
 from langchain_groundedness.text.words import content_words
 
@@ -44,8 +45,8 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder with .txt and .md files to ask about; by default the documents of the "
-            "demonstration.",
+            help="Folder with .txt and .md files to ask about, or one file; by default the "
+            "documents of the demonstration.",
             show_default=False,
         ),
     ] = None,
@@ -107,10 +108,14 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
 
 
 def _documents(folder: Path) -> list[Document]:
-    if not folder.is_dir():
-        msg = f"there is no folder {folder}"
+    if not folder.exists():
+        msg = f"there is no folder or file {folder}"
         raise CommandError(msg)
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _KINDS)
+    if not folder.is_dir():
+        return read_documents([str(folder)])
+    paths = sorted(
+        path for path in folder.rglob("*") if path.suffix.lower() in _KINDS and path.is_file()
+    )
     if not paths:
         msg = f"{folder} has no {' or '.join(_KINDS)} file"
         raise CommandError(msg)
@@ -175,5 +180,7 @@ async def _script(found: dict[str, Any]) -> AsyncIterator[str]:
 
 
 def _sentences(document: Document) -> Iterator[str]:
-    texts = (" ".join(each.text.split()) for each in split_sentences(document.page_content))
-    return (text for text in texts if not text.startswith(("#", "|")))
+    outline = Outline(document.page_content)
+    for each in split_sentences(document.page_content):
+        if not outline.is_structure(each.start) and not each.text.startswith("|"):
+            yield " ".join(each.text.split())

@@ -8,12 +8,17 @@ SURE = 0.84
 """Probability of support from which the documents are said to say a claim: the strict threshold of
 the embedded verifier."""
 
+_PASSAGES = {"supported": "Supporting", "contradicted": "Contradicting"}
+
 
 def evidence_words(found: ClaimVerdict) -> str:
-    """Introduce the quotes of a verdict."""
-    likely = found.support_probability is not None and found.support_probability >= SURE
-    sure = found.verdict == "supported" and likely and not found.conflicting
-    return "The documents say this" if sure else "Closest passage"
+    """Introduce the quotes of a verdict, or the closest sentence if it has none."""
+    kind = _PASSAGES.get(found.verdict) if found.citations else None
+    if found.conflicting and kind:
+        return "Passages for and against"
+    if found.verdict == "supported" and kind and (found.support_probability or 0) >= SURE:
+        return "The documents say this"
+    return f"{kind or 'Closest'} passage{'s' if len(found.citations) > 1 else ''}"
 
 
 def correction_words(found: ClaimVerdict) -> str:

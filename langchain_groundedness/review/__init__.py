@@ -31,16 +31,18 @@ def create_review_app(  # noqa: PLR0913  (options by keyword)
             reach the page.
         allowed_hosts: Host names that browsers may use, without a port.
         any_address: Whether any IP address is allowed as a host name.
-        undo_seconds: How long a reviewer can undo a decision. It is saved at once, and takes effect
-            after that.
+        undo_seconds: How long a reviewer can undo a decision, 0 to 86,400. It is saved at once, and
+            takes effect after that.
         on_decided: Called in a thread with each record whose decision has taken effect; an
             exception it raises is logged and changes nothing. `resume_reviewed` can be used here.
+            Decisions that took effect while no server ran are yours to look up at start-up.
 
     Returns:
         The application. It keeps its sessions in memory: run it in one process.
 
     Raises:
-        ConfigurationError: The token is too short.
+        ConfigurationError: The token is too short, or `undo_seconds` out of range.
+        AuditError: With `on_decided`, the audit log cannot be read.
         MissingDependencyError: The extra `review` is missing.
 
     Example:
@@ -60,4 +62,5 @@ def create_review_app(  # noqa: PLR0913  (options by keyword)
         require(needed, extra="review")
     app: Any = require("langchain_groundedness.review.app", extra="review")
     made = app.make_app(store, token=token, undo_seconds=undo_seconds, on_decided=on_decided)
-    return Guard(made, hosts=allowed_hosts, any_address=any_address)
+    hint = "Allow it with --allow-host, or allowed_hosts= of create_review_app."
+    return Guard(made, hosts=allowed_hosts, any_address=any_address, hint=hint)

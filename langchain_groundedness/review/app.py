@@ -27,6 +27,7 @@ from langchain_groundedness.review.sessions import FailedAttempts, Sessions
 __all__ = ["make_app", "with_static_files"]
 
 _SHORTEST_TOKEN = 16
+_LONGEST_HOLD = 86_400
 _MOST_FIELDS = 10_000
 """One per claim, and some more."""
 _STATIC = Path(__file__).parent / "static"
@@ -46,6 +47,10 @@ def make_app(
     """Make the application, without its guard."""
     if token is not None and len(token) < _SHORTEST_TOKEN:
         msg = f"token must have at least {_SHORTEST_TOKEN} characters, got {len(token)}"
+        raise ConfigurationError(msg)
+    if not 0 <= undo_seconds <= _LONGEST_HOLD:
+        accepted = f"a number of seconds from 0 to {_LONGEST_HOLD:,}"
+        msg = f"undo_seconds must be {accepted}, got {undo_seconds!r:.60}"
         raise ConfigurationError(msg)
     pages = Pages(store, undo_seconds, on_decided)
     access = _Access(token, pages)

@@ -16,8 +16,10 @@ from starlette.routing import Route
 from langchain_groundedness.display.hidden_characters import hidden_in, named
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.templates import environment
+from langchain_groundedness.display.words import evidence_words
 from langchain_groundedness.review.app import with_static_files
 from langchain_groundedness.review.server import POLICY, Guard, from_our_page
+from langchain_groundedness.types import ClaimVerdict
 
 __all__ = ["LONGEST_QUESTION", "MOST_AT_ONCE", "make_live_app"]
 
@@ -45,13 +47,16 @@ def make_live_app(
     questions = _Questions(chain, told)
 
     def page(_: Request) -> Response:
-        values = {**about, "root": "", "notice": "", "longest": LONGEST_QUESTION}
-        text = _templates.get_template("live.html").render(values, product="Groundedness live")
+        shown = {"root": "", "notice": "", "undo_seconds": 0, "longest": LONGEST_QUESTION}
+        text = _templates.get_template("live.html").render(
+            shown, **about, product="Groundedness live"
+        )
         return HTMLResponse(text, headers={"content-security-policy": _POLICY})
 
     routes = [Route("/", page), Route("/ask", questions.ask, methods=["POST"])]
     hosts = ("127.0.0.1", "::1", "localhost")
-    return Guard(with_static_files([*routes]), hosts=hosts, any_address=False)
+    app = with_static_files([*routes])
+    return Guard(app, hosts=hosts, any_address=False, hint="Open the page at localhost.")
 
 
 class _Questions:
@@ -99,6 +104,9 @@ async def _events(chain: Runnable[str, str], question: str) -> _Events:
     async with aclosing(chain.astream_events(question, version="v2")) as events:  # type: ignore[type-var]
         async for event in events:
             if event["event"] == "on_custom_event" and event["name"].startswith("groundedness."):
+                if event["name"] == "groundedness.verdict":
+                    found = ClaimVerdict.model_validate(event["data"])
+                    yield "words", {"claim_id": found.claim.id, "evidence": evidence_words(found)}
                 yield event["name"], event["data"]
             elif event["event"] == "on_chain_stream" and not event["parent_ids"]:
                 yield "text", event["data"]["chunk"]

@@ -6,7 +6,6 @@ Its own module because who may see a page is the subject of `app`, and what it s
 import logging
 import re
 import threading
-import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -213,6 +212,9 @@ class Pages:
         self._store = store
         self._hold = undo_seconds
         self._on_decided = on_decided
+        if on_decided is not None:
+            for record in store.records(status="held"):
+                self._tell_when_final(record)
 
     def login(self, visit: Visit, *, wrong: bool = False) -> Response:
         """Ask for the token."""
@@ -301,7 +303,7 @@ class Pages:
         except AuditError as exc:
             return _unsaved(visit, 503, NOT_SAVED, str(exc), again=True)
         self._tell_when_final(record)
-        until = clock.monotonic() + self._hold
+        until = record.review.time or datetime.now(UTC)
         visit.known.last = Undoable(record.id, record.revision, visit.form, until)
         visit.known.notice = f"You {_SAID[action]} the previous answer."
         filters = Filters.read(visit.form)
@@ -315,9 +317,13 @@ class Pages:
         try:
             self._store.undo(last.record_id, revision=last.revision, reviewer=visit.known.name)
             visit.known.notice = "Your decision is undone."
-        except ReviewConflictError:
-            visit.known.notice = "It is too late to undo this decision: it has taken effect."
-        visit.known.last = replace(last, until=0.0)
+        except ReviewConflictError as exc:
+            visit.known.notice = (
+                "It is too late to undo this decision: it has taken effect."
+                if exc.reviewer
+                else "Your decision was undone already."
+            )
+        visit.known.last = replace(last, until=datetime.min.replace(tzinfo=UTC))
         filters = Filters.read(last.form)
         return visit.redirect(f"/records/{_quoted(last.record_id)}?{filters.address}")
 
@@ -380,9 +386,14 @@ class Pages:
         return _unsaved(visit, 409, heading, why, first=first)
 
     def _tell_when_final(self, record: AuditRecord) -> None:
-        if self._on_decided is not None and self._hold:
-            threading.Timer(self._hold, self._tell, [record, self._on_decided]).start()
-        elif self._on_decided is not None:
+        if self._on_decided is None:
+            return
+        left = record.review.time - datetime.now(UTC) if record.review.time else timedelta()
+        if left > timedelta():
+            timer = threading.Timer(left.total_seconds(), self._tell_when_final, [record])
+            timer.daemon = True  # the next start waits for what is left
+            timer.start()
+        else:
             self._tell(record, self._on_decided)
 
     def _tell(self, decided: AuditRecord, on_decided: Callable[[AuditRecord], object]) -> None:

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from contextlib import ExitStack
 from typing import Any
-from urllib.parse import urlsplit
 
 from langchain_groundedness.exceptions import ConfigurationError, require
 
@@ -60,11 +59,12 @@ class TooLargeError(Exception):
 class Guard:
     """Accepts only requests with an allowed host name and size."""
 
-    def __init__(self, app: App, *, hosts: Collection[str], any_address: bool) -> None:
-        """Name the server's hosts."""
+    def __init__(self, app: App, *, hosts: Collection[str], any_address: bool, hint: str) -> None:
+        """Name the server's hosts, and what to do about another one."""
         self._app = app
         self._hosts = {host.casefold() for host in hosts}
         self._any_address = any_address
+        self._hint = hint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -88,7 +88,7 @@ class Guard:
         headers = [(name.lower(), value) for name, value in scope["headers"]]
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            return 400, "This host name is not allowed. Allow it with --allow-host."
+            return 400, f"This host name is not allowed. {self._hint}"
         length = next((value for name, value in headers if name == b"content-length"), b"0")
         if not length.isdigit() or int(length) > LARGEST_BODY:
             return 413, "The form is too large."
@@ -131,7 +131,7 @@ def _limited(receive: Receive) -> Receive:
 def from_our_page(headers: Mapping[str, str]) -> bool:
     """Tell whether what is sent with these headers comes from a page of this server."""
     origin = headers.get("origin")
-    ours = origin is None or urlsplit(origin).netloc == headers.get("host")
+    ours = origin is None or origin.partition("://")[2] == headers.get("host")
     return ours and headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 __all__ = ["FailedAttempts", "Session", "Sessions", "Undoable"]
 
@@ -29,13 +30,13 @@ class Undoable:
     record_id: str
     revision: int
     form: Mapping[str, str]
-    until: float
-    """When it takes effect, on the monotonic clock."""
+    until: datetime
+    """When it takes effect."""
 
     @property
     def seconds(self) -> int:
         """How long it can still be undone."""
-        return max(0, round(self.until - time.monotonic()))
+        return max(0, round((self.until - datetime.now(UTC)).total_seconds()))
 
 
 @dataclass(slots=True)

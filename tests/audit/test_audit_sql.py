@@ -210,6 +210,7 @@ def test_a_decision_that_is_held_is_durable_and_takes_effect_by_itself(log: SQLA
         time.sleep(0.01)
     assert found == ["b"]
     assert log.count(status="decided") == 1
+    assert ids(log.query(status="held").records) == ["a"]
 
 
 @pytest.mark.parametrize("status", ["waiting", "none"])

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import AddableDict, RunnableLambda
+from starlette.testclient import TestClient
 
-from langchain_groundedness import GroundednessGuard
+from langchain_groundedness import ClaimVerdict, GroundednessGuard
+from langchain_groundedness.display.words import evidence_words
 from langchain_groundedness.review.live import LONGEST_QUESTION, MOST_AT_ONCE, make_live_app
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "live.md"
@@ -93,12 +95,30 @@ def keys(value: Any) -> Any:
     return keys(value[0]) if isinstance(value, list) and value else None
 
 
+def test_the_page_has_a_field_for_the_question() -> None:
+    app = make_live_app(RunnableLambda(str), about=ABOUT, told=str)
+    page = TestClient(app, base_url="http://localhost").get("/")
+    assert page.status_code == 200
+    assert '<textarea id="question"' in page.text
+    assert "Groundedness live" in page.text
+
+
 async def test_the_events_are_those_that_the_guide_documents() -> None:
     documented = frames_in(GUIDE.read_text(encoding="utf-8"))
     found = await frames(await app_with(*ANSWER))
     assert {name for name, _ in documented} == {name for name, _ in found}
     for name, data in documented:
         assert keys(data) in [keys(each) for kind, each in found if kind == name]
+
+
+async def test_what_is_known_of_the_quotes_comes_before_each_verdict() -> None:
+    found = await frames(await app_with(*ANSWER))
+    verdicts = [place for place, (name, _) in enumerate(found) if name == "groundedness.verdict"]
+    for place in verdicts:
+        verdict = ClaimVerdict.model_validate(found[place][1])
+        words = {"claim_id": verdict.claim.id, "evidence": evidence_words(verdict)}
+        assert found[place - 1] == ("words", words)
+    assert len(verdicts) == 2
 
 
 async def test_text_comes_first_then_claims_verdicts_and_what_is_taken_back() -> None:
@@ -165,7 +185,13 @@ async def test_what_goes_wrong_is_told_in_one_event() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [{"origin": "http://elsewhere.example"}, {"sec_fetch_site": "cross-site"}]
+    "headers",
+    [
+        {"origin": "http://["},
+        {"origin": "null"},
+        {"origin": "http://elsewhere.example"},
+        {"sec_fetch_site": "cross-site"},
+    ],
 )
 async def test_another_site_cannot_ask(headers: dict[str, Any]) -> None:
     status, text = await sent(await app_with(*ANSWER), QUESTION, **headers)
@@ -174,7 +200,7 @@ async def test_another_site_cannot_ask(headers: dict[str, Any]) -> None:
 
 async def test_another_host_name_is_refused() -> None:
     status, text = await sent(await app_with(*ANSWER), QUESTION, host="evil.example")
-    assert (status, "event:" in text) == (400, False)
+    assert (status, text) == (400, "This host name is not allowed. Open the page at localhost.")
 
 
 class Hanging:

@@ -114,6 +114,7 @@ def test_claims_are_marked_while_the_answer_is_written_then_corrected_and_taken_
         done(page)
     expect(cards).to_have_count(3)
     expect(cards.nth(0)).to_contain_text("contradicted")
+    expect(cards.nth(0)).to_contain_text("Contradicting passage")
     expect(cards.nth(0).locator("q")).to_contain_text("Revenue was $2.1B in Q3")
     expect(cards.nth(0).locator(".source")).to_have_text("report.md")
     expect(cards.nth(1)).to_contain_text("supported")
@@ -134,6 +135,36 @@ def test_the_script_quotes_errs_and_makes_things_up(opened: Open) -> None:
     done(page)
     for number, verdict in enumerate(("contradicted", "supported", "unverifiable"), start=1):
         expect(page.locator(f"#claim-{number}.v-{verdict}")).to_be_visible()
+
+
+def test_the_script_quotes_sentences_and_no_headings(opened: Open) -> None:
+    page = opened()
+    ask(page, "Report?")
+    done(page)
+    expect(page.locator("#answer")).to_contain_text("Revenue was $")
+    expect(page.locator(".claim-card")).to_have_count(2)
+
+
+STREAM = """() => { window.fetch = async () => new Response(new ReadableStream({ start(stream) {
+  const claim = (id, end) => ({ id, text: id, start: 0, end });
+  const send = (name, data) => stream.enqueue(new TextEncoder().encode(
+    `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`));
+  send("text", "It rose and fell.");
+  send("groundedness.claim", claim("rose", 7));
+  send("groundedness.claim", claim("rose and fell", 17));
+  send("groundedness.verdict", { claim: claim("rose", 7), verdict: "supported" });
+} })); }"""
+
+
+def test_text_is_not_shown_as_supported_while_another_claim_on_it_is_checked(opened: Open) -> None:
+    page = opened()
+    page.evaluate(STREAM)
+    ask(page, "What happened?")
+    expect(page.locator(".claim-card").nth(0)).to_contain_text("supported")
+    marked = page.locator("#answer .claim")
+    expect(marked).to_have_count(2)
+    for piece in marked.all():
+        expect(piece).to_have_class("claim v-pending")
 
 
 def test_hostile_documents_do_nothing_and_hidden_characters_are_read_by_name(opened: Open) -> None:

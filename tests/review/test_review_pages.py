@@ -1,12 +1,14 @@
 """The pages on which people decide."""
 
 import logging
+import math
 import re
 import threading
 import unicodedata
 from collections.abc import Callable
 from html import unescape
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from langchain_core.documents import Document
@@ -14,7 +16,7 @@ from sqlalchemy import update
 
 from langchain_groundedness import Claim, ClaimVerdict, SQLAuditLog
 from langchain_groundedness.audit import AuditRecord, Review, sql_store
-from langchain_groundedness.exceptions import AuditError
+from langchain_groundedness.exceptions import AuditError, ConfigurationError
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
 from review.records import ANSWER, CLAIMS, HOSTILE, bare, record, result
@@ -641,6 +643,42 @@ def test_a_decision_that_has_taken_effect_cannot_be_undone(log: SQLAuditLog, kee
     page = ada.post("/undo")
     assert "It is too late to undo this decision" in text_of(page.text)
     assert "approved by Ada" in text_of(page.text)
+
+
+def test_a_second_undo_says_that_the_decision_was_undone(ada: Browser, keep: Keep) -> None:
+    ada.decide(keep(record()), "approve")
+    ada.post("/undo")
+    assert "Your decision was undone already." in text_of(ada.post("/undo").text)
+
+
+def test_after_a_restart_a_held_decision_waits_for_what_is_left(
+    log: SQLAuditLog, keep: Keep
+) -> None:
+    keep(record(1), record(2))
+    log.decide("record-1", revision=0, reviewer="Ada", action="approve")
+    log.decide("record-2", revision=0, reviewer="Ada", action="approve", hold=3600)
+    with patch.object(threading, "Timer") as timers:
+        create_review_app(log, token=TOKEN, undo_seconds=9000, on_decided=print)
+    [(left, _, [waits])] = [call.args for call in timers.call_args_list]
+    assert 3000 < left <= 3600
+    assert waits.id == "record-2"
+
+
+def test_a_timer_that_is_early_by_the_clock_waits_again(log: SQLAuditLog, keep: Keep) -> None:
+    heard: list[str] = []
+    with patch.object(threading, "Timer") as timers:
+        app = create_review_app(log, token=TOKEN, on_decided=lambda found: heard.append(found.id))
+        Browser(app).decide(keep(record()), "approve")
+        _, wake, arguments = timers.call_args.args
+        wake(*arguments)
+    assert (timers.call_count, heard) == (2, [])
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, math.inf, 86_401])
+def test_the_time_to_undo_is_a_day_at_most(log: SQLAuditLog, seconds: float) -> None:
+    said = f"undo_seconds must be a number of seconds from 0 to 86,400, got {seconds}"
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(said)}$"):
+        create_review_app(log, token=TOKEN, undo_seconds=seconds)
 
 
 def test_claims_marked_right_and_wrong_are_saved_with_the_decision(

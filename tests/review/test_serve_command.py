@@ -31,6 +31,18 @@ def test_without_a_folder_the_documents_of_the_demonstration_are_asked(serve: Ru
 
 
 @pytest.mark.enable_socket
+def test_a_file_and_a_folder_with_a_folder_that_is_named_as_one_are_asked(
+    serve: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.md").mkdir()
+    text = tmp_path / "notes.md" / "a.txt"
+    text.write_text("The warranty is three years.")
+    for place in (tmp_path, tmp_path / "notes.md", text):
+        code, out, err = serve(str(place), "--port", "0", "--json")
+        assert (code, err, json.loads(out)["documents"]) == (0, "", 1)
+
+
+@pytest.mark.enable_socket
 def test_json_has_the_address(serve: Run) -> None:
     code, out, _ = serve("--port", "0", "--json")
     assert code == 0
@@ -42,7 +54,7 @@ def test_json_has_the_address(serve: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("none",), "cannot serve: there is no folder none"),
+        (("none",), "cannot serve: there is no folder or file none"),
         (("empty",), "cannot serve: empty has no .txt or .md file"),
         (("blank",), "nothing to check against"),
         (("binary",), "binary data, not text"),

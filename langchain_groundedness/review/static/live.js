@@ -2,7 +2,7 @@
 "use strict";
 
 const SIGNS = { supported: "✓", contradicted: "✗", unverifiable: "?", unchecked: "!", pending: "…" };
-const WORST_FIRST = ["contradicted", "unchecked", "unverifiable", "supported", "pending"];
+const WORST_FIRST = ["contradicted", "unchecked", "unverifiable", "pending", "supported"];
 const by = (id) => document.getElementById(id);
 let text, claims, edits, hidden, reader; // of the question asked last
 
@@ -27,6 +27,7 @@ const take = {
   hidden: (data) => Object.assign(hidden, data),
   text: (data) => { text += data; },
   "groundedness.claim": (claim) => claims.set(claim.id, { claim, verdict: "pending" }),
+  words: ({ claim_id: id, evidence }) => claims.set(id, { ...claims.get(id), evidence }),
   "groundedness.verdict": (found) => claims.set(found.claim.id, { ...claims.get(found.claim.id), ...found }),
   "groundedness.correction": (edit) => {
     const found = claims.get(edit.claim_id);
@@ -98,6 +99,7 @@ function card({ claim, verdict, support_probability: support, ...found }, place)
   const quotes = (found.citations ?? []).map((cited) => made("li", "",
     made("span", "source", seen(cited.metadata.source ?? `document ${cited.document + 1}`)),
     made("q", "", seen(cited.quote))));
+  if (quotes.length) notes.push(made("p", "quiet", found.evidence));
   const item = made("li", `card claim-card v-${verdict}`, head,
     made("p", "statement", seen(claim.text)), ...notes, made("ul", "citations", ...quotes));
   item.id = `claim-${place + 1}`;

@@ -99,9 +99,9 @@ document.addEventListener("focusin", ({ target }) => {
 
 const undo = document.getElementById("undo");
 if (undo) {
-  let left = Number(undo.dataset.seconds);
+  const until = Date.now() + 1000 * undo.dataset.seconds; // tabs in the background tick rarely
   const ticking = setInterval(() => {
-    left -= 1;
+    const left = Math.round((until - Date.now()) / 1000);
     document.getElementById("left").textContent = left;
     if (left > 0) return;
     clearInterval(ticking);
