@@ -20,6 +20,7 @@ from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content
 from langchain_groundedness.audit.record_files import Spool
 from langchain_groundedness.audit.redaction import Redact, Redaction, without_texts
 from langchain_groundedness.audit.write_queue import WriteQueue
+from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, GroundednessError
 
 __all__ = ["AuditLog", "AuditLogOptions", "require_age"]
@@ -339,8 +340,8 @@ class AuditLog(ABC):
         number, why = self._queue.size, self._queue.failure
         down = f"the store of the audit log cannot be written to ({why}): " if why else ""
         lost = "" if taken else "; this record is not among them and was not taken"
-        kept = "they are kept in memory, and tried again"
-        msg = f"{down}{number} records are not durable; {kept}{lost}"
+        waiting = f"{format_count(number, 'record')} {is_or_are(number)} not durable"
+        msg = f"{down}{waiting}, kept in memory and tried again{lost}"
         return AuditError(msg, records=number, taken=taken)
 
     def _prepare(self, record: AuditRecord) -> AuditEntry:

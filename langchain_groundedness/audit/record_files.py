@@ -129,7 +129,7 @@ class Damage:
         if self.torn or self.lines:
             logger.warning(
                 "audit: %s has %d torn last line(s) and %d other line(s) that are not records; "
-                "they were skipped",
+                "they are left out",
                 *(where, self.torn, len(self.lines)),
             )
 

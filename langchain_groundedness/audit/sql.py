@@ -220,7 +220,7 @@ class SQLAuditLog(AuditLog):
         page = self._page(where, limit, after, newest_first=newest_first)
         if page.unreadable:
             told = (self._store.database, len(page.unreadable))
-            logger.warning("audit: of %s, %d record(s) cannot be read and were skipped", *told)
+            logger.warning("audit: of %s, %d record(s) cannot be read and are left out", *told)
         return page
 
     def _where(self, **filters: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from langchain_groundedness._runtime.files import failure
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord
 from langchain_groundedness.audit.record_files import Spool
+from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.exceptions import GroundednessError, cause
 
 __all__ = ["WriteQueue"]
@@ -137,9 +138,8 @@ class WriteQueue:
         if self._thread is not None:
             self._thread.join(timeout)
         if self.size:
-            logger.error(
-                "audit: closed while %d records are not durable: %s", self.size, self.failure
-            )
+            waiting = f"{format_count(self.size, 'record')} {is_or_are(self.size)} not durable"
+            logger.error("audit: closed while %s: %s", waiting, self.failure)
 
     def _run(self) -> None:
         while self._turn():

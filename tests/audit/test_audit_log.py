@@ -273,7 +273,7 @@ def test_when_neither_store_nor_spool_can_be_written_records_stay_in_memory(
     (tmp_path / "file").touch()  # no folder can be made here
     log.down = True
     log.record(record("a"))
-    with pytest.raises(AuditError, match="1 records are not durable"):
+    with pytest.raises(AuditError, match="1 record is not durable"):
         log.flush()
     assert "neither to the store" in caplog.text
     log.down = False
@@ -286,7 +286,7 @@ def test_a_log_that_raises_says_what_happened_and_how_many_records_are_not_durab
     log = MemoryLog()
     log.down = True
     log.record(record("a"))
-    with pytest.raises(AuditError, match=r"ConnectionError.*: 1 records are not durable") as caught:
+    with pytest.raises(AuditError, match=r"ConnectionError.*: 1 record is not durable") as caught:
         log.flush()
     assert caught.value.records == 1
     with pytest.raises(AuditError, match="2 records") as caught:
@@ -321,9 +321,9 @@ def test_closing_a_log_that_cannot_write_says_what_is_lost(
     log = MemoryLog()
     log.down = True
     log.record(record("a"))
-    with pytest.raises(AuditError, match="1 records"):
+    with pytest.raises(AuditError, match="1 record is"):
         log.close()
-    assert "closed while 1 records are not durable" in caplog.text
+    assert "closed while 1 record is not durable" in caplog.text
 
 
 def test_a_closed_log_takes_nothing_and_can_be_closed_again() -> None:

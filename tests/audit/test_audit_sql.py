@@ -408,7 +408,7 @@ def test_a_damaged_row_is_named_and_keeps_no_other_from_being_read(
     assert (ids(second.records), second.unreadable) == (["e", "f"], ())
     third = log.query(limit=2, after=second.next)
     assert (third.records, third.unreadable, third.next) == ((), ("g",), None)
-    assert "cannot be read and were skipped" in caplog.text
+    assert "cannot be read and are left out" in caplog.text
     with pytest.raises(AuditError, match=r"damaged|not an audit record"):
         log.get("b")
 
