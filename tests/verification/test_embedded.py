@@ -234,7 +234,7 @@ def test_documents_that_disagree_make_a_supported_claim_conflicting() -> None:
     assert {citation.document for citation in verdict.citations} == {0, 1}
 
 
-@pytest.mark.xfail(reason="the encoder misreads it: see the model card", strict=False)
+@pytest.mark.xfail(reason="the encoder misreads it: see the model card", strict=True)
 def test_all_places_that_a_claim_was_put_together_from_are_cited() -> None:
     filler = " ".join(f"The committee thanked volunteer number {n}." for n in range(12))
     document = (

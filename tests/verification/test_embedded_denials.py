@@ -15,8 +15,12 @@ DISHWASHER = "The filter can go into the dishwasher; the kettle itself cannot."
 PRICES = "A new filter costs 6 pounds, a lid 12 pounds."
 WARRANTY = "Kettles have a warranty of three years, grinders of two."
 CHILDREN = "Children under 8 must not use it, older ones only while somebody watches."
+ARGON_ONLY = "Passwords are hashed with Argon2id instead of bcrypt."
 
-MISSED = pytest.mark.xfail(reason="the encoder misreads it: see the model card", strict=False)
+MISSED = pytest.mark.xfail(reason="the encoder misreads it: see the model card", strict=True)
+CLOSE = pytest.mark.xfail(
+    reason="the encoder misreads it by less than 0.02, which may differ by processor", strict=False
+)
 
 
 def judged(claim: str, document: str) -> ClaimVerdict:
@@ -133,7 +137,7 @@ def test_a_bound_on_who_is_meant_is_not_another_bound(claim: str, document: str)
         ("Cool the burn under running water.", BURN),
         pytest.param("We do not share personal data.", DATA, marks=MISSED),
         ("The filter can go into the dishwasher.", DISHWASHER),
-        pytest.param("The kettle cannot go into the dishwasher.", DISHWASHER, marks=MISSED),
+        pytest.param("The kettle cannot go into the dishwasher.", DISHWASHER, marks=CLOSE),
         ("A new filter costs 6 pounds.", PRICES),
         ("A lid costs 12 pounds.", PRICES),
         ("Kettles have a warranty of three years.", WARRANTY),
@@ -206,15 +210,20 @@ def test_what_a_looser_lower_bound_says_may_still_be_true() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "verdict"),
+    ("claim", "verdict", "words"),
     [
-        ("Passwords are hashed with bcrypt.", "contradicted"),
-        ("Passwords are hashed with Argon2id.", "supported"),
-        ("Passwords are hashed with Argon2id instead of bcrypt.", "supported"),
+        *(
+            (claim, verdict, words)
+            for words in ("in place of", "instead of", "rather than")
+            for claim, verdict in (
+                ("Passwords are hashed with bcrypt.", "contradicted"),
+                ("Passwords are hashed with Argon2id.", "supported"),
+            )
+        ),
+        (ARGON_ONLY, "supported", "in place of"),
+        (ARGON_ONLY, "supported", "instead of"),
+        pytest.param(ARGON_ONLY, "supported", "rather than", marks=MISSED),
     ],
-)
-@pytest.mark.parametrize(
-    "words", ["in place of", "instead of", pytest.param("rather than", marks=MISSED)]
 )
 def test_what_something_else_stands_in_place_of_is_denied(
     claim: str, verdict: str, words: str

@@ -6,7 +6,10 @@ from langchain_core.documents import Document
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
 
-MISSED = pytest.mark.xfail(reason="the encoder misreads it: see the model card", strict=False)
+MISSED = pytest.mark.xfail(reason="the encoder misreads it: see the model card", strict=True)
+CLOSE = pytest.mark.xfail(
+    reason="the encoder misreads it by less than 0.02, which may differ by processor", strict=False
+)
 
 
 def verdict(claim: str, *documents: str, question: str | None = None) -> ClaimVerdict:
@@ -101,7 +104,7 @@ def test_what_is_right_in_other_words_is_not_contradicted(claim: str, document: 
     ("claim", "document"),
     [
         ("More than 100 people attended.", "90 people attended."),
-        pytest.param("At least three people died.", "Two people died.", marks=MISSED),
+        pytest.param("At least three people died.", "Two people died.", marks=CLOSE),
         ("Fewer than 10 errors were found.", "12 errors were found."),
         ("The company has about 5,000 employees.", "The company has 7,300 employees."),
     ],
@@ -150,7 +153,7 @@ def test_a_question_about_something_else_does_not_hide_a_wrong_value() -> None:
             "Borealis bought Acme's printer unit.",
             "Acme Corp sold its printer unit to Borealis in 2019.",
             "supported",
-            marks=MISSED,
+            marks=CLOSE,
         ),
     ],
 )
