@@ -8,6 +8,7 @@ import argparse
 import gzip
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from false_edits import FALSE_EDITS
 from frames import framed_pairs
 from records import kinds, recorded
 from rule_claims import made_claims
+from true_edits import lower_first
 
 from langchain_groundedness.text.sentences import split_sentences
 from langchain_groundedness.verification.embedded.structure import write_out
@@ -54,6 +56,23 @@ _HELD = 20
 _EDITED = ("factscore", "begin", "ragtruth_qa", "bump", "cg2c", "defacto", "dialogue")
 """Sets whose supported claims are made false."""
 _FALSE_EACH = 2
+_WHOLE = 0.55
+"""Of the facts made by rule: those that are all that their sentence says."""
+_ANSWERED = 0.08
+_TAILS = (
+    "up 12% from the year before", "as in earlier years", "the second time in a row",
+    "to the surprise of many", "which nobody had expected", "after long talks",
+    "as the newspaper reported", "a spokesman said", "as planned", "down from 31 the year before",
+    "according to the annual report", "for the third time", "which took nearly two hours",
+    "just as it had been agreed", "with the help of two volunteers", "as the table below shows",
+    "which is a record", "together with several neighbours", "in spite of the rain",
+    "although some had doubts", "for reasons that are given below", "compared with 8% in May",
+    "the first such case since 2009", "and everybody was pleased", "free of charge",
+)  # fmt: skip
+_OPENINGS = (
+    "According to the report,", "As agreed,", "In that year,", "After a short break,",
+    "As mentioned above,", "To begin with,", "Since the last meeting,", "As of today,",
+)  # fmt: skip
 _KEPT = {"ragtruth_qa": 0.5}
 """Of the supported claims, where there are ten of them for each other one."""
 
@@ -215,15 +234,41 @@ def _facts(data: Path, most: int) -> Iterator[Row]:
         around = [say(other, chosen)[0] for other in others]
         if chosen.random() < 0.5:
             around = chosen.sample(articles[number % len(articles)].sentences, k=3)
-        sentences = [*around[: chosen.choice([0, 1, 2, 3])], sentence]
+        sentence = _longer(sentence, say(others[0], chosen)[0], chosen)
+        sentences = [*around[: chosen.choice([0, 0, 1, 2, 3])], sentence]
         chosen.shuffle(sentences)
         text = " ".join(sentences)
         if chosen.random() < 0.3:
             text = "\n".join(f"- {each}" for each in sentences)
             text = f"# {chosen.choice(_TITLES)}\n## {chosen.choice(_HEADINGS)}\n{text}"
         for claim, label in said:
-            row = _row(write_out(text)[0].replace("\n", " "), claim, label, group=str(number))
+            read, answer = write_out(text)[0].replace("\n", " "), _answered(claim, chosen)
+            row = _row(read, answer, label, group=str(number))
             yield row | ({"held": True} if held else {})
+
+
+def _longer(sentence: str, other: str, chosen: random.Random) -> str:
+    """Let a fact be a part of its sentence, so that a claim that says less than it is learned."""
+    if chosen.random() < _WHOLE:
+        return sentence
+    bare, more = sentence[:-1], lower_first(other)
+    ways = [
+        f"{bare}, {chosen.choice(_TAILS)}.",
+        f"{bare}, and {more}",
+        f"{bare}, while {more}",
+        f"{bare}; {more}",
+        f"{other[:-1]}, and {lower_first(sentence)}",
+        f"{chosen.choice(_OPENINGS)} {lower_first(sentence)}",
+    ]
+    return chosen.choice(ways)
+
+
+def _answered(claim: str, chosen: random.Random) -> str:
+    """Put yes or no before some claims, as an answer does; it changes nothing."""
+    if chosen.random() > _ANSWERED:
+        return claim
+    word = "No" if re.search(r"\b(?:not|never|no|nobody|nothing|cannot)\b", claim) else "Yes"
+    return f"{word}, {lower_first(claim)}"
 
 
 def _records(most: int) -> Iterator[Row]:

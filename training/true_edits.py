@@ -24,6 +24,16 @@ _ASIDE = re.compile(
     r" \([^()]{2,80}\)|, (?:which|who|where|including|such as)\b[^,;]{4,120}(?=,|\.$)"
 )
 _TAIL = re.compile(r"(?:,| (?:while|after|before|when|because|and)) [^,;.]{8,120}\.$")
+_ADJUNCT = re.compile(r" (?:in|on|at|during|since|near|alongside) [^,;.]{4,50}\.$")
+_JOINED = re.compile(
+    r"^(?P<subject>(?:The |A |An )?[A-Z][^,;:()]{1,60}?)"
+    r"(?P<first> (?:was|is|were|are|has|had)\b[^;:]+?),? and"
+    r"(?P<second> (?:was|is|were|are|has|had|won|became|began|served|received|made|played|moved"
+    r"|joined|released|died|worked|studied|wrote|founded)\b.+\.)$"
+)
+_HEDGED = re.compile(
+    r"\b(?:if|unless|not|never|no|only|without|either|neither|all|every|most|few|first|last)\b"
+)
 _OPENING = re.compile(r"^(?:In|On|After|During|By|At|From|Since)\b[^,]{2,50}, (?=[A-Z])")
 _LIST = re.compile(r"\b([A-Z]?[\w'-]{3,20}), ([\w' -]{3,25}),? and ([\w'-]{3,25})(?=[.,])")
 
@@ -38,9 +48,22 @@ def _drop_aside(text: str, article: Article, chosen: random.Random) -> str | Non
 
 def _drop_tail(text: str, article: Article, chosen: random.Random) -> str | None:
     shorter = _TAIL.sub(".", text)
-    if re.search(r"\b(?:if|unless|not|never|no|only|without|either|neither)\b", text):
+    if _HEDGED.search(text):
         return None
     return shorter if len(shorter.split()) >= SHORTEST else None
+
+
+def _drop_adjunct(text: str, article: Article, chosen: random.Random) -> str | None:
+    shorter = _ADJUNCT.sub(".", text)
+    return None if _HEDGED.search(text) or len(shorter.split()) < SHORTEST else shorter
+
+
+def _one_of_two(text: str, article: Article, chosen: random.Random) -> str | None:
+    found = _JOINED.match(text)
+    if not found or _HEDGED.search(text):
+        return None
+    first = f"{found['subject']}{found['first']}."
+    return first if chosen.random() < 0.5 else f"{found['subject']}{found['second']}"
 
 
 def _move_opening(text: str, article: Article, chosen: random.Random) -> str | None:
@@ -119,6 +142,8 @@ TRUE_EDITS: dict[str, Edit] = {
     "pronoun": _resolve,
     "aside": _drop_aside,
     "tail": _drop_tail,
+    "adjunct": _drop_adjunct,
+    "conjunct": _one_of_two,
     "opening": _move_opening,
     "date": _other_date,
     "number format": _other_number,
