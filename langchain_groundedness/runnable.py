@@ -1,6 +1,6 @@
 """The whole check as one runnable, for use after any RAG chain."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -12,7 +12,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.flow import JointBatch
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
-from langchain_groundedness._runtime.streams import Closing, atransformed, transformed
+from langchain_groundedness._runtime.streams import Closing, StreamingTransform
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.claims.extractors import (
@@ -93,6 +93,7 @@ class RunnableOptions(CheckerOptions, total=False):
 class GroundednessRunnable(
     OptionsAlone,
     JointBatch[Any, GroundednessResult],
+    StreamingTransform[GroundednessResultChunk],
     RunnableSerializable[Any, GroundednessResult],
 ):
     """Checks an answer claim by claim against the documents it was made from.
@@ -103,6 +104,12 @@ class GroundednessRunnable(
 
     A claim that could not be checked is never shown as supported: it is `unchecked`, with the
     reason, and the answer is not trusted.
+
+    `stream` and `transform` yield verdicts as soon as they are final, in chunks that add up with
+    `+` to the result of `invoke`. `transform` takes an answer while it is written: it checks a
+    sentence once its end is certain and documents are known. The usage then differs, because
+    judging sentence by sentence takes more model calls. This needs a `SentenceClaimExtractor`, the
+    default without a model; any other extractor waits for the whole answer.
 
     LangChain's `dumpd` saves it, without keys, and `load(saved, **load_arguments())` loads it;
     `load` alone refuses every class from outside LangChain.
@@ -229,86 +236,6 @@ class GroundednessRunnable(
     ) -> GroundednessResult:
         await admitted()
         return (await self.abatch([input], config, **kwargs))[0]
-
-    @override
-    def stream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[GroundednessResultChunk]:
-        """Check an answer, and yield verdicts as soon as they are final.
-
-        Args:
-            input: As for `invoke`.
-            config: As for `invoke`.
-            **kwargs: As for `invoke`.
-
-        Yields:
-            Chunks that add up with `+` to what `invoke` returns.
-        """
-        yield from self.transform(iter([input]), config, **kwargs)
-
-    @override
-    async def astream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[GroundednessResultChunk]:
-        """Check an answer, and yield verdicts as soon as they are final.
-
-        Args:
-            input: As for `ainvoke`.
-            config: As for `ainvoke`.
-            **kwargs: As for `ainvoke`.
-
-        Yields:
-            Chunks that add up with `+` to what `ainvoke` returns.
-        """
-
-        async def inputs() -> AsyncIterator[Any]:
-            yield input
-
-        async with Closing(self.atransform(inputs(), config, **kwargs)) as chunks:
-            async for chunk in chunks:
-                yield chunk
-
-    @override
-    def transform(
-        self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Generator[GroundednessResultChunk]:
-        """Check an answer while it is written.
-
-        A sentence is checked once its end is certain and documents are known, while later ones are
-        still being written. This needs a `SentenceClaimExtractor`, the default without a model; any
-        other extractor waits for the whole answer.
-
-        Args:
-            input: Pieces of an input of `invoke`: partial mappings, as retrieval chains stream
-                them, texts, or message chunks.
-            config: As for `invoke`; `max_concurrency` bounds how many sentences are checked at
-                once (8 by default).
-            **kwargs: As for `invoke`.
-
-        Yields:
-            Chunks that add up with `+` to the result of `invoke` for the whole input, except for
-            the usage: judging sentence by sentence takes more model calls.
-        """
-        yield from transformed(self, self._stream, input, config, **kwargs)
-
-    @override
-    async def atransform(
-        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncGenerator[GroundednessResultChunk]:
-        """Check an answer while it is written.
-
-        Args:
-            input: As for `transform`.
-            config: As for `transform`.
-            **kwargs: As for `transform`.
-
-        Yields:
-            As `transform`.
-        """
-        await admitted()
-        async with Closing(atransformed(self, self._astream, input, config, **kwargs)) as chunks:
-            async for chunk in chunks:
-                yield chunk
 
     def warm_up(self) -> None:
         """Load models and data now instead of on first use; further calls are free."""

@@ -1,6 +1,6 @@
 """A guard between a model and the reader: releases text only after the check allows it."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness._runtime.options import CheckedOptions, expand_options
-from langchain_groundedness._runtime.streams import Closing, atransformed, transformed
+from langchain_groundedness._runtime.streams import Closing, StreamingTransform
 from langchain_groundedness.audit import AuditLog, Review
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.events import EventStream
@@ -38,7 +38,7 @@ class GuardOptions(CheckerOptions, total=False):
     name: str | None
 
 
-class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
+class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], StreamingTransform[str]):
     """Releases the text of an answer sentence by sentence, as its verdicts allow.
 
     Add it to a chain with `chain.pipe(GroundednessGuard(checker))`: it accepts the same inputs as
@@ -60,6 +60,9 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
     Text is released while the answer is written if the checker's extractor is a
     `SentenceClaimExtractor`, the default without a model; with `model=`, pass `extractor=` too.
     Any other extractor needs the whole answer, so all text is released at the end.
+
+    The streamed text adds up to the result of `invoke`; with `release="immediate"`, to the original
+    answer or, if that is blocked, to its released part and `blocked_message`.
 
     Example:
         >>> guard = GroundednessGuard(on_contradicted="correct")
@@ -147,60 +150,6 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str]):
         """
         await admitted()
         return await self._acall_with_config(self._arun, input, config, **kwargs)
-
-    @override
-    def stream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[str]:
-        yield from self.transform(iter([input]), config, **kwargs)
-
-    @override
-    async def astream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[str]:
-        async def inputs() -> AsyncIterator[Any]:
-            yield input
-
-        async with Closing(self.atransform(inputs(), config, **kwargs)) as texts:
-            async for text in texts:
-                yield text
-
-    @override
-    def transform(
-        self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Generator[str]:
-        """Guard an answer while it is written.
-
-        Args:
-            input: As for the checker's `transform`.
-            config: As for the checker's `transform`.
-            **kwargs: As for the checker's `transform`.
-
-        Yields:
-            Text. With `release="verified"` it adds up to the result of `invoke`; with `"immediate"`
-            to the original answer or, if that is blocked, to its released part and
-            `blocked_message`.
-        """
-        yield from transformed(self, self._stream, input, config, **kwargs)
-
-    @override
-    async def atransform(
-        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncGenerator[str]:
-        """Guard an answer while it is written.
-
-        Args:
-            input: As for the checker's `transform`.
-            config: As for the checker's `transform`.
-            **kwargs: As for the checker's `transform`.
-
-        Yields:
-            As `transform`.
-        """
-        await admitted()
-        async with Closing(atransformed(self, self._astream, input, config, **kwargs)) as texts:
-            async for text in texts:
-                yield text
 
     @property
     def rules(self) -> ReleaseRules:

@@ -1,4 +1,4 @@
-"""Transforms that stop their upstream when their consumer stops reading.
+"""Streams that stop their upstream when their consumer stops reading.
 
 When a transform ends before its input, or the consumer of a sync stream stops early, LangChain
 reads the rest of the input for its trace. A model would keep generating text that nobody reads.
@@ -6,14 +6,16 @@ reads the rest of the input for its trace. A model would keep generating text th
 
 import contextlib
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
-__all__ = ["Closing", "atransformed", "transformed"]
+from langchain_groundedness._runtime.executors import admitted
+
+__all__ = ["Closing", "StreamingTransform"]
 
 
 class Closing(contextlib.aclosing["_Hidden"]):
@@ -55,71 +57,124 @@ class _Hidden(AsyncIterator[Any]):
             sys.set_asyncgen_hooks(*hooks)
 
 
-def transformed(
-    runnable: Runnable[Any, Any],
-    transform: Callable[..., Iterator[Any]],
-    pieces: Iterator[Any],
-    config: RunnableConfig | None,
-    **kwargs: Any,
-) -> Generator[Any]:
-    """Run a transform with the callbacks of a config."""
-    source = _Input(pieces)
-
-    def run_and_stop(
-        given: Iterator[Any],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        **kwargs: Any,
-    ) -> Iterator[Any]:
-        yield from transform(given, run_manager, config, **kwargs)
-        source.stop()
-
-    chunks: Any = runnable._transform_stream_with_config(source, run_and_stop, config, **kwargs)  # noqa: SLF001
-    try:
-        # `yield from` would close `chunks` first, which reads the rest of the source.
-        for chunk in chunks:  # noqa: UP028  (see above)
-            yield chunk
-    finally:
-        source.stop()
-        chunks.close()
+ChunkT = TypeVar("ChunkT")
 
 
-async def atransformed(
-    runnable: Runnable[Any, Any],
-    transform: Callable[..., AsyncGenerator[Any]],
-    pieces: AsyncIterator[Any],
-    config: RunnableConfig | None,
-    **kwargs: Any,
-) -> AsyncGenerator[Any]:
-    """Run an async transform with the callbacks of a config."""
-    source = _AsyncInput(pieces)
+class StreamingTransform(Runnable[Any, Any], ABC, Generic[ChunkT]):
+    """A runnable that works while its input arrives; a whole input is a single piece."""
 
-    async def run_and_stop(
-        given: AsyncIterator[Any],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **kwargs: Any,
-    ) -> AsyncIterator[Any]:
-        async with Closing(transform(given, run_manager, config, **kwargs)) as grown:
-            async for chunk in grown:
+    @abstractmethod
+    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChunkT]:
+        """Yield output for pieces of an input."""
+
+    @abstractmethod
+    def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChunkT]:
+        """Do what `_stream` does without blocking the event loop."""
+
+    @override
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[ChunkT]:
+        """Check an answer, and yield output as soon as it is final.
+
+        Args:
+            input: As for `invoke`.
+            config: As for `invoke`.
+            **kwargs: As for `invoke`.
+
+        Yields:
+            As `transform`.
+        """
+        yield from self.transform(iter([input]), config, **kwargs)
+
+    @override
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[ChunkT]:
+        """Check an answer like `stream`, without blocking the event loop.
+
+        Args:
+            input: As for `ainvoke`.
+            config: As for `ainvoke`.
+            **kwargs: As for `ainvoke`.
+
+        Yields:
+            As `transform`.
+        """
+
+        async def inputs() -> AsyncIterator[Any]:
+            yield input
+
+        async with Closing(self.atransform(inputs(), config, **kwargs)) as chunks:
+            async for chunk in chunks:
                 yield chunk
-        await source.stop()
 
-    def begin(
-        given: AsyncIterator[Any],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **kwargs: Any,
-    ) -> _Hidden:
-        return _Hidden(run_and_stop(given, run_manager, config, **kwargs))
+    @override
+    def transform(
+        self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Generator[ChunkT]:
+        """Check an answer while it is written.
 
-    chunks: Any = runnable._atransform_stream_with_config(source, begin, config, **kwargs)  # noqa: SLF001
-    try:
-        async with Closing(chunks) as hidden:
-            async for chunk in hidden:
+        Args:
+            input: Pieces of an input of `invoke`: partial mappings, as retrieval chains stream
+                them, texts, or message chunks.
+            config: As for `invoke`; `max_concurrency` bounds how many sentences are checked at
+                once (8 by default).
+            **kwargs: As for `invoke`.
+
+        Yields:
+            Chunks of the output; the class says what they add up to.
+        """
+        source = _Input(input)
+
+        def run_and_stop(
+            given: Any, run_manager: Any, config: Any, **kwargs: Any
+        ) -> Iterator[ChunkT]:
+            yield from self._stream(given, run_manager, config, **kwargs)
+            source.stop()
+
+        chunks: Any = self._transform_stream_with_config(source, run_and_stop, config, **kwargs)
+        try:
+            # `yield from` would close `chunks` first, which reads the rest of the source.
+            for chunk in chunks:  # noqa: UP028  (see above)
                 yield chunk
-    finally:
-        await source.stop()
+        finally:
+            source.stop()
+            chunks.close()
+
+    @override
+    async def atransform(
+        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[ChunkT]:
+        """Check an answer while it is written, without blocking the event loop.
+
+        Args:
+            input: As for `transform`.
+            config: As for `transform`.
+            **kwargs: As for `transform`.
+
+        Yields:
+            As `transform`.
+        """
+        await admitted()
+        source = _AsyncInput(input)
+
+        async def run_and_stop(*given: Any, **kwargs: Any) -> AsyncIterator[ChunkT]:
+            async with Closing(self._astream(*given, **kwargs)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            await source.stop()
+
+        def begin(given: Any, run_manager: Any, config: Any, **kwargs: Any) -> _Hidden:
+            return _Hidden(run_and_stop(given, run_manager, config, **kwargs))
+
+        chunks: Any = self._atransform_stream_with_config(source, begin, config, **kwargs)
+        try:
+            async with Closing(chunks) as hidden:
+                async for chunk in hidden:
+                    yield chunk
+        finally:
+            await source.stop()
 
 
 class _Input(Iterator[Any]):
