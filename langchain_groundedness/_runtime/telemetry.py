@@ -38,23 +38,22 @@ class Checking:
         """Start the span and the timer."""
         self._streamed = streamed
         self._began = perf_counter()
-        self._known = _instruments()
-        self.span = None if self._known is None else self._known.tracer.start_span(_CHECK)
+        self.span = _started(_CHECK)
 
     def count(self, result: GroundednessResult) -> None:
         """Count a result; call it once per answer of a batch."""
-        if self._known is None or self.span is None:
+        known = _instruments()
+        if known is None or self.span is None:
             return
         count(result)
         seconds = perf_counter() - self._began
-        self._known.duration.record(seconds, {"groundedness.streamed": self._streamed})
+        known.duration.record(seconds, {"groundedness.streamed": self._streamed})
         attributes = {**_attributes(result), "groundedness.claims": len(result.claims)}
         self.span.set_attributes(attributes)
 
     def failed(self, error: Exception) -> None:
         """Record on the span an error that ended the check of an answer."""
-        if self.span is not None:
-            _failed(self.span, error)
+        _failed(self.span, error)
 
     def end(self, result: GroundednessResult) -> None:
         """Count a result, and end the span."""
@@ -76,47 +75,32 @@ def count(result: GroundednessResult) -> None:
 @contextmanager
 def checking() -> Iterator[Checking]:
     """Run a check in a span."""
-    known = _instruments()
     check = Checking(streamed=False)
-    if known is None or check.span is None:
-        yield check
-        return
-    with _current(known, check.span):
+    with _current(check.span):
         yield check
 
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
     """Run a step of a check in a span."""
-    known = _instruments()
-    if known is None:
-        yield
-        return
-    span = known.tracer.start_span(f"groundedness.{name}")
-    with _current(known, span), _as_current_step(span):
+    span = _started(f"groundedness.{name}")
+    with _current(span), _as_current_step(span):
         yield
 
 
 def caught(error: _ErrorT) -> _ErrorT:
     """Record a handled error on the span of the current step, and return the error."""
-    span = _step_span.get()
-    if span is not None:
-        _failed(span, error)
+    _failed(_step_span.get(), error)
     return error
 
 
 class StreamedStep:
-    """A streaming step whose span is current only while it produces an item."""
+    """The items of a streaming step, whose span is current only while it produces one."""
 
-    def __init__(self, span: Any) -> None:
-        """Start without items."""
+    def __init__(self, span: Any, items: Iterator[Any] | AsyncIterator[Any]) -> None:
+        """Take the items."""
         self._span = span
-        self._items: Any = None
-
-    def around(self, items: Iterator[Any] | AsyncIterator[Any]) -> Self:
-        """Iterate over items of the step."""
-        self._items = items
-        return self
+        self._items: Any = items
 
     def __iter__(self) -> Self:
         """Return self."""
@@ -138,30 +122,35 @@ class StreamedStep:
 
 
 @contextmanager
-def streamed_step(name: str) -> Iterator[StreamedStep]:
-    """Run a streaming step in a span that is current only while it produces an item.
-
-    Between items, the consumer's own spans are current.
-    """
-    known = _instruments()
-    span = None if known is None else known.tracer.start_span(f"groundedness.{name}")
+def streamed_step(name: str, items: Iterator[Any] | AsyncIterator[Any]) -> Iterator[StreamedStep]:
+    """Run a streaming step in a span; between its items, the consumer's own spans are current."""
+    span = _started(f"groundedness.{name}")
     try:
-        yield StreamedStep(span)
+        yield StreamedStep(span, items)
     except Exception as exc:
-        if span is not None:
-            _failed(span, exc)
+        _failed(span, exc)
         raise
     finally:
         if span is not None:
             span.end()
 
 
+def _started(name: str) -> Any:
+    """Start a span; `None` without OpenTelemetry."""
+    known = _instruments()
+    return None if known is None else known.tracer.start_span(name)
+
+
 @contextmanager
-def _current(known: _Instruments, span: Any) -> Iterator[None]:
+def _current(span: Any) -> Iterator[None]:
     """Make a span current, record failures on it, and end it.
 
     Only the type of an error is recorded: its message may contain checked text.
     """
+    known = _instruments()
+    if known is None or span is None:
+        yield
+        return
     options = {"record_exception": False, "set_status_on_exception": False}
     with known.trace.use_span(span, end_on_exit=True, **options):
         try:
@@ -182,8 +171,8 @@ def _as_current_step(span: Any) -> Iterator[None]:
 
 def _failed(span: Any, error: BaseException) -> None:
     known = _instruments()
-    span.set_attribute("error.type", type(error).__qualname__)
-    if known is not None:
+    if known is not None and span is not None:
+        span.set_attribute("error.type", type(error).__qualname__)
         span.set_status(known.trace.StatusCode.ERROR)
 
 

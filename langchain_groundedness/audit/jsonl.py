@@ -2,7 +2,6 @@
 
 import glob
 import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,7 @@ from langchain_groundedness._runtime.files import (
     open_private,
     opened_private,
     refuse_symlink,
-    write_all,
+    replacing,
 )
 from langchain_groundedness._runtime.options import expand_options, require_positive
 from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age
@@ -225,21 +224,14 @@ class JsonlAuditLog(AuditLog):
         if not kept and not unread and path != self._path:
             path.unlink()
         elif gone:
-            _replace(path, unread + as_lines(kept))
+            with replacing(path) as file:
+                file.write(unread + as_lines(kept))
+                file.flush()
+                os.fsync(file.fileno())
         return gone
 
 
 expand_options(JsonlAuditLog.__init__, AuditLog)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Replace a file atomically."""
-    new = beside(path, ".new")
-    with opened_private(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as descriptor:
-        os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
-        write_all(descriptor, data)
-        os.fsync(descriptor)
-    new.replace(path)
 
 
 @contextmanager

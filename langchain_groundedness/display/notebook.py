@@ -1,15 +1,16 @@
 """HTML of a result for notebooks: without scripts or style sheets, for light and dark themes."""
 
 from collections.abc import Iterator
+from html import escape
 from typing import NamedTuple
 
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.display.escaping import Html, tag
+from langchain_groundedness.display.hidden_characters import named
 from langchain_groundedness.display.marked_text import SIGNS, MarkedPiece, mark
 from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult, VerdictLabel
 
-__all__ = ["CELL", "CLASSES", "WARNING", "result_html", "table"]
+__all__ = ["CELL", "CLASSES", "WARNING", "Html", "result_html", "table", "tag"]
 
 CLASSES = "langchain-groundedness tex2jax_ignore mathjax_ignore"
 """The last two keep notebooks from reading `$2.1B, not $2.4B` as a formula."""
@@ -18,6 +19,25 @@ WARNING = "margin:.25em 0;padding-left:.5em;border-left:4px solid #d1434f"
 _TABLE = "border-collapse:collapse;color:inherit;font-size:inherit"
 _QUIET = "opacity:.75"
 _LONGEST = 300
+
+
+class Html(str):
+    """A string that is already HTML, and is not escaped again."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *children: str, **attributes: object) -> Html:
+    """Build an element; text in it is escaped, with hidden characters named."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(named(str(value)))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inner = "".join(
+        child if isinstance(child, Html) else escape(named(child)) for child in children
+    )
+    return Html(f"<{name}{written}>{inner}</{name}>")
 
 
 class _Look(NamedTuple):

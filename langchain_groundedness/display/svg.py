@@ -97,7 +97,7 @@ class Plot:
             self._write(x + 14, _TOP - 11, word, "start")
             x += 24 + _LETTER * len(word)
 
-    def drawn(self, *, style: str = "") -> str:
+    def drawn(self) -> str:
         """Return the SVG."""
         wide, high = self.width - _LEFT - _RIGHT, self.height - _TOP - _BOTTOM
         frame = f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{wide}" height="{high}"'
@@ -108,7 +108,6 @@ class Plot:
             f'<svg class="plot" role="img" aria-label="{escape(self.title)}" '
             f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
             f'width="{self.width}" height="{self.height}">'
-            f"{f'<style>{style}</style>' if style else ''}"
             f"{frame}/>"
             f'{turned} text-anchor="middle">{escape(self.y_label)}</text>'
             f"{''.join(self._body)}</svg>"
@@ -138,8 +137,7 @@ def document(plots: Sequence[Plot]) -> str:
     height = sum(plot.height for plot in plots)
     parts, top = [], 0
     for plot in plots:
-        drawn = plot.drawn().replace("<svg ", f'<svg y="{top}" ', 1)
-        parts.append(drawn)
+        parts.append(plot.drawn().replace("<svg ", f'<svg y="{top}" ', 1))
         top += plot.height
     return (
         f'<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from langchain_groundedness.display.counts import format_count, is_or_are
-from langchain_groundedness.display.escaping import tag
-from langchain_groundedness.display.notebook import CELL, CLASSES, WARNING, table
+from langchain_groundedness.display.notebook import CELL, CLASSES, WARNING, table, tag
 from langchain_groundedness.evals.statistics import Estimate, estimate_mean
 from langchain_groundedness.evals.values import EvaluationRun, summarize
 from langchain_groundedness.types import HTML_FORMATTERS

@@ -3,7 +3,7 @@
 The functions do no I/O; `Step` runs them with a runnable.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -168,8 +168,8 @@ class Step(JointBatch[CheckState, CheckState]):
         requests = _Requests(self, states, config)
         if requests.inputs:
             with step(self.title):
-                replies = self.bound.batch(*requests.arguments, return_exceptions=True)
-                requests.apply(replies)
+                given = requests.inputs, requests.configs
+                requests.apply(self.bound.batch(*given, return_exceptions=True))
         return requests.outcomes
 
     async def _arun(
@@ -182,8 +182,8 @@ class Step(JointBatch[CheckState, CheckState]):
         if requests.inputs:
             async with self._limit:
                 with step(self.title):
-                    replies = await self.bound.abatch(*requests.arguments, return_exceptions=True)
-                    requests.apply(replies)
+                    given = requests.inputs, requests.configs
+                    requests.apply(await self.bound.abatch(*given, return_exceptions=True))
         return requests.outcomes
 
     def _stream(
@@ -201,8 +201,8 @@ class Step(JointBatch[CheckState, CheckState]):
         try:
             if (request := self.build_request(state)) is None:
                 return
-            with streamed_step(self.title) as span:
-                for part in span.around(self.bound.stream(request, config)):
+            with streamed_step(self.title, self.bound.stream(request, config)) as parts:
+                for part in parts:
                     yield reply.add(part)
         except Exception as exc:  # noqa: BLE001  (`end` raises it again if it must)
             reply.error = exc
@@ -223,8 +223,8 @@ class Step(JointBatch[CheckState, CheckState]):
         try:
             if (request := self.build_request(state)) is None:
                 return
-            with streamed_step(self.title) as span:
-                async for part in span.around(self.bound.astream(request, config)):
+            with streamed_step(self.title, self.bound.astream(request, config)) as parts:
+                async for part in parts:
                     yield reply.add(part)
         except Exception as exc:  # noqa: BLE001  (`end` raises it again if it must)
             reply.error = exc
@@ -239,7 +239,7 @@ class _Requests:
     ) -> None:
         self.outcomes: list[Exception | CheckState] = list(states)
         self.inputs: list[Any] = []
-        self._configs: list[RunnableConfig] = []
+        self.configs: list[RunnableConfig] = []
         self._asked: list[tuple[int, CheckState]] = []
         self._step = step
         self._began = perf_counter()
@@ -251,12 +251,8 @@ class _Requests:
                 continue
             if request is not None:
                 self.inputs.append(request)
-                self._configs.append(config)
+                self.configs.append(config)
                 self._asked.append((place, state))
-
-    @property
-    def arguments(self) -> tuple[list[Any], list[RunnableConfig]]:
-        return self.inputs, self._configs
 
     def apply(self, replies: list[Any]) -> None:
         waited = {self._step.title: round(1000 * (perf_counter() - self._began), 3)}
@@ -321,14 +317,19 @@ class Check:
         return verifier.batch is not Runnable.batch or verifier.abatch is not Runnable.abatch
 
     @property
-    def edits_answers(self) -> bool:
-        """Whether the options can change the text."""
-        return self.on_contradicted in _EDITS or self.on_unverifiable in _EDITS
+    def edited_verdicts(self) -> frozenset[str]:
+        """Verdicts whose claims are corrected or removed."""
+        actions = {
+            "contradicted": self.on_contradicted,
+            "unverifiable": self.on_unverifiable,
+            "unchecked": self.on_unchecked,
+        }
+        return frozenset(label for label, action in actions.items() if action in _EDITS)
 
     def pipeline(self, read: InputReader, *, limit: Limit = None) -> Runnable[Any, CheckState]:
         """Build the pipeline of all steps, starting with the input."""
         steps = [*self.on_whole_answers(limit=limit)]
-        if self.edits_answers:
+        if self.edited_verdicts:
             steps.append(self.editing(limit=limit))
         return reduce(or_, steps, reading(read))
 
@@ -368,7 +369,7 @@ class Check:
             on_error=self.without_verdicts,
             limit=limit,
         )
-        return verify | self.editing(limit=limit) if edit and self.edits_answers else verify
+        return verify | self.editing(limit=limit) if edit and self.edited_verdicts else verify
 
     def editing(self, *, limit: Limit = None) -> Runnable[CheckState, CheckState]:
         """Build the steps that edit the text and verify the edits."""
@@ -491,15 +492,8 @@ class Check:
 
     def correction(self, state: CheckState) -> CorrectionTask | None:
         """Build the correction request if a verdict requires an edit."""
-        wanted = set()
-        if self.on_contradicted in _EDITS:
-            wanted.add("contradicted")
-        if self.on_unverifiable in _EDITS:
-            wanted.add("unverifiable")
-        if self.on_unchecked in _EDITS:
-            wanted.add("unchecked")
         verdicts = self.all_verdicts(state)
-        if not any(v.verdict in wanted for v in verdicts):
+        if self.edited_verdicts.isdisjoint(v.verdict for v in verdicts):
             return None
         return CorrectionTask(
             answer=state.source.answer,
@@ -548,14 +542,13 @@ class Check:
     ) -> CheckState:
         """Replace edits unless the documents clearly support the claim as edited, and only it."""
         task = self.recheck(state)
-        if not complete or task is None or state.corrected is None:
+        if not complete or task is None:
             return state
         verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
         failed = {v.claim.id for v in verdicts if not self._clearly_supported(v)}
         for name, edits in self._reworded(state).items():
             failed |= {name for edit, inserted in edits if says_more(edit, inserted)}
-        kept = [e for e in state.corrected.edits if e.claim_id not in failed]
-        return self._with_fallbacks(state, kept)
+        return self._without_edits_of(failed, state)
 
     def _clearly_supported(self, verdict: ClaimVerdict) -> bool:
         probability = verdict.support_probability
@@ -566,9 +559,11 @@ class Check:
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
         """Replace edits that could not be verified."""
         self._raise_if_asked(f"checking the edits failed ({_cause(error)})", error)
+        return self._without_edits_of(self._reworded(state), state)
+
+    def _without_edits_of(self, failed: Container[str], state: CheckState) -> CheckState:
         if state.corrected is None:
             return state
-        failed = self._reworded(state)
         kept = [e for e in state.corrected.edits if e.claim_id not in failed]
         return self._with_fallbacks(state, kept)
 

@@ -87,13 +87,13 @@ class LiveCheck:
         """Jobs that can start, in order."""
         self.units: list[SentenceUnit] = []
         self.closed = False
-        self.edits_by_sentence = not check.edits_answers or type(check.corrector) is Corrector
+        self.edits_by_sentence = not check.edited_verdicts or type(check.corrector) is Corrector
         """Whether the edits of a sentence are known once it is checked."""
         self.check = check
         self._checking = Checking(streamed=True)
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
-        self.removes = removes or check.edits_answers
+        self.removes = removes or bool(check.edited_verdicts)
         """Whether sentences may be removed, including surrounding white space and markers."""
         answer_key = read.answer_key or _ANSWER
         self._upstream = Upstream(

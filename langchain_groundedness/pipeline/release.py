@@ -58,15 +58,14 @@ class ReleaseRules:
         self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
     ) -> tuple[Edit, ...]:
         """Return all edits of a sentence."""
-        if (claim := next(self.uncorrected(sentence.verdicts, made), None)) is not None:
-            start, end = removal(text, sentence.start, sentence.end)
-            return (_edit(text, claim, start, end, ""),)
         edited = {edit.claim_id for edit in made}
         left = [v for v in sentence.verdicts if v.claim.id not in edited]
-        unchecked = [v.claim.id for v in left if v.verdict == "unchecked"]
-        if unchecked and self.on_unchecked == "hold_back":
+        refused = [*self.uncorrected(sentence.verdicts, made)]
+        if self.on_unchecked == "hold_back":
+            refused += [v.claim.id for v in left if v.verdict == "unchecked"]
+        if refused:
             start, end = removal(text, sentence.start, sentence.end)
-            return (_edit(text, unchecked[0], start, end, ""),)
+            return (_edit(text, refused[0], start, end, ""),)
         if not (marker := self.marker(left)):
             return tuple(made)
         place = _mark_place(text, sentence)
@@ -85,26 +84,15 @@ class ReleaseRules:
     @property
     def removes(self) -> bool:
         """Whether whole sentences may be removed."""
-        return self.on_unchecked == "hold_back" or bool(self._correctable)
-
-    @property
-    def _correctable(self) -> frozenset[str]:
-        """Verdicts whose claims must be corrected or removed."""
-        check = self.check
-        removed = {
-            "contradicted": check.on_contradicted in ("correct", "strip"),
-            "unverifiable": check.on_unverifiable == "strip",
-            "unchecked": check.on_unchecked == "strip",
-        }
-        return frozenset(verdict for verdict, is_removed in removed.items() if is_removed)
+        return self.on_unchecked == "hold_back" or bool(self.check.edited_verdicts)
 
     def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
         """Yield ids of claims that should have been edited but were not.
 
         Either their correction was undone, or they share text with a claim that stays.
         """
-        edited = {edit.claim_id for edit in made}
-        wrong = (v.claim.id for v in verdicts if v.verdict in self._correctable)
+        edited, wanted = {edit.claim_id for edit in made}, self.check.edited_verdicts
+        wrong = (v.claim.id for v in verdicts if v.verdict in wanted)
         yield from (claim for claim in wrong if claim not in edited)
 
 
