@@ -79,7 +79,8 @@ class CheckedOptions(BaseModel):
         except ValidationError as exc:
             accepted = ", ".join(name for name in type(self).model_fields if name != "name")
             faults = tuple(_faults(exc, accepted))
-            problems = "; ".join(f"{_joined_path(fault.path)}{fault.problem}" for fault in faults)
+            told = ((".".join(map(str, fault.path)), fault.problem) for fault in faults)
+            problems = "; ".join(": ".join(filter(None, each)) for each in told)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
 
@@ -186,10 +187,6 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[OptionFault]:
         if constructor is not None and isinstance(detail["input"], str):
             addition = f", got a str; build one with {constructor}"
         yield OptionFault(path, f"{problem}{addition}", unknown)
-
-
-def _joined_path(path: tuple[str | int, ...]) -> str:
-    return "".join((".".join(map(str, path)), ": ")) if path else ""
 
 
 def _given_number(value: object) -> str:

@@ -9,6 +9,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict
 
@@ -114,24 +115,22 @@ class AuditLog(ABC):
         self._raises = on_store_down == "raise"
         self._spools_when_full = on_full == "spool"
         self._max_pending = max_pending
-        self._retry_after = float(retry_after)
         needs_spool = not self._raises or self._spools_when_full
         self._spool = Spool(spool_path) if needs_spool else None
         self._closed = False
-        self._queue = self._new_queue()
-        _logs.add(self)
-        if self._spool is not None and not self._spool.is_empty:
-            self._queue.start()
-
-    def _new_queue(self) -> WriteQueue:
-        return WriteQueue(
+        self._new_queue = partial(
+            WriteQueue,
             prepare=self._prepare,
             write=self.write,
             spool=self._spool,
             spools_when_down=not self._raises,
-            max_pending=self._max_pending,
-            retry_after=self._retry_after,
+            max_pending=max_pending,
+            retry_after=float(retry_after),
         )
+        self._queue = self._new_queue()
+        _logs.add(self)
+        if self._spool is not None and not self._spool.is_empty:
+            self._queue.start()
 
     @abstractmethod
     def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:

@@ -120,6 +120,8 @@ def _row(line: str, where: str) -> LabelledRow:
         msg = f"{where}: {'; '.join(told).replace('Value error, ', '')}"
         raise ConfigurationError(msg.replace("label: label:", "label:")) from None
     unit: Unit = "claim" if read.claim is not None else "answer"
+    group = group_of(read.documents) if read.documents else ""
+    group = group if read.group is None else f"group {read.group}"
     given = read.claims if unit == "answer" and read.claims is not None else (read,)
     return LabelledRow(
         unit=unit,
@@ -129,12 +131,8 @@ def _row(line: str, where: str) -> LabelledRow:
         question=read.question,
         given=tuple(scored for each in given if (scored := each.scored()) is not None),
         retrieval_score=read.retrieval_score,
-        group=f"group {read.group}" if read.group is not None else _group(read.documents),
+        group=group,
     )
-
-
-def _group(documents: tuple[str, ...]) -> str:
-    return group_of(documents) if documents else ""
 
 
 def read_label(label: object) -> bool:

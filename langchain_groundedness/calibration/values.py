@@ -163,7 +163,9 @@ class CalibrationSample:
     def __post_init__(self) -> None:
         """Check the values."""
         require_one_of("unit", self.unit, get_args(Unit))
-        _require_label("is_right", self.is_right)
+        if not isinstance(self.is_right, bool | np.bool_):  # any text, even "no", is truthy
+            msg = f"is_right must be True or False, got {self.is_right!r:.60}"
+            raise ConfigurationError(msg)
         if not isinstance(self.claims, tuple | list) or not all(
             isinstance(claim, ScoredClaim) for claim in self.claims
         ):
@@ -220,13 +222,6 @@ class CalibrationSample:
             for found in record.claims
             if found.claim.id in marks
         ]
-
-
-def _require_label(name: str, value: object) -> None:
-    """Refuse a label that is not a bool, since any text, even `"no"`, is truthy."""
-    if not isinstance(value, bool | np.bool_):
-        msg = f"{name} must be True or False, got {value!r:.60}"
-        raise ConfigurationError(msg)
 
 
 def _require_number(name: str, value: object, least: float) -> None:

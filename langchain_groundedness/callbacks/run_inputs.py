@@ -234,7 +234,8 @@ class RunInputs:
             if answering is None or each.call_id != answering or _retrieved(each)
         ]
         if prompt := self._prompt_documents(writer):
-            called = {m.tool_call_id for m in _tool_messages(writer.messages if writer else ())}
+            read_by = writer.messages if writer else ()
+            called = {m.tool_call_id for m in read_by if isinstance(m, ToolMessage)}
             read = [d for each in found if each.call_id in called for d in each.documents]
             return _distinct((*_traced(prompt, self._known(writer)), *read)), "prompt"
         loose = [d for each in found if each.tool is None for d in each.documents]
@@ -369,10 +370,6 @@ def _answering_call(messages: Sequence[BaseMessage]) -> str | None:
     """Return the call whose result is the answer, and thus no evidence for it."""
     last = messages[-1] if messages else None
     return last.tool_call_id if isinstance(last, ToolMessage) else None
-
-
-def _tool_messages(messages: Iterable[BaseMessage]) -> list[ToolMessage]:
-    return [message for message in messages if isinstance(message, ToolMessage)]
 
 
 def _retrieved(found: _Found) -> bool:

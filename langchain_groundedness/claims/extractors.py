@@ -29,7 +29,7 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.text.words import content_words, fold, stem
+from langchain_groundedness.text.words import content_words, fold, most_alike, stem
 from langchain_groundedness.types import Claim, ExtractionTask
 
 __all__ = [
@@ -243,9 +243,7 @@ def _as_lines(example: ExtractionExample) -> str:
     sentences = _sentences(example.answer)
     lines: dict[int, list[str]] = {number: [] for number in range(1, len(sentences) + 1)}
     for text in example.claims:
-        words = content_words(text)
-        shared = [len(words & content_words(sentence.text)) for sentence in sentences]
-        lines[shared.index(max(shared)) + 1].append(text)
+        lines[most_alike(text, (each.text for each in sentences)) + 1].append(text)
     written = [
         f"{number}: {text}"
         for number, texts in lines.items()

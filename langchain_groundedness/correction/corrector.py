@@ -20,6 +20,7 @@ from langchain_groundedness.correction.edits import (
     apply_edits,
     differing_part,
     is_covered,
+    make_edit,
     removal,
     without_overlaps,
 )
@@ -159,7 +160,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
                 left.append((verdict, span))
         for verdict, span in left:
             if not is_covered(verdict.claim, edits):
-                edits.append(_removed(task.answer, verdict, removal(task.answer, *span)))
+                start, end = removal(task.answer, *span)
+                edits.append(make_edit(task.answer, verdict.claim.id, start, end, ""))
         return edits
 
     _is_slow = True
@@ -215,17 +217,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
 
     def _edit(self, answer: str, verdict: ClaimVerdict, span: Span, change: Replacement) -> Edit:
         start, end = span[0] + change.start, span[0] + change.end
-        return Edit(
-            claim_id=verdict.claim.id,
-            start=start,
-            end=end,
-            original=answer[start:end],
-            replacement=self._mark(change.text),
-            correction=change.text,
-        )
-
-    def _mark(self, correction: str) -> str:
-        return correction if self.marker is None else self.marker.replace(PLACE, correction)
+        marked = (self.marker or PLACE).replace(PLACE, change.text)
+        return make_edit(answer, verdict.claim.id, start, end, marked, correction=change.text)
 
 
 def _read_text(text: str) -> CorrectionLines | None:
@@ -279,20 +272,8 @@ def _strip(
         else:
             start, end = _before_markup(task.answer, span[0]), theirs[1]
             replacement = half.claim.text.removesuffix(".")
-    return Edit(
-        claim_id=verdict.claim.id,
-        start=start,
-        end=end,
-        original=task.answer[start:end],
-        replacement=replacement,
-        correction=replacement,
-    )
-
-
-def _removed(answer: str, verdict: ClaimVerdict, span: Span) -> Edit:
-    start, end = span
-    original = answer[start:end]
-    return Edit(claim_id=verdict.claim.id, start=start, end=end, original=original, replacement="")
+    name = verdict.claim.id
+    return make_edit(task.answer, name, start, end, replacement, correction=replacement)
 
 
 def _other_half(task: CorrectionTask, span: Span, spans: Sequence[_Placed]) -> ClaimVerdict | None:

@@ -19,6 +19,7 @@ __all__ = [
     "edited_claim",
     "head_start",
     "is_covered",
+    "make_edit",
     "removal",
     "rewordings",
     "says_more",
@@ -72,6 +73,20 @@ def differing_part(text: str, correction: str) -> Replacement | None:
         old[first_old].start(),
         old[last_old - 1].end(),
         correction[new[first_new].start() : new[last_new - 1].end()],
+    )
+
+
+def make_edit(  # noqa: PLR0913  (an edit has six parts)
+    text: str, claim_id: str, start: int, end: int, replacement: str, *, correction: str = ""
+) -> Edit:
+    """Replace characters `start` to `end` of a text; by nothing, to remove them."""
+    return Edit(
+        claim_id=claim_id,
+        start=start,
+        end=end,
+        original=text[start:end],
+        replacement=replacement,
+        correction=correction,
     )
 
 

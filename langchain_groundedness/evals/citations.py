@@ -24,7 +24,7 @@ from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, ClaimGrou
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences
-from langchain_groundedness.text.words import content_words
+from langchain_groundedness.text.words import most_alike
 from langchain_groundedness.types import Claim, ClaimVerdict
 
 __all__ = ["CitationEvaluator"]
@@ -339,6 +339,4 @@ def _sentence_of(claim: Claim, sentences: Sequence[Sentence]) -> int:
         middle = (claim.start + claim.end) / 2
         before = [n for n, sentence in enumerate(sentences) if sentence.start <= middle]
         return before[-1] if before else 0
-    words = content_words(claim.text)
-    shared = [len(words & content_words(sentence.text)) for sentence in sentences]
-    return shared.index(max(shared)) if shared else 0
+    return most_alike(claim.text, (sentence.text for sentence in sentences))

@@ -22,7 +22,7 @@ from langchain_groundedness.llm.prompts import (
     reply_tag,
     with_tag,
 )
-from langchain_groundedness.text.words import content_words
+from langchain_groundedness.text.words import most_alike
 from langchain_groundedness.types import EvidenceBatch, Passage
 from langchain_groundedness.verification.batched import NumberedEvidence
 
@@ -187,9 +187,10 @@ class FaithfulnessExample(FrozenModel):
         shown = "\n".join(f"C{number}: {claim}" for number, claim in enumerate(claims, 1))
         question, fenced = question_part(self.inputs.questions), fence("claims", shown)
         tag = reply_tag(evidence.shown, question, fenced)
+        sentences = [sentence.text for sentence in evidence.sentences]
         scored = zip(self.outputs.statements, self.outputs.statement_scores, strict=True)
         verdicts = (
-            f"{tag} C{number} [{_closest(statement, evidence)}] supported"
+            f"{tag} C{number} [{most_alike(statement, sentences) + 1}] supported"
             if score
             else f"{tag} C{number} unverifiable | the evidence does not say so"
             for number, (statement, score) in enumerate(scored, 1)
@@ -253,9 +254,3 @@ def _places(statement: str, evidence: NumberedEvidence) -> list[int]:
         if fold_space(statement) in fold_space(sentence.text)
         or fold_space(sentence.text) in fold_space(statement)
     ]
-
-
-def _closest(statement: str, evidence: NumberedEvidence) -> int:
-    words = content_words(statement)
-    shared = [len(words & content_words(sentence.text)) for sentence in evidence.sentences]
-    return shared.index(max(shared)) + 1

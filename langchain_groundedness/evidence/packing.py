@@ -236,23 +236,21 @@ class SentenceIndex:
             sentence shares a word.
         """
         wanted = content_words(claim)
-        weight = {word: math.log1p(len(self._words) / n) for word, n in self._known(wanted)}
+        weight = {
+            word: math.log1p(len(self._words) / number)
+            for word in sorted(wanted)
+            if (number := self._frequency[word])
+        }
         total = sum(weight.values())
         best: tuple[float, Passage] | None = None
         for sentence, words in zip(self.sentences, self._words, strict=True):
             if shared := wanted & words:
                 # A tenth, so that length only breaks ties.
-                score = sum(map(weight.__getitem__, shared)) - 0.1 * total * _excess(words, wanted)
+                excess = 1 - len(shared) / len(words)
+                score = sum(map(weight.__getitem__, shared)) - 0.1 * total * excess
                 if best is None or score > best[0]:
                     best = score, sentence
         return best[1] if best else None
-
-    def _known(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
-        return ((word, self._frequency[word]) for word in sorted(words) if self._frequency[word])
-
-
-def _excess(words: frozenset[str], wanted: frozenset[str]) -> float:
-    return 1 - len(wanted & words) / len(words)
 
 
 def passage_sentences(passage: Passage) -> list[tuple[Passage, bool]]:

@@ -105,11 +105,10 @@ class ApplyReply(Protocol):
 class Step(JointBatch[CheckState, CheckState]):
     """A named step: it sends a request to a runnable and applies the reply to the state."""
 
-    def __init__(  # noqa: PLR0913  (all by keyword)
+    def __init__(  # noqa: PLR0913, PLR0917  (the three functions are one argument of callers)
         self,
         name: str,
         bound: Runnable[Any, Any],
-        *,
         build_request: Callable[[CheckState], Any | None],
         apply_reply: ApplyReply,
         on_error: Callable[[CheckState, Exception], CheckState],
@@ -338,58 +337,26 @@ class Check:
     ) -> tuple[Runnable[CheckState, CheckState], ...]:
         """Build the steps that find and judge the claims of a whole answer."""
         if self.single_pass is None:
-            extract = Step(
-                "extract_claims",
-                self.extractor,
-                build_request=self.extraction,
-                apply_reply=self.with_claims,
-                on_error=self.without_claims,
-                limit=limit,
-            )
+            logic = self.extraction, self.with_claims, self.without_claims
+            extract = Step("extract_claims", self.extractor, *logic, limit)
             return extract, self.verifying(edit=False, limit=limit)
-        judge = Step(
-            "judge_answer",
-            self.single_pass,
-            build_request=self.judgement,
-            apply_reply=self.with_judgement,
-            on_error=self.without_judgement,
-            limit=limit,
-        )
-        return (judge,)
+        judging = self.judgement, self.with_judgement, self.without_judgement
+        return (Step("judge_answer", self.single_pass, *judging, limit),)
 
     def verifying(
         self, *, edit: bool = True, limit: Limit = None
     ) -> Runnable[CheckState, CheckState]:
         """Build the steps after extraction."""
-        verify = Step(
-            "verify_claims",
-            self.verifier,
-            build_request=self.verification,
-            apply_reply=self.with_verdicts,
-            on_error=self.without_verdicts,
-            limit=limit,
-        )
+        logic = self.verification, self.with_verdicts, self.without_verdicts
+        verify = Step("verify_claims", self.verifier, *logic, limit)
         return verify | self.editing(limit=limit) if edit and self.edited_verdicts else verify
 
     def editing(self, *, limit: Limit = None) -> Runnable[CheckState, CheckState]:
         """Build the steps that edit the text and verify the edits."""
-        correct = Step(
-            "correct_answer",
-            self.corrector,
-            build_request=self.correction,
-            apply_reply=self.with_correction,
-            on_error=self.without_correction,
-            limit=limit,
-        )
-        recheck = Step(
-            "recheck_edits",
-            self.verifier,
-            build_request=self.recheck,
-            apply_reply=self.with_recheck,
-            on_error=self.without_recheck,
-            limit=limit,
-        )
-        return correct | recheck
+        correction = self.correction, self.with_correction, self.without_correction
+        correct = Step("correct_answer", self.corrector, *correction, limit)
+        recheck = self.recheck, self.with_recheck, self.without_recheck
+        return correct | Step("recheck_edits", self.verifier, *recheck, limit)
 
     def task(self, state: CheckState, claims: Sequence[Claim]) -> VerificationTask:
         """Build a verification task for claims, with the documents as verifiers read them."""

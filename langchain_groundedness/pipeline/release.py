@@ -12,6 +12,7 @@ from langchain_groundedness.claims.statements import StatementReader, sentence_c
 from langchain_groundedness.correction.edits import (
     apply_edits,
     head_start,
+    make_edit,
     removal,
     without_overlaps,
 )
@@ -65,14 +66,14 @@ class ReleaseRules:
             refused += [v.claim.id for v in left if v.verdict == "unchecked"]
         if refused:
             start, end = removal(text, sentence.start, sentence.end)
-            return (_edit(text, refused[0], start, end, ""),)
+            return (make_edit(text, refused[0], start, end, ""),)
         if not (marker := self.marker(left)):
             return tuple(made)
         place = _mark_place(text, sentence)
         place = max([place, *(e.end for e in made if e.start <= place)])
         failed = ("contradicted", "unchecked")
         claim = next(v.claim.id for v in left if v.verdict in failed)
-        return (*made, _edit(text, claim, place, place, marker))
+        return (*made, make_edit(text, claim, place, place, marker))
 
     def marker(self, verdicts: Sequence[ClaimVerdict]) -> str:
         """Return what is appended to text with these verdicts."""
@@ -130,10 +131,11 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
             return _replaced(answer, rules.blocked_message, blocked=True)
         edits += rules.edits(answer, sentence, made)
     whole = rules.blocking(source, known, complete=True)
-    if Holds.YES in (whole, _block_decided(result, rules)):
+    decided = rules.check.policy.may_block and result.decision.action == "block"
+    if decided or whole is Holds.YES:
         return _replaced(answer, rules.blocked_message, blocked=True)
     if suffix:
-        edits.append(_edit(answer, lost[0].claim.id, len(answer), len(answer), suffix))
+        edits.append(make_edit(answer, lost[0].claim.id, len(answer), len(answer), suffix))
     kept = without_overlaps(edits)
     return GuardedText(apply_edits(answer, kept), kept)
 
@@ -280,7 +282,7 @@ class Release:
         if self._immediate:
             text = self._live.text
             claim = next((v.claim.id for v in sentence.verdicts), "")
-            self._retract(_edit(text, claim, sentence.start, len(text), ""))
+            self._retract(make_edit(text, claim, sentence.start, len(text), ""))
         return self._rules.blocked_message
 
     def _retract(self, edit: Edit) -> None:
@@ -291,11 +293,6 @@ class _Sentence(NamedTuple):
     start: int
     end: int
     verdicts: tuple[ClaimVerdict, ...]
-
-
-def _block_decided(result: GroundednessResult, rules: ReleaseRules) -> Holds:
-    blocked = rules.check.policy.may_block and result.decision.action == "block"
-    return Holds.YES if blocked else Holds.NO
 
 
 def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sentence]:
@@ -348,7 +345,7 @@ def _mark_place(text: str, sentence: _Sentence) -> int:
 
 
 def _replaced(answer: str, text: str, *, blocked: bool = False) -> GuardedText:
-    return GuardedText(text, (_edit(answer, "", 0, len(answer), text),), blocked)
+    return GuardedText(text, (make_edit(answer, "", 0, len(answer), text),), blocked)
 
 
 def _cut(
@@ -358,10 +355,5 @@ def _cut(
     made = without_overlaps(edits)
     at = max([sentence.start, *(edit.end for edit in made)])
     claim = sentence.verdicts[0].claim.id
-    kept = (*made, _edit(answer, claim, at, len(answer), rules.blocked_message))
+    kept = (*made, make_edit(answer, claim, at, len(answer), rules.blocked_message))
     return GuardedText(apply_edits(answer, kept), kept, blocked=True)
-
-
-def _edit(text: str, claim: str, start: int, end: int, replacement: str) -> Edit:
-    original = text[start:end]
-    return Edit(claim_id=claim, start=start, end=end, original=original, replacement=replacement)

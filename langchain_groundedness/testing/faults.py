@@ -197,10 +197,6 @@ def _until_the_client_leaves(connection: socket.socket) -> None:
     select.select([connection], [], [], 60)
 
 
-def _never(connection: socket.socket, _: bytes) -> None:
-    _until_the_client_leaves(connection)
-
-
 def _trickle(connection: socket.socket, data: bytes) -> None:
     for place in range(_PIECES):
         connection.sendall(data[place * len(data) // 10 : (place + 1) * len(data) // 10])
@@ -231,10 +227,6 @@ def _reset(connection: socket.socket, data: bytes) -> None:
 
 def _cut(connection: socket.socket, data: bytes) -> None:
     connection.sendall(data[: len(data) * 2 // 3])
-
-
-def _not_http(connection: socket.socket, _: bytes) -> None:
-    connection.sendall(_TLS_ALERT)
 
 
 _ALL = (
@@ -298,7 +290,12 @@ _ALL = (
     Fault("http_429", "HTTP 429 with Retry-After", _status(429, "slow down", retry_after="0.01")),
     Fault("http_500", "HTTP 500", _status(500, "broken")),
     Fault("http_503", "HTTP 503", _status(503, "overloaded")),
-    Fault("slow_first_byte", "no byte ever comes", _instead(delivery=_never), slow=True),
+    Fault(
+        "slow_first_byte",
+        "no byte ever comes",
+        _instead(delivery=lambda connection, _: _until_the_client_leaves(connection)),
+        slow=True,
+    ),
     Fault("slow_trickle", "a few bytes come, then no more", _instead(delivery=_trickle), slow=True),
     Fault(
         "drip",
@@ -314,7 +311,11 @@ _ALL = (
     ),
     Fault("reset", "the connection is reset in the middle", _instead(delivery=_reset)),
     Fault("closed_early", "the connection ends in the middle", _instead(delivery=_cut)),
-    Fault("not_http", "bytes of TLS where HTTP is spoken", _instead(delivery=_not_http)),
+    Fault(
+        "not_http",
+        "bytes of TLS where HTTP is spoken",
+        _instead(delivery=lambda connection, _: connection.sendall(_TLS_ALERT)),
+    ),
 )
 FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in _ALL})
 """Everything that a `FaultyServer` can do wrong, by name."""

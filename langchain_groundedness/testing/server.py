@@ -289,7 +289,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
                 kind, text = "text/event-stream", _events(answer)
             data = _head(response, kind, text) + text.encode()
             try:
-                (response.delivery or _at_once)(self.connection, data)
+                (response.delivery or socket.sendall)(self.connection, data)
             except OSError:
                 """The client has gone: nobody is left to tell."""
             self.close_connection = True
@@ -307,10 +307,6 @@ def _elsewhere(path: str) -> tuple[ScriptedResponse, dict[str, Any]]:
 
 def _error(message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": "scripted"}}
-
-
-def _at_once(connection: socket, data: bytes) -> None:
-    connection.sendall(data)
 
 
 def _head(response: ScriptedResponse, kind: str, text: str) -> bytes:

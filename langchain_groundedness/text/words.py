@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ __all__ = [
     "each_word",
     "find_words",
     "fold",
+    "most_alike",
     "stem",
     "word_stem",
 ]
@@ -69,6 +70,13 @@ def fold(text: str) -> str:
 def content_words(text: str) -> frozenset[str]:
     """Return the folded words of a text without stop words."""
     return frozenset(_WORD.findall(fold(text))) - _STOP_WORDS
+
+
+def most_alike(text: str, others: Iterable[str]) -> int:
+    """Return the index of the first text that shares most content words; 0 if there is none."""
+    words = content_words(text)
+    shared = [len(words & content_words(other)) for other in others]
+    return shared.index(max(shared)) if shared else 0
 
 
 def find_words(text: str) -> list[Word]:

@@ -9,7 +9,7 @@ import signal
 import time
 import warnings
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -111,7 +111,7 @@ def _write(folder: str, number: int, end: Connection) -> None:
     sqlite = SQLAuditLog(f"sqlite:///{place / 'audit.db'}", spool_path=place / "spool")
     cache = ResultCache(place / "cache")
     verdicts = _verdict_stores(place)
-    with Journal(place / "run.jsonl") as journal:
+    with closing(Journal(place / "run.jsonl")) as journal:
         journal.start(_HEADER)
         count = 0
         while True:
