@@ -215,7 +215,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
                         break
         except BaseException:  # the reader stopped reading, or the model failed
             # Not confirmed: no more text is released, and this may run in a garbage collection.
-            pending.hand_over(guarded.abandoned(), **guarded.abandoned_fields)
+            pending.queue(guarded.abandoned(), **guarded.abandoned_fields)
             raise
         text = guarded.end()
         pending.end(guarded.result, shown_answer=guarded.shown)
@@ -242,7 +242,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
                     if guarded.release.stopped:
                         break
         except BaseException:  # the reader stopped reading, or the model failed
-            await pending.ahand_over(guarded.abandoned(), **guarded.abandoned_fields)
+            await pending.aqueue(guarded.abandoned(), **guarded.abandoned_fields)
             raise
         text = guarded.end()
         await pending.aend(guarded.result, shown_answer=guarded.shown)

@@ -22,6 +22,7 @@ __all__ = [
     "EvidenceSource",
     "ExtractionTask",
     "FinalVerdict",
+    "FrozenModel",
     "GroundednessResult",
     "GroundednessResultChunk",
     "OnContradicted",
@@ -65,11 +66,13 @@ Offset = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-class _Value(BaseModel):
+class FrozenModel(BaseModel):
+    """Base of values: they cannot be changed, and have no fields but their own."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Span(_Value):
+class _Span(FrozenModel):
     start: Offset
     end: Offset
 
@@ -81,7 +84,7 @@ class _Span(_Value):
         return self
 
 
-class Claim(_Value):
+class Claim(FrozenModel):
     """One checkable statement of an answer.
 
     Example:
@@ -122,7 +125,7 @@ class Passage(_Span):
     """The document's retriever score, if any; higher is better."""
 
 
-class EvidenceBatch(_Value):
+class EvidenceBatch(FrozenModel):
     """Passages for one call of a judge."""
 
     passages: tuple[Passage, ...]
@@ -188,7 +191,7 @@ class Citation(_Span):
         return text[self.start : self.end] == self.quote
 
 
-class ClaimVerdict(_Value):
+class ClaimVerdict(FrozenModel):
     """The verdict on one claim, with evidence."""
 
     claim: Claim
@@ -229,14 +232,14 @@ class ClaimVerdict(_Value):
         return cls(claim=claim, verdict="unchecked", reason=reason, verifier=verifier)
 
 
-class ExtractionTask(_Value):
+class ExtractionTask(FrozenModel):
     """The input of a claim extractor."""
 
     answer: str
     question: str | None = None
 
 
-class VerificationTask(_Value):
+class VerificationTask(FrozenModel):
     """The input of a verifier: claims of one answer, and the documents to check them against."""
 
     claims: tuple[Claim, ...]
@@ -275,7 +278,7 @@ class Edit(_Span):
     """The replacement without its marker."""
 
 
-class CorrectionTask(_Value):
+class CorrectionTask(FrozenModel):
     """The input of a corrector: an answer, its verdicts, and what to do about them."""
 
     answer: str
@@ -287,21 +290,21 @@ class CorrectionTask(_Value):
     on_unchecked: OnUnverifiable = "keep"
 
 
-class CorrectedAnswer(_Value):
+class CorrectedAnswer(FrozenModel):
     """The output of a corrector: the new text and its edits, in order of position."""
 
     text: str
     edits: tuple[Edit, ...] = ()
 
 
-class Decision(_Value):
+class Decision(FrozenModel):
     """The policy's decision and its reasons."""
 
     action: Action
     reasons: tuple[str, ...] = ()
 
 
-class FinalVerdict(_Value):
+class FinalVerdict(FrozenModel):
     """The verdict on the text that leaves: after corrections and removals."""
 
     verdict: AnswerVerdict
@@ -310,7 +313,7 @@ class FinalVerdict(_Value):
     decision: Decision
 
 
-class Usage(_Value):
+class Usage(FrozenModel):
     """Model calls and tokens of one check."""
 
     model_calls: int = 0
@@ -324,7 +327,7 @@ class Usage(_Value):
     """Verdicts that a `CachedVerifier` took from its cache, or from an equal claim of the batch."""
 
 
-class GroundednessResult(_Value):
+class GroundednessResult(FrozenModel):
     """The result of checking one answer."""
 
     question: str | None

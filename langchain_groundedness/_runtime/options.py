@@ -14,7 +14,6 @@ from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 __all__ = [
     "AnyRunnable",
     "CheckedOptions",
-    "FrozenModel",
     "OptionsAlone",
     "expand_options",
     "require_bool",
@@ -37,12 +36,6 @@ def _runnable(value: object) -> object:
 
 AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
 """An option that takes a runnable, or a function that becomes one."""
-
-
-class FrozenModel(BaseModel):
-    """Base of values: they cannot be changed, and have no fields but their own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class _PlainSignature:

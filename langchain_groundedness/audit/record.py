@@ -12,12 +12,12 @@ from uuid import UUID
 from langchain_core.documents import Document
 from pydantic import AwareDatetime, Field, ValidationError
 
-from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.types import (
     AnswerVerdict,
     ClaimVerdict,
     Decision,
+    FrozenModel,
     GroundednessResult,
     Usage,
 )

@@ -82,24 +82,24 @@ class Spool:
             os.fsync(descriptor)
         _sync_folder(self.path.parent)
 
-    def bring(self, write: Callable[[Sequence[AuditEntry]], None]) -> bool:
+    def drain(self, write: Callable[[Sequence[AuditEntry]], None]) -> bool:
         """Write all records to the store, in order; `False` if another process is doing so."""
         with lock_file(self._lock_path, wait=False) as held:
             if held:
                 with opened_private(self.path, os.O_RDWR) as descriptor:
-                    self._bring_all(descriptor, write)
+                    self._drain(descriptor, write)
             return held
 
-    def _bring_all(self, descriptor: int, write: Callable[[Sequence[AuditEntry]], None]) -> None:
-        damage, brought, start = Damage(), 0, 0
+    def _drain(self, descriptor: int, write: Callable[[Sequence[AuditEntry]], None]) -> None:
+        damage, moved, start = Damage(), 0, 0
         while (end := self._end(descriptor, start, damage)) > start:
             entries = read_records(descriptor, damage, start=start, end=end)
             while batch := tuple(islice(entries, _BATCH)):
                 write(batch)
-                brought += len(batch)
+                moved += len(batch)
             start = end
-        if brought:
-            logger.info("audit: %d spooled records were written to the store", brought)
+        if moved:
+            logger.info("audit: %d spooled records were written to the store", moved)
 
     def _end(self, descriptor: int, start: int, damage: "Damage") -> int:
         """Give the end of the file; empty it if nothing came after `start`."""

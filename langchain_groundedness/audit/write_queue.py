@@ -72,7 +72,7 @@ class WriteQueue:
         self._batch: list[AuditEntry] = []
         self._taken = 0
         """How many records are being written; `_batch` has them once they are prepared."""
-        self._handed = 0
+        self._queued = 0
         self._flushes_asked = 0
         self._flushes_answered = 0
         self._closed = False
@@ -94,7 +94,7 @@ class WriteQueue:
             taken = beyond or self.size < self._max_pending
             if taken:
                 self._waiting.append(record)
-                self._handed += 1
+                self._queued += 1
                 self._changed.notify_all()
         self.start()
         return taken
@@ -108,12 +108,12 @@ class WriteQueue:
         """Wait until all queued records are written, or writing fails."""
         with self._changed:
             self._flushes_asked += 1
-            flush, upto = self._flushes_asked, self._handed
+            flush, upto = self._flushes_asked, self._queued
             self._changed.notify_all()
         self.start()
         with self._changed:
             ended = self._changed.wait_for(lambda: self._flushes_answered >= flush, timeout)
-            return Flushed(ended, durable=self._handed - self.size >= upto)
+            return Flushed(ended, durable=self._queued - self.size >= upto)
 
     def start(self) -> None:
         """Start the writer thread, unless it runs."""
@@ -126,7 +126,7 @@ class WriteQueue:
             try:
                 thread.start()
             except RuntimeError:  # the interpreter is shutting down, and starts no threads
-                self._turn()
+                self._run_once()
             else:
                 self._thread = thread
 
@@ -142,17 +142,17 @@ class WriteQueue:
             logger.error("audit: closed while %s: %s", waiting, self.failure)
 
     def _run(self) -> None:
-        while self._turn():
+        while self._run_once():
             pass
 
-    def _turn(self) -> bool:
+    def _run_once(self) -> bool:
         """Wait for work and do it; return whether more may come."""
-        patience = self._wait_seconds()
+        timeout = self._wait_seconds()
         with self._changed:
-            self._changed.wait_for(self._has_work, patience)
+            self._changed.wait_for(self._has_work, timeout)
             flushes, number, closed = self._flushes_asked, self.size, self._closed
-        hurry = closed or flushes > self._flushes_answered
-        self._empty(number, hurry=hurry)
+        retry_now = closed or flushes > self._flushes_answered
+        self._empty(number, retry_now=retry_now)
         with self._changed:
             self._flushes_answered = flushes
             self._changed.notify_all()
@@ -167,13 +167,13 @@ class WriteQueue:
             return max(0.0, self._due - time.monotonic())
         return _IDLE
 
-    def _empty(self, number: int, *, hurry: bool) -> None:
+    def _empty(self, number: int, *, retry_now: bool) -> None:
         """Write the queued records, after those in the spool."""
-        due = hurry or time.monotonic() >= self._due
-        up = (due or self.failure is None) and self._spool_is_brought()
+        due = retry_now or time.monotonic() >= self._due
+        up = (due or self.failure is None) and self._drain_spool()
         while number and (batch := self._next_batch(number)):
-            up = up and self._is_stored(batch)
-            self._stuck = not up and not self._is_spooled(batch)
+            up = up and self._store(batch)
+            self._stuck = not up and not self._to_spool(batch)
             if self._stuck:
                 return
             number -= len(batch)
@@ -192,22 +192,22 @@ class WriteQueue:
             self._batch, self._taken = [], 0
             self._changed.notify_all()
 
-    def _spool_is_brought(self) -> bool:
-        """Move spooled records to the store first, to keep the order."""
+    def _drain_spool(self) -> bool:
+        """Move spooled records to the store first; return whether new ones may follow them."""
         if self._spool is None or self._spool.is_empty:
             return True
         try:
-            brought = self._spool.bring(partial(self._write, repeated=True))
+            drained = self._spool.drain(partial(self._write, repeated=True))
         except Exception as exc:  # noqa: BLE001  (the store, or the file: tried again later)
             self._failed(exc)
             return False
-        if not brought:  # another process moves it; new records go after it
+        if not drained:  # another process moves it; new records go after it
             self._due = time.monotonic() + self._retry_after
             return not self._spools_when_down
         self._recovered()
         return True
 
-    def _is_stored(self, batch: Sequence[AuditEntry]) -> bool:
+    def _store(self, batch: Sequence[AuditEntry]) -> bool:
         try:
             self._write(batch, repeated=self.failure is not None)
         except Exception as exc:  # noqa: BLE001  (whatever it is, the records are kept)
@@ -216,7 +216,7 @@ class WriteQueue:
         self._recovered()
         return True
 
-    def _is_spooled(self, batch: Sequence[AuditEntry]) -> bool:
+    def _to_spool(self, batch: Sequence[AuditEntry]) -> bool:
         if self._spool is None or not self._spools_when_down:
             return False
         try:

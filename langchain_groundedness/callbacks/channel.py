@@ -14,8 +14,7 @@ from uuid import UUID
 from langchain_core.runnables import run_in_executor
 from typing_extensions import override
 
-from langchain_groundedness._runtime.options import FrozenModel
-from langchain_groundedness.types import ClaimVerdict, GroundednessResult
+from langchain_groundedness.types import ClaimVerdict, FrozenModel, GroundednessResult
 
 __all__ = ["Channel", "GroundednessEvent", "Listener", "RecentResults"]
 

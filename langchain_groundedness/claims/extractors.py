@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.options import CheckedOptions, FrozenModel
+from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.statements import sentence_claims
@@ -30,7 +30,7 @@ from langchain_groundedness.llm.prompts import (
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.text.words import content_words, fold, most_alike, stem
-from langchain_groundedness.types import Claim, ExtractionTask
+from langchain_groundedness.types import Claim, ExtractionTask, FrozenModel
 
 __all__ = [
     "ClaimExtractor",

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall, exceptions_at_most
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness._runtime.options import FrozenModel, OptionsAlone, expand_options
+from langchain_groundedness._runtime.options import OptionsAlone, expand_options
 from langchain_groundedness._runtime.timeouts import (
     DEFAULT_TIMEOUT,
     Seconds,
@@ -36,7 +36,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 from langchain_groundedness.llm.usage import UsageCounter, counted
-from langchain_groundedness.types import Usage
+from langchain_groundedness.types import FrozenModel, Usage
 
 __all__ = ["EvaluationResult", "Evaluator", "listed_ids", "metered"]
 

@@ -10,7 +10,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from pydantic import Field, model_validator
 
-from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.claims.extractors import ExtractionExample
 from langchain_groundedness.llm.prompts import (
     VERIFICATION_PROMPT,
@@ -23,7 +22,7 @@ from langchain_groundedness.llm.prompts import (
     with_tag,
 )
 from langchain_groundedness.text.words import most_alike
-from langchain_groundedness.types import EvidenceBatch, Passage
+from langchain_groundedness.types import EvidenceBatch, FrozenModel, Passage
 from langchain_groundedness.verification.batched import NumberedEvidence
 
 __all__ = [

@@ -30,7 +30,6 @@ from langchain_groundedness._runtime.files import (
     unusable,
     write_all,
 )
-from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.evals.values import (
     BadRow,
@@ -41,7 +40,7 @@ from langchain_groundedness.evals.values import (
     RunHeader,
 )
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.types import Usage
+from langchain_groundedness.types import FrozenModel, Usage
 
 __all__ = [
     "Journal",

@@ -15,16 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from langchain_groundedness._runtime.options import (
-    FrozenModel,
-    expand_options,
-    require_one_of,
-    require_positive,
-)
+from langchain_groundedness._runtime.options import expand_options, require_one_of, require_positive
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.calibration.threshold_choice import group_numbers, wilson
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import FrozenModel
 
 __all__ = [
     "Estimate",

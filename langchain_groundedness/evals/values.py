@@ -9,9 +9,8 @@ from langchain_core.documents import Document
 from pydantic import AwareDatetime, Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.exceptions import require
-from langchain_groundedness.types import HTML_FORMATTERS, GroundednessResult, Usage
+from langchain_groundedness.types import HTML_FORMATTERS, FrozenModel, GroundednessResult, Usage
 
 __all__ = [
     "BadRow",

@@ -22,9 +22,9 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import BaseModel, Field
 
 from langchain_groundedness._runtime.executors import computed
-from langchain_groundedness._runtime.options import FrozenModel, require_one_of
+from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
-from langchain_groundedness.types import EvidenceSource, GroundednessResult
+from langchain_groundedness.types import EvidenceSource, FrozenModel, GroundednessResult
 
 __all__ = [
     "EARLIER_CHARACTERS",

@@ -8,12 +8,11 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import AwareDatetime, Field
 
-from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.display.templates import FEWEST_POINTS, page
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.types import Action, VerdictLabel
+from langchain_groundedness.types import Action, FrozenModel, VerdictLabel
 
 __all__ = ["AuditSummary", "GroupFigures", "summarize"]
 

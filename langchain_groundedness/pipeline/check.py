@@ -245,8 +245,8 @@ class _Requests:
         for place, (state, config) in enumerate(zip(states, configs, strict=True)):
             try:
                 request = step.build_request(state)
-            except Exception as exc:  # noqa: BLE001  (`_settle` decides what it means)
-                self._settle(place, state, exc)
+            except Exception as exc:  # noqa: BLE001  (`_set_outcome` decides what it means)
+                self._set_outcome(place, state, exc)
                 continue
             if request is not None:
                 self.inputs.append(request)
@@ -256,9 +256,9 @@ class _Requests:
     def apply(self, replies: list[Any]) -> None:
         waited = {self._step.title: round(1000 * (perf_counter() - self._began), 3)}
         for (place, state), reply in zip(self._asked, exceptions_at_most(replies), strict=True):
-            self._settle(place, replace(state, timings={**state.timings, **waited}), reply)
+            self._set_outcome(place, replace(state, timings={**state.timings, **waited}), reply)
 
-    def _settle(self, place: int, state: CheckState, reply: Any) -> None:
+    def _set_outcome(self, place: int, state: CheckState, reply: Any) -> None:
         try:
             self.outcomes[place] = self._step.outcome(state, reply)
         except Exception as exc:  # noqa: BLE001  (returned as this input's outcome)

@@ -166,7 +166,7 @@ class LiveCheck:
         if unit is None:
             self._corrected = state.corrected if state and self.grows else None
         elif state is not None and job.version == self._version:
-            self._settle(unit, state)
+            self._store_verdicts(unit, state)
             self._store_edits(unit, state)
             self._queue_final_edit()
 
@@ -248,7 +248,7 @@ class LiveCheck:
         if self.edits_by_sentence:
             source = state.source.model_copy(update={"answer": self.text[:end]})
             state = self.check.without_unchecked(replace(state, source=source))
-        self._settle(unit, state)
+        self._store_verdicts(unit, state)
         self._store_edits(unit, state)
         return True
 
@@ -263,7 +263,7 @@ class LiveCheck:
         if unit.edits:
             self._chunks.append(GroundednessResultChunk(edits=self._edits()))
 
-    def _settle(self, unit: SentenceUnit, state: CheckState) -> None:
+    def _store_verdicts(self, unit: SentenceUnit, state: CheckState) -> None:
         unit.verdicts = self.check.all_verdicts(state)
         unit.done = True
         self._judge(unit.verdicts)

@@ -97,7 +97,7 @@ class Pending:
         **fields: Any,
     ) -> None:
         """Record the decision, and confirm it before the answer is returned."""
-        self.hand_over(result, timings, **fields)
+        self.queue(result, timings, **fields)
         self._recorder.confirm()
 
     async def aend(
@@ -107,26 +107,26 @@ class Pending:
         **fields: Any,
     ) -> None:
         """Record the decision without blocking the event loop."""
-        await self.ahand_over(result, timings, **fields)
+        await self.aqueue(result, timings, **fields)
         await self._recorder.aconfirm()
 
-    def hand_over(
+    def queue(
         self,
         result: GroundednessResult | None,
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record a decision; the caller confirms several together."""
+        """Queue the record of a decision; the caller confirms several together."""
         if result is not None and self._recorder.log is not None:
             self._recorder.log.record(self._record(result, timings, fields))
 
-    async def ahand_over(
+    async def aqueue(
         self,
         result: GroundednessResult | None,
         timings: Mapping[str, float] | None = None,
         **fields: Any,
     ) -> None:
-        """Record a decision without confirming it or blocking the event loop."""
+        """Queue the record of a decision without blocking the event loop."""
         if result is None or self._recorder.log is None:
             return
         if not encoder_checksum.cache_info().currsize:  # reads a file: not on the event loop

@@ -26,7 +26,7 @@ from pydantic import (
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable, CheckedOptions, FrozenModel
+from langchain_groundedness._runtime.options import AnyRunnable, CheckedOptions
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -39,6 +39,7 @@ from langchain_groundedness.inputs.formats import read_input
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.prompts import QUERY_PROMPT, check_prompt, fence, fold_space
 from langchain_groundedness.llm.structured import StructuredModel
+from langchain_groundedness.types import FrozenModel
 
 __all__ = [
     "EMPTY_QUERY",

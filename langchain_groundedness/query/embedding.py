@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.files import read_up_to, replace_file
@@ -40,6 +40,7 @@ from langchain_groundedness.query.classifiers import (
     read_samples,
 )
 from langchain_groundedness.text.words import fold
+from langchain_groundedness.types import FrozenModel
 
 __all__ = ["EmbeddingQueryClassifier", "HashedNgramEmbeddings", "QueryWeights"]
 
@@ -109,11 +110,7 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
                     yield "", edged[start : start + length]
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-
-class EmbeddingsDescription(_Value):
+class EmbeddingsDescription(FrozenModel):
     """Identifies the embeddings that weights belong to."""
 
     kind: str
@@ -134,7 +131,7 @@ class EmbeddingsDescription(_Value):
         return f"{self.kind} ({self.model})" if self.model else self.kind
 
 
-class QueryWeights(_Value):
+class QueryWeights(FrozenModel):
     """What an `EmbeddingQueryClassifier` has learned."""
 
     labels: tuple[str, ...] = Field(min_length=2)
@@ -329,13 +326,13 @@ class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier)
         fitted, queries = self._learned(), [_read(value) for value in values]
         texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
         outcomes = yield from self._outcomes(fitted, texts)
-        found = dict(zip(texts, map(self._settled, outcomes), strict=True))
+        found = dict(zip(texts, map(self._or_unknown, outcomes), strict=True))
         return [
             query if isinstance(query, Exception) else found.get(query, EMPTY_QUERY)
             for query in queries
         ]
 
-    def _settled(self, outcome: Exception | QueryClass) -> Exception | QueryClass:
+    def _or_unknown(self, outcome: Exception | QueryClass) -> Exception | QueryClass:
         if isinstance(outcome, QueryClass):
             return outcome
         try:
@@ -452,7 +449,7 @@ def _fitted_weights(
     )
 
 
-class _SavedClassifier(_Value):
+class _SavedClassifier(FrozenModel):
     """The content of a saved file."""
 
     format: Literal["langchain-groundedness query classifier"] = _FORMAT

@@ -5,11 +5,11 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, drive
-from langchain_groundedness._runtime.options import CheckedOptions, FrozenModel
+from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.calibration.threshold_choice import (
     Scored,
     Target,
@@ -32,6 +32,7 @@ from langchain_groundedness.llm.embeddings import (
     embedding_of_query,
     unit_rows,
 )
+from langchain_groundedness.types import FrozenModel
 
 __all__ = ["GateCalibration", "RetrievalGate", "RetrievalStrength"]
 
@@ -204,10 +205,8 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
         )
 
 
-class GateCalibration(BaseModel):
+class GateCalibration(FrozenModel):
     """A gate with a chosen threshold, and what that threshold does on the samples."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     gate: RetrievalGate
     threshold: float

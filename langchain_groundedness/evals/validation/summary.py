@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from langchain_groundedness._runtime.options import FrozenModel
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.display.templates import FEWEST_POINTS, page
@@ -28,7 +27,7 @@ from langchain_groundedness.evals.validation.validator import (
     ValidatedRow,
 )
 from langchain_groundedness.evals.values import BadRow, add_usage
-from langchain_groundedness.types import Usage, VerdictLabel
+from langchain_groundedness.types import FrozenModel, Usage, VerdictLabel
 
 __all__ = [
     "NAMES",
@@ -245,12 +244,12 @@ class Thresholds(NamedTuple):
                 # A refusal that is contradicted has the probability that it is right, too.
                 return "supported" if said != "contradicted" or near < then.bands.middle else said
             return "unverifiable" if said == "supported" else said
-        settled = self._settled(claim, near, then.bands)
-        if settled is None:
+        found = self._by_similarity(claim, near, then.bands)
+        if found is None:
             return said if claim.band == "judge" else "unknown"
-        return settled
+        return found
 
-    def _settled(
+    def _by_similarity(
         self, claim: SourceClaim, near: float, then: Bands
     ) -> Literal["supported", "unverifiable"] | None:
         """Tell what similarity would have said; cosines are rounded, so the band counts first."""

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable, FrozenModel, OptionsAlone
+from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.thresholds import require_installed_encoder
@@ -33,7 +33,13 @@ from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.usage import UsageCounter
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.types import ClaimVerdict, GroundednessResult, Usage, VerdictLabel
+from langchain_groundedness.types import (
+    ClaimVerdict,
+    FrozenModel,
+    GroundednessResult,
+    Usage,
+    VerdictLabel,
+)
 from langchain_groundedness.verification import (
     CascadeVerifier,
     EmbeddedVerifier,
