@@ -2,19 +2,10 @@
 
 from typing import Any
 
-from langchain_groundedness.claims.extractors import LLMClaimExtractor, SentenceClaimExtractor
-from langchain_groundedness.correction.corrector import Corrector
-from langchain_groundedness.decision import (
-    Amount,
-    Conditions,
-    DecisionPolicy,
-    DecisionRule,
-    Range,
-)
-from langchain_groundedness.evidence.packing import EvidencePacker
+from langchain_core.load.serializable import Serializable
+
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.streaming import GroundednessGuard
-from langchain_groundedness.verification import CascadeVerifier, LLMVerifier, Stage
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 __all__ = ["load_arguments"]
@@ -39,39 +30,25 @@ def load_arguments(*classes: type) -> dict[str, Any]:
         True
     """
     from langchain_groundedness import (  # noqa: PLC0415  (not every check needs them)
+        claims,
+        correction,
+        decision,
         evals,
+        evidence,
         query,
         verification,
     )
 
+    folders = (claims, correction, decision, evals, evidence, query, verification)
+    public = (getattr(folder, name) for folder in folders for name in folder.__all__)
+    saved = (each for each in public if isinstance(each, type) and issubclass(each, Serializable))
     return {
         "allowed_objects": [
-            *(each for each in vars(evals).values() if _is_evaluator(each, evals.Evaluator)),
-            Amount,
-            CascadeVerifier,
-            Conditions,
-            Corrector,
-            verification.CrossEncoderVerifier,
-            DecisionPolicy,
-            DecisionRule,
-            verification.EmbeddedVerifier,
-            verification.EmbeddingVerifier,
-            EvidencePacker,
+            *(each for each in saved if each.is_lc_serializable()),
             GroundednessGuard,
             GroundednessRunnable,
-            LLMClaimExtractor,
-            query.LLMQueryClassifier,
-            LLMVerifier,
-            Range,
-            query.RunnableQueryClassifier,
-            SentenceClaimExtractor,
             SinglePassJudge,
-            Stage,
             *classes,
         ],
         "valid_namespaces": ["langchain_groundedness"],
     }
-
-
-def _is_evaluator(value: object, base: type) -> bool:
-    return isinstance(value, type) and issubclass(value, base)
