@@ -120,14 +120,18 @@ class OptionsAlone(CheckedOptions):
 
 
 def expand_options(function: _FunctionT, *sources: Callable[..., Any]) -> _FunctionT:
-    """Expand `**options: Unpack[...]` in a signature, with defaults from classes or functions."""
+    """Expand `**options: Unpack[...]` in a signature, with defaults from classes or functions.
+
+    An option that none of them has is `None` by default.
+    """
     shown = signature(function)
     *given, rest = shown.parameters.values()
     options = get_type_hints(get_args(rest.annotation)[0])
     known: dict[str, Parameter] = {}
     for source in sources[::-1]:
         known |= signature(source).parameters
-    given += [_parameter(name, hint, known[name].default) for name, hint in options.items()]
+    defaults = {name: known[name].default if name in known else None for name in options}
+    given += [_parameter(name, hint, defaults[name]) for name, hint in options.items()]
     function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]
     return function
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Unpack, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from typing_extensions import override
 
@@ -54,6 +54,22 @@ class AuditPage(NamedTuple):
     """For `after=` of the next call; `None` if there are no more."""
     unreadable: tuple[str, ...] = ()
     """Ids of records among these that are damaged, or of a newer version; `get` says how."""
+
+
+class AuditFilters(TypedDict, total=False):
+    """Which records a query finds."""
+
+    since: datetime | None
+    until: datetime | None
+    decision: Action | None
+    verdict: AnswerVerdict | None
+    status: ReviewStatus | Literal["held"] | None
+    query_class: str | None
+    risk_tier: str | None
+    model: str | None
+    run_id: object
+    thread_id: str | None
+    text: str | None
 
 
 class SQLAuditLog(AuditLog):
@@ -156,27 +172,20 @@ class SQLAuditLog(AuditLog):
         found: AuditRecord | None = self._store.get(record_id)
         return found
 
-    def query(  # noqa: PLR0913  (filters by keyword)
+    def query(
         self,
         *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        decision: Action | None = None,
-        verdict: AnswerVerdict | None = None,
-        status: ReviewStatus | Literal["held"] | None = None,
-        query_class: str | None = None,
-        risk_tier: str | None = None,
-        model: str | None = None,
-        run_id: object = None,
-        thread_id: str | None = None,
-        text: str | None = None,
         limit: int = 100,
         after: str | None = None,
         newest_first: bool = False,
+        **filters: Unpack[AuditFilters],
     ) -> AuditPage:
         """Read records page by page, in order of time.
 
         Args:
+            limit: How many at most, 1 to 10,000.
+            after: `next` of the page before.
+            newest_first: The order; the same for all pages.
             since: From this moment on.
             until: Before this moment.
             decision: What was decided.
@@ -189,9 +198,6 @@ class SQLAuditLog(AuditLog):
             thread_id: LangGraph's thread.
             text: Words that must all occur in the question, the answer, the shown answer or the
                 id, in any case.
-            limit: How many at most, 1 to 10,000.
-            after: `next` of the page before.
-            newest_first: The order; the same for all pages.
 
         Returns:
             The page. It names records that cannot be read. A record that arrives while pages are
@@ -204,19 +210,7 @@ class SQLAuditLog(AuditLog):
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
             msg = f"limit must be a whole number from 1 to {_MOST}, got {limit!r}"
             raise ConfigurationError(msg)
-        where = self._where(
-            since=since,
-            until=until,
-            decision=decision,
-            verdict=verdict,
-            status=status,
-            query_class=query_class,
-            risk_tier=risk_tier,
-            model=model,
-            run_id=run_id,
-            thread_id=thread_id,
-            text=text,
-        )
+        where = self._where(**filters)
         page = self._page(where, limit, after, newest_first=newest_first)
         if page.unreadable:
             told = (self._store.database, len(page.unreadable))
@@ -280,7 +274,7 @@ class SQLAuditLog(AuditLog):
             if after is None:
                 return
 
-    def count(self, **filters: Any) -> int:
+    def count(self, **filters: Unpack[AuditFilters]) -> int:
         """Count records.
 
         Args:
@@ -443,6 +437,8 @@ class SQLAuditLog(AuditLog):
 
 
 expand_options(SQLAuditLog.__init__, AuditLog)
+expand_options(SQLAuditLog.query)
+expand_options(SQLAuditLog.count)
 
 
 def cursor(record: AuditRecord) -> str:

@@ -25,7 +25,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.load import dumpd, load
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
 from pydantic import BaseModel, RootModel
@@ -187,7 +187,7 @@ class RunnableContract(ABC):
             "with_config": self.runnable().with_config(tags=[_TAG]),
             "with_retry": self.runnable().with_retry(stop_after_attempt=1),
             "with_fallbacks": self.runnable().with_fallbacks([RunnableLambda(_never)]),
-            "a sequence": self.runnable() | RunnableLambda(_same),
+            "a sequence": self.runnable() | RunnablePassthrough(),
         }.items():
             self._agree(other.invoke(given), expected, f"{name} changes the output")
             found = run_bounded(other.ainvoke(given))
@@ -325,8 +325,7 @@ class RunnableContract(ABC):
             seen = SeenRuns()
             ended = error_of(call, self._with_probe(fail), self.inputs()[0], _config(seen))
             wanted = self.failure() or type(None)
-            came = shortened(ended) if ended else "no exception"
-            assert isinstance(ended, wanted), f"{name}: {came}, expected {wanted.__name__}"
+            assert isinstance(ended, wanted), f"{name}: {shown(ended)}, not {wanted.__name__}"
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
     def test_a_cancelled_run_is_cancelled(self) -> None:
@@ -338,8 +337,8 @@ class RunnableContract(ABC):
         for name, call in ASYNC_CALL_MODES.items():
             seen = SeenRuns()
             ended = error_of(call, self._with_probe(cancel), self.inputs()[0], _config(seen))
-            came = shortened(ended) if ended else "no exception"
-            assert isinstance(ended, asyncio.CancelledError), f"{name}: {came}, not CancelledError"
+            message = f"{name}: {shown(ended)}, not CancelledError"
+            assert isinstance(ended, asyncio.CancelledError), message
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
     # --- saving, describing, sharing
@@ -461,10 +460,6 @@ def _never(_: Any) -> Any:
     raise AssertionError(msg)
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 class CallbackHandlerContract(ABC):
     """Tests that a handler changes nothing, mixes nothing and keeps nothing.
 
@@ -509,11 +504,7 @@ class CallbackHandlerContract(ABC):
 
     def test_the_chain_gives_what_it_gives_without_the_handler(self) -> None:
         """The output is the same, whichever way the chain is called."""
-        for given in self.inputs():
-            for name, call in CALL_MODES.items():
-                alone = call(self.chain(), given, None)
-                watched = call(self.chain(), given, {"callbacks": [self.handler()]})
-                assert_equal(watched, alone, f"{name} gives something else with the handler")
+        self._changes_nothing(self.handler, "the handler")
 
     def test_inputs_stay_as_they_are(self) -> None:
         """The handler changes nothing of what the chain is given."""
@@ -541,20 +532,15 @@ class CallbackHandlerContract(ABC):
         for name, call in CALL_MODES.items():
             handler = self.handler()
             error = error_of(call, failing, self.inputs()[0], {"callbacks": [handler]})
-            came = shortened(error) if error else "no exception"
-            assert isinstance(error, _ChainError), f"{name}: {came}, not the chain's exception"
+            message = f"{name}: {shown(error)}, not the chain's exception"
+            assert isinstance(error, _ChainError), message
             assert self.kept(handler) == 0, f"{name}: something is kept of a failed run"
 
     def test_what_breaks_in_the_handler_stays_in_the_handler(self) -> None:
         """The chain goes on as if nothing had happened."""
         if self.broken() is None:
             skip("broken() gives none")
-        for given in self.inputs():
-            for name, call in CALL_MODES.items():
-                broken: Any = self.broken()
-                watched = call(self.chain(), given, {"callbacks": [broken]})
-                alone = call(self.chain(), given, None)
-                assert_equal(watched, alone, f"{name} gives something else with a broken handler")
+        self._changes_nothing(self.broken, "a broken handler")
 
     def test_nothing_is_kept_of_a_run_that_has_ended(self) -> None:
         """The state of a run is freed at its end."""
@@ -601,8 +587,7 @@ class CallbackHandlerContract(ABC):
             waiting.cancel()
             if run.done():
                 error = None if run.cancelled() else run.exception()
-                ended = shortened(error) if error else "no exception"
-                msg = f"the run ended before it could be cancelled: {ended}"
+                msg = f"the run ended before it could be cancelled: {shown(error)}"
                 raise AssertionError(msg) from error
             run.cancel()
             await asyncio.wait([run])
@@ -641,6 +626,13 @@ class CallbackHandlerContract(ABC):
         self.chain().invoke(given, {"callbacks": [once]})
         twice, expected = len(self.found(handler)), len(self.found(once))
         assert twice == expected, f"given twice it finds {twice} things, given once {expected}"
+
+    def _changes_nothing(self, make: Callable[[], Any], what: str) -> None:
+        for given in self.inputs():
+            for name, call in CALL_MODES.items():
+                alone = call(self.chain(), given, None)
+                watched = call(self.chain(), given, {"callbacks": [make()]})
+                assert_equal(watched, alone, f"{name} gives something else with {what}")
 
     def _needs(self, hook: str) -> None:
         if getattr(type(self), hook) is getattr(CallbackHandlerContract, hook):
@@ -865,6 +857,11 @@ def difference(found: Any, expected: Any) -> str:
     if same <= 0 or max(len(one), len(other)) <= _LONGEST_SHOWN:
         return f"{_cut(one)}, not {_cut(other)}"
     return f"…{_cut(one[same:])}, not …{_cut(other[same:])}"
+
+
+def shown(error: BaseException | None) -> str:
+    """Write what a call raised for a message."""
+    return shortened(error) if error else "no exception"
 
 
 def shortened(value: Any) -> str:
