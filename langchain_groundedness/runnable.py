@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
@@ -362,43 +361,27 @@ class GroundednessRunnable(
         return Recorder(self.audit_log, "runnable", self)
 
     def _run(
-        self,
-        values: list[Any],
-        run_manager: list[CallbackManagerForChainRun],
-        config: list[RunnableConfig],
-        **given: Any,
+        self, values: list[Any], run_manager: list[Any], config: list[RunnableConfig], **given: Any
     ) -> list[Exception | GroundednessResult]:
         return BatchRun(self.check, self._reader(**given), self._recorder).run(
             values, config, run_manager
         )
 
     async def _arun(
-        self,
-        values: list[Any],
-        run_manager: list[AsyncCallbackManagerForChainRun],
-        config: list[RunnableConfig],
-        **given: Any,
+        self, values: list[Any], run_manager: list[Any], config: list[RunnableConfig], **given: Any
     ) -> list[Exception | GroundednessResult]:
         return await BatchRun(self.check, self._reader(**given), self._recorder).arun(
             values, config, run_manager
         )
 
     def _stream(
-        self,
-        pieces: Iterator[Any],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
+        self, pieces: Iterator[Any], run_manager: Any, config: RunnableConfig, **given: Any
     ) -> Iterator[GroundednessResultChunk]:
         pending = self._recorder.begin(run_manager, config)
         yield from run_pieces(self.live(whole=True, **given), pieces, config, pending)
 
     async def _astream(
-        self,
-        pieces: AsyncIterator[Any],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
+        self, pieces: AsyncIterator[Any], run_manager: Any, config: RunnableConfig, **given: Any
     ) -> AsyncGenerator[GroundednessResultChunk]:
         pending, live = self._recorder.begin(run_manager, config), self.live(whole=True, **given)
         async with Closing(arun_pieces(live, pieces, config, pending)) as chunks:

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch_config
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
@@ -167,13 +166,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
         own = self.audit_log
         return Recorder(self.checker.audit_log if own is None else own, "guard", self.checker)
 
-    def _run(
-        self,
-        value: Any,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
-    ) -> str:
+    def _run(self, value: Any, run_manager: Any, config: RunnableConfig, **given: Any) -> str:
         pending = self._recorder.begin(run_manager, config)
         child = patch_config(config, callbacks=run_manager.get_child())
         result = unaudited(self.checker).invoke(value, child, **given)
@@ -182,11 +175,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
         return text
 
     async def _arun(
-        self,
-        value: Any,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
+        self, value: Any, run_manager: Any, config: RunnableConfig, **given: Any
     ) -> str:
         pending = self._recorder.begin(run_manager, config)
         child = patch_config(config, callbacks=run_manager.get_child())
@@ -196,11 +185,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
         return text
 
     def _stream(
-        self,
-        pieces: Iterator[Any],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
+        self, pieces: Iterator[Any], run_manager: Any, config: RunnableConfig, **given: Any
     ) -> Iterator[str]:
         guarded = _Guarded(self, config, given)
         pending = self._recorder.begin(run_manager, config)
@@ -224,11 +209,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
             yield text
 
     async def _astream(
-        self,
-        pieces: AsyncIterator[Any],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **given: Any,
+        self, pieces: AsyncIterator[Any], run_manager: Any, config: RunnableConfig, **given: Any
     ) -> AsyncGenerator[str]:
         guarded = _Guarded(self, config, given)
         pending = self._recorder.begin(run_manager, config)

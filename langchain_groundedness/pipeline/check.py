@@ -11,7 +11,6 @@ from operator import or_
 from time import perf_counter
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import override
 
@@ -159,10 +158,7 @@ class Step(JointBatch[CheckState, CheckState]):
             return self.on_error(state, caught(exc))
 
     def _run(
-        self,
-        states: list[CheckState],
-        run_manager: list[CallbackManagerForChainRun],
-        config: list[RunnableConfig],
+        self, states: list[CheckState], run_manager: list[Any], config: list[RunnableConfig]
     ) -> list[Exception | CheckState]:
         requests = _Requests(self, states, config)
         if requests.inputs:
@@ -172,10 +168,7 @@ class Step(JointBatch[CheckState, CheckState]):
         return requests.outcomes
 
     async def _arun(
-        self,
-        states: list[CheckState],
-        run_manager: list[AsyncCallbackManagerForChainRun],
-        config: list[RunnableConfig],
+        self, states: list[CheckState], run_manager: list[Any], config: list[RunnableConfig]
     ) -> list[Exception | CheckState]:
         requests = _Requests(self, states, config)
         if requests.inputs:
@@ -186,10 +179,7 @@ class Step(JointBatch[CheckState, CheckState]):
         return requests.outcomes
 
     def _stream(
-        self,
-        states: Iterator[CheckState],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
+        self, states: Iterator[CheckState], run_manager: Any, config: RunnableConfig
     ) -> Iterator[CheckState]:
         state: CheckState | None = None
         for state in states:
@@ -208,10 +198,7 @@ class Step(JointBatch[CheckState, CheckState]):
         yield reply.end()
 
     async def _astream(
-        self,
-        states: AsyncIterator[CheckState],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
+        self, states: AsyncIterator[CheckState], run_manager: Any, config: RunnableConfig
     ) -> AsyncIterator[CheckState]:
         state: CheckState | None = None
         async for state in states:

@@ -85,59 +85,39 @@ class Pending:
     """The unfinished record of a running check."""
 
     def __init__(self, recorder: Recorder, **run: UUID | str | None) -> None:
-        """Start the timer; `run` holds the run ids of the `AuditRecord`."""
+        """Start the timer; `run` holds the run ids of the `AuditRecord`.
+
+        The methods take further fields of the record; `timings` join that of the check.
+        """
         self._recorder = recorder
         self._run = run
         self._began = perf_counter()
 
-    def end(
-        self,
-        result: GroundednessResult | None,
-        timings: Mapping[str, float] | None = None,
-        **fields: Any,
-    ) -> None:
+    def end(self, result: GroundednessResult | None, **fields: Any) -> None:
         """Record the decision, and confirm it before the answer is returned."""
-        self.queue(result, timings, **fields)
+        self.queue(result, **fields)
         self._recorder.confirm()
 
-    async def aend(
-        self,
-        result: GroundednessResult | None,
-        timings: Mapping[str, float] | None = None,
-        **fields: Any,
-    ) -> None:
+    async def aend(self, result: GroundednessResult | None, **fields: Any) -> None:
         """Record the decision without blocking the event loop."""
-        await self.aqueue(result, timings, **fields)
+        await self.aqueue(result, **fields)
         await self._recorder.aconfirm()
 
-    def queue(
-        self,
-        result: GroundednessResult | None,
-        timings: Mapping[str, float] | None = None,
-        **fields: Any,
-    ) -> None:
+    def queue(self, result: GroundednessResult | None, **fields: Any) -> None:
         """Queue the record of a decision; the caller confirms several together."""
         if result is not None and self._recorder.log is not None:
-            self._recorder.log.record(self._record(result, timings, fields))
+            self._recorder.log.record(self._record(result, **fields))
 
-    async def aqueue(
-        self,
-        result: GroundednessResult | None,
-        timings: Mapping[str, float] | None = None,
-        **fields: Any,
-    ) -> None:
+    async def aqueue(self, result: GroundednessResult | None, **fields: Any) -> None:
         """Queue the record of a decision without blocking the event loop."""
         if result is None or self._recorder.log is None:
             return
         if not encoder_checksum.cache_info().currsize:  # reads a file: not on the event loop
             await run_in_executor(None, encoder_checksum)
-        await self._recorder.log.arecord(self._record(result, timings, fields))
+        await self._recorder.log.arecord(self._record(result, **fields))
 
     def _record(
-        self,
-        result: GroundednessResult,
-        timings: Mapping[str, float] | None,
-        fields: Mapping[str, Any],
+        self, result: GroundednessResult, timings: Mapping[str, float] | None = None, **fields: Any
     ) -> AuditRecord:
         check = round(1000 * (perf_counter() - self._began), 3)
         known: dict[str, Any] = {

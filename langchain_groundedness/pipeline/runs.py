@@ -65,7 +65,7 @@ class BatchRun:
             results = self._results(exceptions_at_most(states), counters, check)
         for state, result, record in zip(states, results, pending, strict=True):
             if not isinstance(result, Exception):
-                record.queue(result, state.timings)
+                record.queue(result, timings=state.timings)
         self._recorder.confirm()
         for result, each in zip(results, configs, strict=True):
             if not isinstance(result, Exception):
@@ -83,7 +83,7 @@ class BatchRun:
             results = self._results(exceptions_at_most(states), counters, check)
         for state, result, record in zip(states, results, pending, strict=True):
             if not isinstance(result, Exception):
-                await record.aqueue(result, state.timings)
+                await record.aqueue(result, timings=state.timings)
         await self._recorder.aconfirm()
         for result, each in zip(results, configs, strict=True):
             if not isinstance(result, Exception):
