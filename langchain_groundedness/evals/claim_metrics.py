@@ -166,22 +166,21 @@ class ClaimEvaluator(Evaluator, ABC):
                 found[n] = tuple(_placed(tasks[n], groups[n], reply, documents))
         return found
 
-    def _row_score(  # noqa: PLR0913  (what a score is made of)
+    def _row_score(
         self,
         score: float | None,
         verdicts: Sequence[ClaimVerdict],
         *,
         nothing: str,
         comment: str,
-        details: Mapping[str, Any],
-        result: GroundednessResult | None,
+        **found: Any,
     ) -> RowScore:
         """Make a score, unless verdicts are missing or there is no claim."""
         if reason := unchecked_reason(verdicts):
-            return self._failed(reason, details=details, result=result)
+            return self._failed(reason, **found)
         if score is None:
-            return self._skipped(nothing, details=details, result=result)
-        return self._scored(score, comment=comment, details=details, result=result)
+            return self._skipped(nothing, **found)
+        return self._scored(score, comment=comment, **found)
 
     def _result(self, source: CheckInput, verdicts: Iterable[ClaimVerdict]) -> GroundednessResult:
         """Build the result that the run-time check would return."""

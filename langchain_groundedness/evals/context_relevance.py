@@ -172,8 +172,6 @@ class ContextRelevanceEvaluator(Evaluator):
     def _by_model(self, question: str, documents: Sequence[Document]) -> Flow[list["_Span"]]:
         pack = RunnableLambda(self._batches, name="number_sentences")
         batches: list[NumberedEvidence] = yield ModelCall(pack, documents)
-        if not batches or self.model is None:
-            return []
         question_and_examples = {
             "question": fence("question", question),
             "examples": self._example_messages(),

@@ -88,6 +88,11 @@ class CheckState:
     timings: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds that each step waited for its reply, by name; empty if streamed."""
 
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits of the answer so far, in order of position."""
+        return self.corrected.edits if self.corrected else ()
+
     def with_edits(self, edits: Sequence[Edit]) -> Self:
         """Apply exactly these edits to the original answer."""
         text = apply_edits(self.source.answer, edits)
@@ -181,11 +186,8 @@ class Step(JointBatch[CheckState, CheckState]):
     def _stream(
         self, states: Iterator[CheckState], run_manager: Any, config: RunnableConfig
     ) -> Iterator[CheckState]:
-        state: CheckState | None = None
-        for state in states:
+        for state in states:  # the last one is whole
             yield state
-        if state is None:
-            return
         reply = _StreamedReply(self, state)
         try:
             if (request := self.build_request(state)) is None:
@@ -200,11 +202,8 @@ class Step(JointBatch[CheckState, CheckState]):
     async def _astream(
         self, states: AsyncIterator[CheckState], run_manager: Any, config: RunnableConfig
     ) -> AsyncIterator[CheckState]:
-        state: CheckState | None = None
-        async for state in states:
+        async for state in states:  # the last one is whole
             yield state
-        if state is None:
-            return
         reply = _StreamedReply(self, state)
         try:
             if (request := self.build_request(state)) is None:
@@ -488,8 +487,7 @@ class Check:
         return self.task(state, changed) if changed else None
 
     def _reworded(self, state: CheckState) -> dict[str, list[tuple[Edit, str]]]:
-        edits = state.corrected.edits if state.corrected else ()
-        return rewordings(edits, state.verdicts, getattr(self.corrector, "marker", None))
+        return rewordings(state.edits, state.verdicts, getattr(self.corrector, "marker", None))
 
     def with_recheck(
         self, state: CheckState, reply: Sequence[ClaimVerdict], *, complete: bool
@@ -516,9 +514,7 @@ class Check:
         return self._without_edits_of(self._reworded(state), state)
 
     def _without_edits_of(self, failed: Container[str], state: CheckState) -> CheckState:
-        if state.corrected is None:
-            return state
-        kept = [e for e in state.corrected.edits if e.claim_id not in failed]
+        kept = [edit for edit in state.edits if edit.claim_id not in failed]
         return self._with_fallbacks(state, kept)
 
     def _with_fallbacks(self, state: CheckState, kept: Sequence[Edit]) -> CheckState:
@@ -574,8 +570,7 @@ class Check:
         source, verdicts = state.source, self.all_verdicts(state)
         score = trust_score(verdicts)
         corrected = state.corrected
-        edits = () if corrected is None else corrected.edits
-        final = self.final(source, verdicts, edits)
+        final = self.final(source, verdicts, state.edits)
         return GroundednessResult(
             question=source.question,
             answer=source.answer if corrected is None else corrected.text,
@@ -593,7 +588,7 @@ class Check:
             ),
             decision=final.decision,
             final=final,
-            edits=edits,
+            edits=state.edits,
             usage=usage,
             **source.labels,
         )

@@ -259,7 +259,7 @@ class LiveCheck:
         return len(self.text) if self.closed else tail_end(self.text, unit.end)
 
     def _store_edits(self, unit: SentenceUnit, state: CheckState) -> None:
-        unit.edits = state.corrected.edits if state.corrected else ()
+        unit.edits = state.edits
         if unit.edits:
             self._chunks.append(GroundednessResultChunk(edits=self._edits()))
 

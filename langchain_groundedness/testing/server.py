@@ -8,7 +8,6 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import socket
 from socketserver import TCPServer
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from langchain_groundedness.exceptions import ConfigurationError
@@ -152,12 +151,7 @@ class ScriptedServer:
             while not self._over.is_set():
                 self._http.handle_request()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop serving, without waiting for it: an event loop may be running here."""
         self._over.set()
 
