@@ -129,6 +129,7 @@ class GroundednessRunnable(
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     model: ChatModel | None = None
     model_timeout: Seconds = DEFAULT_TIMEOUT
@@ -219,11 +220,6 @@ class GroundednessRunnable(
         self._import_verifier()
 
     @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
-
-    @override
     def invoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
@@ -246,10 +242,6 @@ class GroundednessRunnable(
     @override
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         return GroundednessInput
-
-    @override
-    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        return GroundednessResult
 
     @override
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:

@@ -72,6 +72,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
 
     checker: GroundednessRunnable
     release: Literal["verified", "immediate"] = "verified"
@@ -111,11 +112,6 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
         own: dict[str, Any] = {n: v for n, v in options.items() if n in type(self).model_fields}
         rest: Any = {name: value for name, value in options.items() if name not in own}
         super().__init__(checker=checker_from(checker, rest), **own)
-
-    @override
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
 
     @override
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
