@@ -123,7 +123,7 @@ PUBLIC = (
     "types",
     "verification",
 )
-INTERNAL = {"HTML_FORMATTERS", "cause", "details", "require"}
+INTERNAL = {"FrozenModel", "HTML_FORMATTERS", "cause", "details", "require"}
 
 
 def test_the_reference_has_every_public_name_once() -> None:
