@@ -68,6 +68,7 @@ async def test_coroutine_functions_run_on_the_loop_of_an_awaited_chain(
         QUICK, on_event=listener.awaited, background=background
     )
     await retrieval_chain().ainvoke(GIVEN, {"callbacks": [handler]})
+    assert await handler.aflush()
     async for _ in retrieval_chain().astream(GIVEN, {"callbacks": [handler]}):
         pass
     assert await handler.aflush()
