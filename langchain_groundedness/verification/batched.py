@@ -1,6 +1,7 @@
 """Batched verification: several claims in one call, the reply one short line per claim."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from json import JSONDecodeError
 from traceback import walk_tb
 from typing import NamedTuple
@@ -30,19 +31,20 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verification.verdict_replies import ReplyReader, VerdictLine
 
-__all__ = ["NumberedEvidence", "judge_together", "why_unchecked"]
+__all__ = ["Asking", "NumberedEvidence", "judge_together", "why_unchecked"]
 
 
 def judge_together(
     task: VerificationTask,
     evidence: "NumberedEvidence",
-    ask: StructuredModel[VerdictLines],
+    ask: "Asking",
     verifier: str,
     budget: RetryBudget,
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a task against one evidence batch.
 
-    What is missing in the reply is asked for again, then claim by claim.
+    What is missing in the reply is asked for again, then claim by claim; plainly, if it turns out
+    that the model does not know the form.
     """
     verdicts: dict[str, ClaimVerdict] = {}
     reasons = {claim.id: _no_verdict(_LEFT_OUT) for claim in task.claims}
@@ -58,7 +60,7 @@ def judge_together(
             break
         values, read = _request(task, group, evidence, wrong)
         try:
-            reply = yield ModelCall(ask, values, options={"budget": budget, "read": read})
+            reply = yield ModelCall(ask.for_lines, values, options={"budget": budget, "read": read})
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(caught(exc))
             if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
@@ -73,11 +75,43 @@ def judge_together(
                     wrong[claim.id] = reply.undecided.get(number, _LEFT_OUT)
                     reasons[claim.id] = _no_verdict(wrong[claim.id])
         asked_alone |= {claim.id for claim in group if len(group) == 1}
+        if ask.plainly and not verdicts and group is not task.claims and len(group) == 1:
+            verdicts |= yield from _plain_verdicts(task.claims, ask.plainly, budget)
+            break
     return [
         verdicts.get(claim.id)
         or ClaimVerdict.unchecked(claim, reasons[claim.id], verifier=verifier)
         for claim in task.claims
     ]
+
+
+class Asking(NamedTuple):
+    """How a judge is asked."""
+
+    for_lines: StructuredModel[VerdictLines]
+    """For several claims: one line of a reply each."""
+    plainly: Callable[[Claim], Flow[ClaimVerdict | None]] | None
+    """About one claim, where no line could be read; `None` gives up instead."""
+
+
+def _plain_verdicts(
+    claims: Sequence[Claim],
+    ask: Callable[[Claim], Flow[ClaimVerdict | None]],
+    budget: RetryBudget,
+) -> Flow[dict[str, ClaimVerdict]]:
+    """Ask about claims in plain questions, as long as calls are left and none fails."""
+    verdicts = {}
+    for claim in claims:
+        if not budget.take():
+            break
+        try:
+            verdict = yield from ask(claim)
+        except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
+            caught(exc)
+            break
+        if verdict:
+            verdicts[claim.id] = verdict
+    return verdicts
 
 
 def _request(
@@ -148,6 +182,9 @@ def _of_the_client(exc: Exception) -> bool:
     return modules[-1:] != [] and modules[-1].startswith(_CLIENTS)
 
 
+_NUMBERS = re.compile(r"[\s\[]*[0-9]{1,6}\]?(?:,?\s+\[?[0-9]{1,6}\]?){0,20}[\s.]*")
+
+
 class _Sentence(NamedTuple):
     block: int
     """Its block: sentences of one block have no heading between them."""
@@ -202,6 +239,11 @@ class NumberedEvidence(NamedTuple):
             correction=line.correction if citations else None,
             verifier=verifier,
         )
+
+    def named(self, reply: str) -> tuple[int, ...]:
+        """Read a reply that is numbers of sentences and nothing else; none, if it is not."""
+        numbers = tuple(map(int, re.findall("[0-9]+", reply))) if _NUMBERS.fullmatch(reply) else ()
+        return numbers if all(1 <= n <= len(self.sentences) for n in numbers) else ()
 
     def _citations(
         self, claim: Claim, numbers: Iterable[int], documents: Sequence[Document]

@@ -39,6 +39,7 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification.batched import (
+    Asking,
     NumberedEvidence,
     judge_together,
     why_unchecked,
@@ -47,7 +48,7 @@ from langchain_groundedness.verification.embedded.language import reads_as_engli
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.statement import is_short_answer
 from langchain_groundedness.verification.scoring import halfway, reconcile
-from langchain_groundedness.verification.verdict_replies import Label, may_retract
+from langchain_groundedness.verification.verdict_replies import Label, VerdictLine, may_retract
 
 __all__ = ["LLMVerifier", "label_probabilities"]
 
@@ -70,10 +71,12 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     A verdict is missing if its line has another form, names no evidence or evidence that was not
     shown, or if another line says otherwise. A reply without the tag, with a second object, with
     reasoning that does not end, or with text around its lines that may take them back has none.
-    What is missing is asked for again, with what was wrong, then one by one. With `per_claim`, the
-    reply is one word and nothing else. Verdicts on swapped claims look right: only a second
-    verifier sees them. Where a false `supported` is dear, let the embedded verifier confirm each
-    `supported`, in a `CascadeVerifier` as in "A cross-checked judge" of the page on security.
+    What is missing is asked for again, with what was wrong, then one by one. A model that gave no
+    line in this form is then asked two plain questions about each claim: yes, no or unknown, and
+    the number of the sentence that decides it. With `per_claim`, the reply is one word and nothing
+    else. Verdicts on swapped claims look right: only a second verifier sees them. Where a false
+    `supported` is dear, let the embedded verifier confirm each `supported`, in a `CascadeVerifier`
+    as in "A cross-checked judge" of the page on security.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -100,7 +103,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.VERIFICATION_PROMPT` (`batched`) or `prompts.LABEL_PROMPT`
     (`per_claim`); it must have the same variables and ask for the same form of reply. The tag comes
-    with `claims`."""
+    with `claims`. With a prompt of your own, no plain questions are asked."""
     packer: EvidencePacker | None = None
     """How documents are cut up for calls; by default 100,000 tokens a call for `batched` and
     3,000 for `per_claim`."""
@@ -224,7 +227,18 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
             ask = LabelModel(self.model, self._prompt, self.support_threshold, self.timeout)
             return lambda call: judge_alone(call.task, call.evidence, ask, name, budget)
         judge = memoized(self, self._asking)
-        return lambda call: judge_together(call.task, call.evidence, judge, name, budget)
+        plain = LabelModel(self.model, LABEL_PROMPT, self.support_threshold, self.timeout)
+
+        def judged(call: _Call) -> Flow[list[ClaimVerdict]]:
+            def by_questions(claim: Claim) -> Flow[ClaimVerdict | None]:
+                task = call.task.only((claim,))
+                return judge_by_questions(task, call.evidence, plain, name, budget)
+
+            # A prompt of the user's own may ask something else than these questions.
+            ask = Asking(judge, by_questions if self.prompt is None else None)
+            return judge_together(call.task, call.evidence, ask, name, budget)
+
+        return judged
 
     def _asking(self) -> StructuredModel[VerdictLines]:
         return StructuredModel[VerdictLines](
@@ -335,6 +349,8 @@ _ANSWER_TOKENS = 16
 _LONGEST_SENTENCE = 300
 """Characters of a reply that is a sentence about one claim."""
 
+_WHICH = "Which sentence of the evidence decides that? Reply with its number only."
+
 _ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
 
 _SHORTEST_PIECE = 2
@@ -367,20 +383,54 @@ def judge_alone(
     """Judge the claims of a task against one evidence batch, one call each."""
     verdicts = []
     for claim in task.claims:
-        messages = ask.prompt.format_messages(
-            evidence=evidence.shown,
-            # Small models judge whether a statement answers the question, if they see one.
-            question=question_part(task.question if is_short_answer(claim.text) else None),
-            claim=fence("statement", fold_space(claim.text)),
-        )
         try:
-            answer = yield from _ask(ask, messages, budget)
+            answer = yield from _ask(ask, _messages(ask, claim, task, evidence.shown), budget)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(caught(exc))
             verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
         else:
             verdicts.append(_verdict(claim, answer, task, evidence, verifier))
     return verdicts
+
+
+def judge_by_questions(
+    task: VerificationTask,
+    evidence: NumberedEvidence,
+    ask: LabelModel,
+    verifier: str,
+    budget: RetryBudget,
+) -> Flow[ClaimVerdict | None]:
+    """Ask about the one claim of a task: for a label, then for the sentence that decides it.
+
+    Small models that cannot keep to the form of `batched` can answer such questions. It gives
+    `None` if a reply is more than an answer.
+    """
+    (claim,) = task.claims
+    messages = _messages(ask, claim, task, evidence.shown)
+    answer = yield from _ask(ask, messages, budget)
+    if answer.label is None:
+        return None
+    numbers: tuple[int, ...] = ()
+    if answer.label != "unverifiable":
+        said = AIMessage("yes" if answer.label == "supported" else "no")
+        raw = yield ModelCall(ask.model, [*messages, said, HumanMessage(_WHICH)], ask.timeout)
+        numbers = () if _calls_a_tool(raw) else evidence.named(reply_text(raw))
+        if not numbers:
+            return None
+    line = VerdictLine(1, answer.label, numbers)
+    verdict = evidence.verdict(claim, line, task.documents, verifier)
+    return verdict.model_copy(update={"support_probability": answer.support})
+
+
+def _messages(
+    ask: LabelModel, claim: Claim, task: VerificationTask, evidence: str
+) -> list[BaseMessage]:
+    return ask.prompt.format_messages(
+        evidence=evidence,
+        # Small models judge whether a statement answers the question, if they see one.
+        question=question_part(task.question if is_short_answer(claim.text) else None),
+        claim=fence("statement", fold_space(claim.text)),
+    )
 
 
 class PlainEvidence(NamedTuple):

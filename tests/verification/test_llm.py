@@ -237,6 +237,43 @@ def test_a_judge_that_never_makes_sense_leaves_every_claim_unchecked() -> None:
     )
 
 
+def in_plain_words(label: str, number: str) -> LLMVerifier:
+    """A judge that never writes a line in the form, but answers a plain question."""
+
+    def reply(messages: list[BaseMessage]) -> str:
+        asked = messages[-1].text
+        return number if "number only" in asked else label if "one word" in asked else "C1 is fine."
+
+    return LLMVerifier(model=ScriptedChatModel(replies=reply))
+
+
+@pytest.mark.parametrize("claims", [CLAIMS, CLAIMS[:1]])
+def test_a_judge_that_writes_no_line_in_the_form_is_asked_plain_questions(
+    claims: Sequence[str],
+) -> None:
+    verdicts = in_plain_words("Yes.", "[1]").invoke(task(*claims))
+    assert labels(verdicts) == ["supported"] * len(claims)
+    assert {c.quote for v in verdicts for c in v.citations} == {"Rome is the capital of Italy."}
+
+
+@pytest.mark.parametrize("number", ["", "0", "-1", "99", "0.02", "1-999", "yes", "1, not 2", "all"])
+def test_a_plain_yes_counts_only_with_the_number_of_a_sentence(number: str) -> None:
+    verdicts = in_plain_words("yes", number).invoke(task(*CLAIMS))
+    assert labels(verdicts) == ["unchecked"] * 3
+
+
+@pytest.mark.parametrize("reply", ["supported", "yes", "1", "{tag}", "yes 1"])
+def test_the_same_reply_to_every_question_is_no_verdict(reply: str) -> None:
+    verdicts = LLMVerifier(model=ScriptedChatModel(replies=lambda _: reply)).invoke(task(*CLAIMS))
+    assert labels(verdicts) == ["unchecked"] * 3
+
+
+def test_a_judge_with_a_prompt_of_the_users_own_is_not_asked_other_questions() -> None:
+    prompt = ChatPromptTemplate.from_messages([("human", "{evidence}\nBe strict.\n{claims}")])
+    verifier = in_plain_words("yes", "1").model_copy(update={"prompt": prompt})
+    assert labels(verifier.invoke(task(*CLAIMS))) == ["unchecked"] * 3
+
+
 def test_each_claim_has_the_reason_why_it_got_no_verdict_itself() -> None:
     verifier, _ = judge(
         "{tag} C1: [1] supported",
