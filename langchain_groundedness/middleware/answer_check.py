@@ -461,7 +461,7 @@ def with_held_answers(state: Any) -> Any:
         live = {"message_id": turn.final.id, "result": last.result}
         found[STATE_KEY] = {**state[STATE_KEY], _LIVE: live}
         if turn.structured is not None:
-            found["structured_response"] = last.structured_like(turn.structured)
+            found["structured_response"] = last.structured_as(_schema_of(turn.structured))
     return {**state, **found}
 
 
@@ -486,16 +486,29 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
     return {STATE_KEY: {**record, _SETTLED: _ANY_TEXT}, "jump_to": "model"}
 
 
-def approved_response(state: Any) -> ExtendedModelResponse[Any] | None:
+def approved_response(state: Any, response_format: Any = None) -> ExtendedModelResponse[Any] | None:
     """Return the response that a reviewer has approved, in place of a call of the model."""
     held = _held(state, read_turn(state))
     if not held or state[STATE_KEY]["outcome"] != "approved":
         return None
     answer = HeldAnswer.unpacked(held[-1])
-    structured = answer.structured_like(state_value(state, "structured_response"))
+    structured = answer.structured
+    if structured is not None:
+        placeholder = state_value(state, "structured_response")
+        structured = answer.structured_as(_schema_of(placeholder, response_format))
     response = ModelResponse(list(answer.messages), structured)
     record = {key: value for key, value in state[STATE_KEY].items() if key != _HELD}
     return ExtendedModelResponse(response, Command(update={STATE_KEY: record}))
+
+
+def _schema_of(placeholder: Any, response_format: Any = None) -> Any:
+    """Return the type of a structured response that is held.
+
+    That of what stands for it or, where that is plain data, that of the agent's answers.
+    """
+    schema = getattr(response_format, "schema", None)
+    named = isinstance(placeholder, Mapping) and schema is not None
+    return schema if named and not isinstance(schema, Mapping) else type(placeholder)
 
 
 def _digest_of(message: BaseMessage | None, structured: Any) -> str:
