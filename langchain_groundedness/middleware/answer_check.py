@@ -364,7 +364,9 @@ class AnswerCheck:
             result = self._actions.judged(result, ())
         if action == "review":
             recording.wait(result)
-            decided = recording.first(ask(answer.turn, result, recording.record_id))
+            decided = None
+            while decided is None:
+                decided = recording.first(ask(answer.turn, result, recording.record_id))
             update = self._actions.reviewed(answer.turn, result, decided)
         else:
             update = self._actions.take(action, answer.turn, result)
@@ -549,8 +551,8 @@ class _Recording:
         waiting = {**self._fields, "outcome": "waiting", "shown_answer": None}
         self._pending.end(result, **waiting, review=Review(status="waiting"))
 
-    def first(self, given: Decided) -> Decided:
-        """Return the decision that counts."""
+    def first(self, given: Decided) -> Decided | None:
+        """Return the decision that counts, if the given one was not undone."""
         self._decided, self._standing = first_decision(self._log, self.record_id, given)
         return self._decided
 
