@@ -260,6 +260,16 @@ FILTERED_CHAINS: dict[str, tuple[Runnable[Any, Any], str]] = {
         ),
         "prompt",
     ),
+    "a fallback of the whole chain": (
+        (BOTH | RunnableLambda(joined) | Writer(says=down)).with_fallbacks(
+            [
+                (BOTH | RunnableLambda(down)).with_fallbacks(
+                    [retriever_of(CURRENT) | RunnableLambda(call_directly)]
+                )
+            ]
+        ),
+        "prompt",
+    ),
     "a fallback without a model": (
         with_fallback(
             BOTH | RunnableLambda(down),
