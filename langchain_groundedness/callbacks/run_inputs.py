@@ -218,7 +218,6 @@ class RunInputs:
                 documents = _traced(documents, self._known(writer))
             else:
                 documents, source = self._evidence(writer, _messages_of(output), output)
-                documents = documents or read.documents
         whole = CheckInput(
             question=read.question or self.question,
             answer=read.answer,
