@@ -30,6 +30,7 @@ from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
     VerificationError,
+    told,
 )
 from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader
 from langchain_groundedness.middleware.actions import Actions, OnUngrounded
@@ -312,7 +313,7 @@ class AnswerCheck:
 
     def _failed(self, source: CheckInput, what: str, error: Exception) -> GroundednessResult:
         _warn(what, error)
-        reason = f"{what} failed ({type(error).__name__})"
+        reason = f"{what} failed ({told(error)})"
         return unchecked_result(source, reason, self._policy)
 
     def _settled(
@@ -705,4 +706,4 @@ def _correcting(checker: GroundednessRunnable) -> GroundednessRunnable:
 
 
 def _warn(what: str, error: Exception) -> None:
-    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, type(error).__name__)
+    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, told(error))
