@@ -175,7 +175,7 @@ def test_speaking_to_the_reader_is_no_claim(answer: str) -> None:
         "Good luck charms sell well in May.", "My name is Bond appears in the film.",
         "Certainly, Paris.", "To save costs I need 3 people.",
         "It is beyond my budget of $5.", "Please pay $5 so I can check.",
-        "I can help with that, profit and revenue rose.", "Did you know that revenue fell?",
+        "I can help with that, profit and revenue rose.",
         "I can compare, and revenue fell.",
         "You can ask me out on Friday or pay $5.",
         "Welcome bonuses are paid in May.", "I see your order has shipped.",

@@ -223,8 +223,6 @@ _ASKS = re.compile(
 
 _TELLS = re.compile(r"(?:do|did) you (?:know|realize|realise)\b|have you heard\b", re.IGNORECASE)
 
-_TELLS_THAT = re.compile(rf"{_TELLS.pattern}[^,]{{0,20}} that\b", re.IGNORECASE)
-
 _ADDRESSED = re.compile(r"\b(?:i|me|you|your)\b", re.IGNORECASE)
 
 _BEFORE_QUESTION = re.compile(
@@ -310,7 +308,7 @@ def _is_statement_with_question_mark(text: str) -> bool:
     if _TAG.search(text):
         return True
     opens = _ASKS.match(text) or any(_ASKS.match(part.strip()) for part in text.split(","))
-    return (_says_a_number(text) and not opens) or bool(_TELLS_THAT.match(text))
+    return _says_a_number(text) and not opens
 
 
 def _offers(text: str) -> bool:
