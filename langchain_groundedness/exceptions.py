@@ -283,3 +283,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             return
         yield at
         at = at.__cause__
+
+
+def told(error: Exception) -> str:
+    """Name an error, with the message of one of this package: those quote no texts."""
+    message = str(error) if isinstance(error, GroundednessError) else ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -130,6 +130,10 @@ class RunInputs:
             self._inputs.pop(run_id, None)
             self._prompts.pop(run_id, None)
 
+    def was_given(self, run_id: UUID, inputs: object) -> bool:
+        """Tell whether a chain was given this very object."""
+        return inputs is not None and self._inputs.get(run_id) is inputs
+
     def take_inputs(self, inputs: object) -> None:
         """Read the question and its labels."""
         if isinstance(inputs, Mapping):
@@ -214,7 +218,6 @@ class RunInputs:
                 documents = _traced(documents, self._known(writer))
             else:
                 documents, source = self._evidence(writer, _messages_of(output), output)
-                documents = documents or read.documents
         whole = CheckInput(
             question=read.question or self.question,
             answer=read.answer,

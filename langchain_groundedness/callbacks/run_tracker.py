@@ -17,6 +17,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from langchain_core.outputs import LLMResult
+from langchain_core.runnables.config import var_child_runnable_config
 
 from langchain_groundedness.callbacks.channel import GroundednessEvent
 from langchain_groundedness.callbacks.partial_answer import PartialAnswer
@@ -168,7 +169,8 @@ class RunTracker:
         if CHECK_TAG in (tags or ()):
             return _NO_FOLLOW_UP
         with self._lock:
-            run = self._add(run_id, parent_run_id, kind, checks=run_info.get("name") in _CHECKS)
+            above = parent_run_id or self._enclosing(inputs)
+            run = self._add(run_id, above, kind, checks=run_info.get("name") in _CHECKS)
             late = []
             while len(self._roots) > self._max_runs:
                 late.append(next(iter(self._roots.values())))
@@ -284,6 +286,17 @@ class RunTracker:
         if run.may_answer:
             root.writing.add(run_id)
         return run
+
+    def _enclosing(self, inputs: object) -> UUID | None:
+        """Return the run that passes its own inputs on to a run without naming itself its parent.
+
+        LangChain's fallbacks call their branches in this way.
+        """
+        config = var_child_runnable_config.get() or {}
+        above: Any = getattr(config.get("callbacks"), "parent_run_id", None)
+        around = self._runs.get(above)
+        same = around is not None and around.root.inputs.was_given(around.run_id, inputs)
+        return around.run_id if around and same else None
 
     def _new_root(self, run_id: UUID, above: UUID | None) -> Root:
         return Root(run_id, above, inputs=RunInputs(self._reader), loop=running_loop())

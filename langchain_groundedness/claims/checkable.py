@@ -43,35 +43,46 @@ _NAME = (
 _GREETING = any_of(
     "hi", "hello", "hey", "goodbye", "bye", "dear", "good (?:morning|afternoon|evening|day)",
     "greetings", "thanks", "thank you", "(?:you're|you\u2019re|you are) (?:very |most )?welcome",
-    "(?:nice|pleased|great) to meet you",
+    "(?:nice|pleased|great) to meet you", r"welcome(?: back)?(?: to [\w'\u2019 ]{1,40}(?=!))?",
+    "(?:(?:that's |that\u2019s |that is |what )?an? )?(?:(?:very|really) )?"
+    "(?:great|good|excellent|interesting|fair) (?:question|point|idea|choice)",
     "hallo", "guten (?:tag|morgen|abend)", "danke", "bonjour", "merci", "hola", "gracias", "ciao",
 )  # fmt: skip
 """What a name may follow: "Hi Anna!"."""
 
 _COURTESY = any_of(
-    _GREETING, r"welcome(?: back)?(?: to [\w'\u2019 ]{1,40}(?=!))?", "congratulations", "cheers",
+    _GREETING, "congratulations", "cheers",
     "(?:best|kind) regards", "sincerely", "sure(?: thing)?", "certainly", "of course", "absolutely",
     "okay", "ok", "no (?:problem|worries)", "my pleasure", "good luck", "take care", "got it",
     "sounds (?:good|great)", "understood", "noted", "see you(?: soon| later| then)?",
     "(?:please wait )?(?:just )?(?:one|a) (?:moment|second)", "please", "excuse me", "have fun",
     "talk to you (?:soon|later)", "let(?:'|\u2019)s (?:see|take a look|get started)",
-    "(?:(?:that's |that\u2019s |that is |what )?an? )?(?:(?:very|really) )?"
-    "(?:great|good|excellent|interesting|fair) (?:question|point|idea|choice)",
     "(?:(?:i'm|i\u2019m|i am) )?(?:so |very )?(?:glad|happy|pleased) "
-    "(?:(?:that )?you asked|to (?:help|hear (?:that|it|from you)))",
-    "(?:my )?apologies", "(?:(?:i'm|i\u2019m|i am) )?(?:so |very )?sorry", "i apologi[sz]e",
+    "(?:(?:that )?(?:you asked|i could help)|to (?:help|hear (?:that|it|from you)))",
+    "(?:my )?apologies", "i apologi[sz]e",
+    "(?:(?:i'm|i\u2019m|i am) )?(?:so |very )?sorry(?: to hear (?:that|this|it))?",
     "i (?:understand|appreciate) (?:your|the|this|that|it)(?: [a-z]+)?",
     r"i look forward to [\w ]{1,30}", "你好", "您好", "こんにちは", "مرحبا",
 )  # fmt: skip
 
 _COURTESY_TAIL = (
-    r"(?: there| everyone| all| again| very much| so much| to you| you"
-    r"| (?:for|about) (?:your |the |any |that|this|asking|reaching)[\w ]{0,30})?"
+    r"(?: there| everyone| all| at all| a lot| again| very much| so much| to you| you"
+    r"| (?:for|about|with) (?:your |the |any |that|this|asking|reaching)[\w ]{0,30})?"
 )
 
 _CONTACT = r"(?:ask|reach|contact|let|follow|share|provide|message)\b"
 
-_HELP = r"(?:help|assist|answer|provide|clarify|elaborate|explain|look|discuss|share)\b"
+_ADVERBS = r"(?:(?:also|always|only|just|still|even|never|then|\w+ly) )*"
+
+_INFORM = any_of(
+    "help", "assist", "answer", "explain", "clarify", "elaborate", "discuss", "talk", "comment",
+    "speak", "share", "advise", "guide", "walk you", "tell you(?: more| about| what| how| which|$)",
+    "look", "search", r"check(?! (?:in|out)\b)", "find", "summari[sz]e", "compare", "draft",
+    "rephrase", "translate", "dig (?:deeper|in)", "show you", "do (?:that|this|it|so)",
+)  # fmt: skip
+"""What an assistant does with words. A promise of anything else, such as a refund, is a claim."""
+
+_HELP = rf"(?:{_INFORM}|provide)\b"
 
 _OFFER = any_of(
     r"(?:please,? )?(?:do |just )?let me know\b"
@@ -113,18 +124,9 @@ _I_AM = r"i(?: am|['\u2019]m)"
 
 _NOT = r"(?: ?not|n['\u2019]t)"
 
-_ADVERBS = r"(?:(?:also|always|only|just|still|even|never|then|\w+ly) )*"
-
-_INFORM = any_of(
-    "help", "assist", "answer", "explain", "clarify", "elaborate", "discuss", "talk", "comment",
-    "speak", "share", "advise", "guide", "walk you", "tell you(?: more| about| what| how| which|$)",
-    "look", "search", r"check(?! (?:in|out)\b)", "find", "summari[sz]e", "compare", "draft",
-    "rephrase", "translate", "show you", "do (?:that|this|it|so)",
-)  # fmt: skip
-"""What an assistant does with words. A promise of anything else, such as a refund, is a claim."""
-
 _SPEECH_ACT = re.compile(
-    rf"(?:if you(?:['\u2019]d)? (?:like|want|wish|prefer)[^,]{{0,30}}, |to [^,]{{1,60}}, "
+    rf"(?:if you(?:['\u2019]d)? (?:like|want|wish|prefer)[^,]{{0,30}}, |to [^,]{{1,60}}?,? "
+    r"|as (?:your|an?|the) [^,]{1,40}, "
     rf"|(?:and|but|so) )?(?:{_I_AM} afraid )?"
     + any_of(
         r"(?:i(?: can(?:['\u2019]t)?| could| will| would| may| need| want| have|['\u2019](?:ll|d))"
@@ -133,14 +135,19 @@ _SPEECH_ACT = re.compile(
         rf"{_NOT}?(?: {_ADVERBS}(?:rather|love|like|prefer|be (?:happy|glad|able)))?{_NOT}?(?: to)?"
         rf" {_ADVERBS}{_INFORM}\b",
         rf"{_I_AM} {_ADVERBS}(?:an?|your|the|called) ",
-        rf"(?:{_I_AM}|my name is) {_NAME}(?:, (?:your|an?|the) [\w -]{{1,60}})?(?=\W*$| and i\b)",
-        rf"{_I_AM}{_NOT} (?:able|allowed|permitted) to\b",
+        rf"(?:{_I_AM}|my name is) {_NAME}(?:, (?:your|an?|the|\w+['\u2019]s) [\w -]{{1,60}})?"
+        r"(?=\W*$| and i\b)",
+        rf"{_I_AM}{_NOT} (?:able|allowed|permitted|authori[sz]ed) to\b",
         rf"i did{_NOT} (?:understand|catch)\b",
         rf"i (?:do|have){_NOT} (?:have )?(?:an |any )?(?:opinions?|feelings?|views?)\b",
+        r"(?:please,? )?(?:share|provide|send|upload|attach|paste|enter) [^\d,;:]{1,60} "
+        rf"so (?:that )?i can {_INFORM}\b",
+        rf"you can {_ADVERBS}ask me\b",
         r"(?:please,? )?(?:just |kindly )?(?:tell|give|send|show|remind|ask) (?-i:me)\b",
         r"please,? (?:just )?(?:specify|clarify|rephrase|repeat|elaborate)\b"
         r"(?!.* (?:in|on|at|by|to|via|when)\b)",
-        rf"i(?: will| would|['\u2019]ll|['\u2019]d)? {_ADVERBS}(?:need|require) (?!to\b|you\b)",
+        rf"i(?: will| would|['\u2019]ll|['\u2019]d)? {_ADVERBS}(?:need|require)"
+        r" (?!to\b(?! know\b)|you\b)",
     ),
     re.IGNORECASE,
 )
@@ -148,8 +155,9 @@ _SPEECH_ACT = re.compile(
 
 _NO_STATEMENT = re.compile(
     r"\b(?:you (?:are|have|had|were|will|can)|that (?:can|helps?|answers?)|that up"
-    r"|(?:that|this)(?: \w+)?\W*$)"
-    r"|\b(?:what|which|who|whom|whose|when|where|why|how|whether|if)\b[^,;:]*",
+    r"|(?:that|this)(?: for you| \w+)?\W*$)"
+    r"|\b(?:what|which|who|whom|whose|when|where|why|how|whether|if)\b[^,;:]*"
+    r"|\b(?:with|about) (?!(?:that|this|it|them)\b)\w+(?: \w+)?(?:, \w+)+,? and \w+(?: \w+)?\W*$",
     re.IGNORECASE,
 )
 """The clauses of an offer or a request that state nothing."""
@@ -186,8 +194,9 @@ DOCUMENTS = (
 """How answers refer to their documents, in lower case."""
 
 _INTERJECTION = re.compile(
-    rf"(?:{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w)"
-    rf"|(?:hi|hello|hey|dear) {_NAME}[,!]\s+(?=\w))?"
+    rf"(?:{_GREETING},? {_NAME}(?:!\s+(?=\w)|,? (?:[\u2013\u2014-] )?(?=i\b))"
+    rf"|{_COURTESY}{_COURTESY_TAIL}[,.!:;\u2013\u2014-]+\s+(?=\w)"
+    rf"|(?:hi|hello|hey|dear) {_NAME},\s+(?=\w))?"
     rf"(?:(?:based on|according to) (?:the |these |this )?{DOCUMENTS}(?: \d{{1,2}})?,\s+(?=\w))?",
     re.IGNORECASE,
 )
@@ -379,7 +388,12 @@ _ENGLISH = any_of(
     rf"(?:no|not enough|insufficient) (?:\w+ )?(?:information|details|mention)\b[^,;:]{{0,80}}"
     rf"(?:{DOCUMENTS}|found|available|provided|given)",
     rf"i (?:really |simply )?do{_NOT} (?:know|have (?:\w+ ){{0,2}}{_KNOWLEDGE})",
-    r"i(?:'m| am|\u2019m) not (?:sure|certain|able to)",
+    rf"i(?:['\u2019]m| am| was){_NOT} (?:sure|certain|able to)",
+    rf"(?:{_I_AM} afraid )?(?:that|this|it)(?:['\u2019]s| is)(?: \w+)? "
+    r"(?:outside|beyond)(?: of)? (?:what i|my (?:scope|knowledge|expertise|role|abilities))\b",
+    r"(?:that|this)(?:['\u2019]s| is)(?: not)? something i can(?:not|['\u2019]t)?\b",
+    rf"i (?:only have access to|(?:have no|lack) (?:\w+ ){{0,2}}{_KNOWLEDGE})\b",
+    rf"nothing in {_THE}{DOCUMENTS} {_TELL}s?\b",
     r"i(?:'m| am|\u2019m| was)? ?(?:cannot|can't|can\u2019t|could not|couldn't|unable to) "
     r"(?:\w+ )?"
     + any_of(
@@ -461,8 +475,8 @@ _STATES = re.compile(
 _HARMLESS = re.compile(
     rf"(?:{_SORRY}|please|too|either|at (?:this|the) (?:time|moment)|at all)\W*$"
     r"|please (?:provide|share|give|try|check|rephrase|clarify)\b"
-    r"|(?:and )?i(?:'ll| can| will| would) (?:be (?:happy|glad) to )?"
-    r"(?:help|look|assist|search|try)\b"
+    r"|(?:(?:and|but) )?i(?:'ll| can| will| would) (?:be (?:happy|glad) to )?"
+    r"(?:help|look|assist|search|try|do my best)\b"
     rf"|(?:(?:and|or) )?{_WHETHER}\b|(?:such as|including)\b"
     r"|(?:wie|was|wer|wann|wo|ob|welche\w*|warum|dass|que|qui|quel\w*|o\u00f9|quand|comment|si"
     r"|qu\u00e9|cu\u00e1l|qui\u00e9n|cu\u00e1ndo|d\u00f3nde|c\u00f3mo|che|quando|quanto)\b",
@@ -478,10 +492,14 @@ def refuses(text: str) -> bool:
 
 def adds_to(rest: str, more_of_the_kind: Callable[[str], object]) -> Iterator[str]:
     """Yield parts after a refusal or offer that may be statements."""
-    _, *parts = (part.strip() for part in _PART.split(_INSIDE_A_NUMBER.sub("", rest)))
+    first, *parts = (part.strip() for part in _PART.split(_INSIDE_A_NUMBER.sub("", rest)))
     parts = [part for part in parts if any(map(str.isalnum, part))]
     last = parts[-1] if parts else ""
-    is_list = bool(_LISTED.match(last)) and not _CLAUSE.search(f", {last}")
+    # "the area, size or climate", unlike "I cannot say, Paris or Rome"
+    ends_list = bool(first) and last[:1].islower() and " or " in last
+    is_list = ((len(parts) > 1 and bool(_LISTED.match(last))) or ends_list) and not _CLAUSE.search(
+        f", {last}"
+    )
     for part in parts:
         in_list = is_list and not _STATES.search(part)
         if not (in_list or _HARMLESS.match(part) or more_of_the_kind(part)):

@@ -79,8 +79,8 @@ _ADVICE = (
     f"{', '.join(map(repr, _DOCUMENT_KEYS))}, or a list of Document objects under any key), the "
     "state of an agent ({'messages': ...}), a tuple (answer, documents), a str or an AIMessage; "
     "documents are Document objects, texts or one text. Name other keys with answer_key= and "
-    "documents_key=. For any other shape give GroundednessRunnable a context_extractor=, a "
-    "function that returns one of these."
+    "documents_key=. For any other shape give context_extractor=, a function that returns one of "
+    "these."
 )
 
 

@@ -256,7 +256,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             Its response, with what may leave in place of the answer. The model gets its earlier
             answers without annotations of the check.
         """
-        if (approved := approved_response(request.state)) is not None:
+        if (approved := approved_response(request.state, request.response_format)) is not None:
             return approved
         request, call = self._prepared(request)
         response = _without_evidence(handler(request))
@@ -277,7 +277,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             Its response, with what may leave in place of the answer. The model gets its earlier
             answers without annotations of the check.
         """
-        if (approved := approved_response(request.state)) is not None:
+        if (approved := approved_response(request.state, request.response_format)) is not None:
             return approved
         request, call = self._prepared(request)
         response = _without_evidence(await handler(request))

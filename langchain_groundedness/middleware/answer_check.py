@@ -30,6 +30,7 @@ from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
     VerificationError,
+    told,
 )
 from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader
 from langchain_groundedness.middleware.actions import Actions, OnUngrounded
@@ -312,7 +313,7 @@ class AnswerCheck:
 
     def _failed(self, source: CheckInput, what: str, error: Exception) -> GroundednessResult:
         _warn(what, error)
-        reason = f"{what} failed ({type(error).__name__})"
+        reason = f"{what} failed ({told(error)})"
         return unchecked_result(source, reason, self._policy)
 
     def _settled(
@@ -364,7 +365,9 @@ class AnswerCheck:
             result = self._actions.judged(result, ())
         if action == "review":
             recording.wait(result)
-            decided = recording.first(ask(answer.turn, result, recording.record_id))
+            decided = None
+            while decided is None:
+                decided = recording.first(ask(answer.turn, result, recording.record_id))
             update = self._actions.reviewed(answer.turn, result, decided)
         else:
             update = self._actions.take(action, answer.turn, result)
@@ -461,7 +464,7 @@ def with_held_answers(state: Any) -> Any:
         live = {"message_id": turn.final.id, "result": last.result}
         found[STATE_KEY] = {**state[STATE_KEY], _LIVE: live}
         if turn.structured is not None:
-            found["structured_response"] = last.structured_like(turn.structured)
+            found["structured_response"] = last.structured_as(_schema_of(turn.structured))
     return {**state, **found}
 
 
@@ -486,16 +489,29 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
     return {STATE_KEY: {**record, _SETTLED: _ANY_TEXT}, "jump_to": "model"}
 
 
-def approved_response(state: Any) -> ExtendedModelResponse[Any] | None:
+def approved_response(state: Any, response_format: Any = None) -> ExtendedModelResponse[Any] | None:
     """Return the response that a reviewer has approved, in place of a call of the model."""
     held = _held(state, read_turn(state))
     if not held or state[STATE_KEY]["outcome"] != "approved":
         return None
     answer = HeldAnswer.unpacked(held[-1])
-    structured = answer.structured_like(state_value(state, "structured_response"))
+    structured = answer.structured
+    if structured is not None:
+        placeholder = state_value(state, "structured_response")
+        structured = answer.structured_as(_schema_of(placeholder, response_format))
     response = ModelResponse(list(answer.messages), structured)
     record = {key: value for key, value in state[STATE_KEY].items() if key != _HELD}
     return ExtendedModelResponse(response, Command(update={STATE_KEY: record}))
+
+
+def _schema_of(placeholder: Any, response_format: Any = None) -> Any:
+    """Return the type of a structured response that is held.
+
+    That of what stands for it or, where that is plain data, that of the agent's answers.
+    """
+    schema = getattr(response_format, "schema", None)
+    named = isinstance(placeholder, Mapping) and schema is not None
+    return schema if named and not isinstance(schema, Mapping) else type(placeholder)
 
 
 def _digest_of(message: BaseMessage | None, structured: Any) -> str:
@@ -536,8 +552,8 @@ class _Recording:
         waiting = {**self._fields, "outcome": "waiting", "shown_answer": None}
         self._pending.end(result, **waiting, review=Review(status="waiting"))
 
-    def first(self, given: Decided) -> Decided:
-        """Return the decision that counts."""
+    def first(self, given: Decided) -> Decided | None:
+        """Return the decision that counts, if the given one was not undone."""
         self._decided, self._standing = first_decision(self._log, self.record_id, given)
         return self._decided
 
@@ -690,4 +706,4 @@ def _correcting(checker: GroundednessRunnable) -> GroundednessRunnable:
 
 
 def _warn(what: str, error: Exception) -> None:
-    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, type(error).__name__)
+    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, told(error))

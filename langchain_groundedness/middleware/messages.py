@@ -7,6 +7,7 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, is_dataclass, replace
 from enum import Enum
@@ -22,7 +23,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.content import Citation as NativeCitation
 from langchain_core.messages.content import NonStandardAnnotation
-from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, RootModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from langchain_groundedness.middleware.state import plain
@@ -69,13 +70,17 @@ class HeldAnswer(NamedTuple):
         messages, structured, result = json.loads(zlib.decompress(b64decode(packed)))
         return cls(messages_from_dict(messages), structured, result)
 
-    def structured_like(self, placeholder: Any) -> Any:
-        """Return the structured response in the type of the value that stands for it."""
-        if self.structured is None:
-            return None
-        kind: TypeAdapter[Any] = TypeAdapter(type(placeholder))
-        # As JSON, which strict types read as well.
-        return kind.validate_json(json.dumps(self.structured), by_alias=True, by_name=True)
+    def structured_as(self, schema: Any) -> Any:
+        """Return the structured response as its type; as plain data if that changes its values."""
+        kind: TypeAdapter[Any] = TypeAdapter(schema)
+        # What a validator has read already, it may refuse or change; then the model's own words.
+        for given in (json.dumps(self.structured), *map(_written, self.messages)):
+            with suppress(Exception):  # whatever a validator raises
+                # As JSON, which strict types read as well.
+                made = kind.validate_json(given, by_alias=True, by_name=True)
+                if plain(_data_of(made)) == self.structured:
+                    return made
+        return self.structured
 
 
 def emptied(value: Any) -> Any:
@@ -280,10 +285,16 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
         at = start - leaf.start + inside - leaf.start
         changes[leaf.path] = old[:at] + new + old[at + end - start :]
         shifts[leaf.path] = shifts.get(leaf.path, 0) + len(new) - (end - start)
+    new_leaves = {leaf.path: _new(leaf, changes) for leaf in leaves}
     try:
-        return _rebuilt(value, {leaf.path: _new(leaf, changes) for leaf in leaves})
-    except (ValidationError, TypeError, ValueError):
+        new_value = _rebuilt(value, new_leaves)
+        as_arguments(new_value)
+    except Exception:  # noqa: BLE001  (whatever a validator or a computed field raises)
         return None
+    kept = dict(values_of(new_value))
+    # A validator may change what it has read already.
+    same = all(kept.get(path) == leaf for path, leaf in values_of(value) if path not in changes)
+    return new_value if same else None
 
 
 def in_paragraphs(value: Any, text: str) -> str:
@@ -321,6 +332,12 @@ def as_arguments(value: Any) -> dict[str, Any]:
     return {str(key): inner for key, inner in plain(fields).items()}
 
 
+def _written(message: BaseMessage) -> str:
+    """Return the JSON of a structured answer as the model wrote it."""
+    calls = message.tool_calls if isinstance(message, AIMessage) else ()
+    return json.dumps(calls[0]["args"]) if calls else str(message.text)
+
+
 def _data_of(value: Any) -> Any:
     """Return plain data from which the type of a value makes it again, with its excluded fields."""
     if isinstance(value, RootModel):
@@ -329,6 +346,8 @@ def _data_of(value: Any) -> Any:
         return {key: _data_of(inner) for key, inner in parts.items()}
     if isinstance(value, list | tuple):
         return [_data_of(inner) for inner in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_data_of(inner) for inner in value), key=repr)
     return to_jsonable_python(value, fallback=str)
 
 

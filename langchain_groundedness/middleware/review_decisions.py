@@ -60,6 +60,8 @@ class _Signed(_Decision):
     """Who has decided."""
     note: str | None = None
     """Why."""
+    revision: int | None = None
+    """Revision of the record whose decision this is; it counts only if it was not undone."""
 
 
 class Approve(_Signed):
@@ -191,10 +193,11 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str) -> Decided:
 
 def first_decision(
     log: AuditLog | None, record_id: str, given: Decided
-) -> tuple[Decided, AuditRecord | None]:
+) -> tuple[Decided | None, AuditRecord | None]:
     """Save a decision in the audit log; if one is there already, that one counts.
 
     Blocks while the log is read. If the log fails or lacks the record, the given decision counts.
+    `None` is the decision of a record if it was undone.
     """
     if not isinstance(log, SQLAuditLog):
         return given, None
@@ -207,6 +210,8 @@ def first_decision(
     said: Any = {"action": review.action, "answer": review.answer, "note": review.note}
     revision = 0
     try:
+        if given.revision is not None:
+            return _decided_first(log.take_effect(record_id), given)
         while True:
             try:
                 return given, log.decide(
@@ -216,6 +221,9 @@ def first_decision(
                 revision = exc.revision
             with suppress(ReviewConflictError):  # undone in the meantime
                 return _decided_first(log.take_effect(record_id), given)
+    except ReviewConflictError:
+        _LOGGER.warning("groundedness: a review was undone, so the run still waits for one")
+        return None, None
     except GroundednessError as exc:
         _LOGGER.warning(
             "audit: cannot tell whether another review came first (%s)", type(exc).__name__
@@ -266,7 +274,7 @@ def resume_value(record: AuditRecord) -> dict[str, Any]:
         ...     review={"status": "decided", "action": "reject", "reviewer": "ada"},
         ... )
         >>> resume_value(record)
-        {'type': 'reject', 'reviewer': 'ada'}
+        {'type': 'reject', 'revision': 0, 'reviewer': 'ada'}
     """
     if not isinstance(record, AuditRecord):
         kind = type(record).__name__
@@ -276,7 +284,7 @@ def resume_value(record: AuditRecord) -> dict[str, Any]:
     if review.status != "decided" or review.action is None:
         msg = f"no reviewer has decided the record (status {review.status!r})"
         raise GroundednessError(msg)
-    value: dict[str, Any] = {"type": review.action}
+    value: dict[str, Any] = {"type": review.action, "revision": record.revision}
     if review.action == "edit":
         if record.content != "full" or not review.answer:
             msg = "the reviewer's text is not in the record: the audit log keeps no texts"
@@ -300,7 +308,8 @@ def resume_reviewed(
         config: Options of the run; the thread comes from the record.
 
     Returns:
-        What the run returns; `None` if nothing waits for this record, or its decision is held.
+        What the run returns; `None` if nothing waits for this record, or its decision is held. If
+        the decision was undone in the meantime, the run waits again, for the same review.
 
     Raises:
         GroundednessError: Nobody has decided it, or the record names no thread.

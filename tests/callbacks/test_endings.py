@@ -357,6 +357,7 @@ def test_an_output_that_holds_no_answer_is_told(
     [result] = handler.results.values()
     assert (result.answer, result.verdict) == ("", "unchecked")
     assert "no answer found" in caplog.text
+    assert "give context_extractor=, a function" in caplog.text
 
 
 def test_a_retriever_or_a_tool_by_itself_answers_nothing() -> None:

@@ -1,6 +1,6 @@
 """Documents are taken from where they can be trusted most, in the order that the README gives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import add, itemgetter
 from typing import Annotated, Any, TypedDict, cast
@@ -206,8 +206,8 @@ def call_directly(documents: list[Document]) -> str:
     return Writer().invoke(f"{joined(documents)}\n\n{ASKED}").text
 
 
-def with_fallback(first: Any, second: Any) -> Any:
-    return PASS | first.with_fallbacks([second])
+def fallback(first: Any, second: Any) -> Any:
+    return first.with_fallbacks([second])
 
 
 def down(_: Any) -> AIMessage:
@@ -254,14 +254,26 @@ FILTERED_CHAINS: dict[str, tuple[Runnable[Any, Any], str]] = {
         "prompt",
     ),
     "a fallback": (
-        with_fallback(
+        PASS
+        | fallback(
             BOTH | RunnableLambda(joined) | Writer(says=down),
             retriever_of(CURRENT) | RunnableLambda(call_directly),
         ),
         "prompt",
     ),
+    "fallbacks of the whole chain": (
+        fallback(
+            BOTH | RunnableLambda(joined) | Writer(says=down),
+            fallback(
+                BOTH | RunnableLambda(down),
+                retriever_of(CURRENT) | RunnableLambda(call_directly),
+            ),
+        ),
+        "prompt",
+    ),
     "a fallback without a model": (
-        with_fallback(
+        PASS
+        | fallback(
             BOTH | RunnableLambda(down),
             RunnableLambda(lambda asked: retriever_of(CURRENT).invoke(asked) and answer("Land1")),
         ),
@@ -517,21 +529,40 @@ def analyst() -> Any:
     return ask_analyst
 
 
-def asking(messages: Sequence[BaseMessage]) -> AIMessage:
-    if isinstance(messages[-1], ToolMessage):
-        return reply(messages)
-    return AIMessage(
-        "", tool_calls=[{"name": "ask_analyst", "args": {"query": messages[-1].text}, "id": "a"}]
-    )
+def asking_for(name: str) -> Callable[[Sequence[BaseMessage]], AIMessage]:
+    def asking(messages: Sequence[BaseMessage]) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return reply(messages)
+        return AIMessage(
+            "", tool_calls=[{"name": name, "args": {"query": messages[-1].text}, "id": "a"}]
+        )
+
+    return asking
 
 
 @pytest.mark.parametrize("mode", ["invoke", "ainvoke", "stream"])
 def test_of_a_sub_agent_what_it_retrieved_is_evidence_and_not_what_it_wrote(mode: str) -> None:
     for trusts, verdict in ((False, "has_contradictions"), (True, "grounded")):
         handler = GroundednessCallbackHandler(trust_generated=trusts)
-        agent = create_agent(Writer(says=asking), [analyst()])
+        agent = create_agent(Writer(says=asking_for("ask_analyst")), [analyst()])
         run(mode, agent, [messages(question("Land1"))], {"callbacks": [handler]})
         [result] = handler.results.values()
         assert document("Land1").page_content in texts(result.documents)
         assert (answer("Land1") in texts(result.documents)) is trusts
         assert result.verdict == verdict
+
+
+@pytest.mark.parametrize("mode", ["invoke", "ainvoke", "stream"])
+def test_what_a_sub_agent_wrote_is_no_evidence_where_nothing_else_was_found(mode: str) -> None:
+    @tool
+    def ask_writer(query: str) -> str:
+        """Ask an agent without tools."""
+        inner: Any = create_agent(Writer())
+        return str(inner.invoke(messages(query))["messages"][-1].text)
+
+    for trusts, verdict in ((False, "unchecked"), (True, "grounded")):
+        handler = GroundednessCallbackHandler(trust_generated=trusts)
+        agent = create_agent(Writer(says=asking_for("ask_writer")), [ask_writer])
+        run(mode, agent, [messages(question("Land1"))], {"callbacks": [handler]})
+        [result] = handler.results.values()
+        assert (texts(result.documents), result.verdict) == ([answer("Land1")] * trusts, verdict)

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field
+from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field, field_validator
 
 from langchain_groundedness import DecisionPolicy, GroundednessMiddleware
 from middleware.agent_scripts import (
@@ -98,6 +99,42 @@ class Nested(BaseModel):
 
     outer: Excluded
     others: Rows = Rows([Computed(Revenue="")])
+
+
+class Derived(BaseModel):
+    """Answer."""
+
+    revenue: str
+    last_year: str = "Nothing."
+
+    @computed_field
+    def first_word(self) -> str:
+        """Fail on empty texts."""
+        return self.revenue.split()[0] + self.last_year.split()[0]
+
+
+class Converted(BaseModel):
+    """Answer."""
+
+    revenue: str
+    share: float = 0.1
+
+    @field_validator("share", mode="before")
+    @classmethod
+    def _of_percent(cls, value: Any) -> float:
+        return float(value.strip("%")) / 100
+
+
+class Rescaled(BaseModel):
+    """Answer."""
+
+    revenue: str
+    share: float = 0.1
+
+    @field_validator("share", mode="after")
+    @classmethod
+    def _of_percent(cls, value: float) -> float:
+        return value / 100
 
 
 def middleware(**options: Any) -> GroundednessMiddleware:
@@ -224,6 +261,59 @@ def test_a_structured_answer_is_approved_whatever_its_fields_are(how: How, schem
     run(agent, QUESTION, how, THREAD)
     state = run(agent, Command(resume={"type": "approve"}), how, THREAD)
     assert state["structured_response"] == schema(**value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (Derived, {}),
+        (Renamed | Derived, {}),
+        (Converted, {"share": "10%"}),
+        (Rescaled, {"share": 10.0}),
+    ],
+)
+@pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
+def test_an_approved_structured_answer_is_of_its_type_though_that_refuses_empty_or_read_values(
+    how: How, strategy: Any, schema: Any, value: dict[str, Any]
+) -> None:
+    value = {"revenue": FALSE, **value}
+    of = Derived if isinstance(schema, UnionType) else schema
+    if strategy is ProviderStrategy:
+        schema = of
+    reply: Any = call(of.__name__, **value) if strategy is ToolStrategy else json.dumps(value)
+    agent = agent_of(
+        call(),
+        reply,
+        middleware=middleware(on_ungrounded="review"),
+        checkpointer=InMemorySaver(),
+        response_format=strategy(schema),
+    )
+    run(agent, QUESTION, how, THREAD)
+    state = run(agent, Command(resume={"type": "approve"}), how, THREAD)
+    assert state["groundedness"]["outcome"] == "approved"
+    assert state["structured_response"] == of(**value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (Derived, {"revenue": TRUE, "last_year": "The weather was fine."}),
+        (Converted, {"revenue": FALSE, "share": "10%"}),
+        (Rescaled, {"revenue": FALSE, "share": 10.0}),
+    ],
+)
+def test_a_structured_answer_whose_type_refuses_the_corrected_values_is_withheld(
+    how: How, schema: Any, value: dict[str, Any]
+) -> None:
+    agent = agent_of(
+        call(),
+        call(schema.__name__, **value),
+        middleware=middleware(on_ungrounded="correct"),
+        response_format=ToolStrategy(schema),
+    )
+    state = run(agent, QUESTION, how)
+    assert state["groundedness"]["outcome"] == "blocked"
+    assert state["structured_response"] is None
 
 
 def test_a_structured_answer_with_aliases_is_corrected(how: How) -> None:

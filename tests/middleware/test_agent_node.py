@@ -164,6 +164,16 @@ def test_a_state_that_cannot_be_read_is_unchecked_and_not_fine(how: How) -> None
     assert state["answer"] == BLOCKED
 
 
+def test_a_state_with_two_lists_of_documents_says_which_option_chooses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    state = {"answer": TRUE, "hits": [REPORT], "others": [REPORT]}
+    found = groundedness_node().invoke(state)["groundedness"]
+    wanted = "under 'hits' and 'others': name one of them with documents_key="
+    assert wanted in found["claims"][0]["reason"]
+    assert wanted in caplog.text
+
+
 def test_options_of_the_node_are_checked() -> None:
     with pytest.raises(ConfigurationError, match="on_ungrounded must be one of"):
         groundedness_node(on_ungrounded="ignore")  # type: ignore[arg-type]

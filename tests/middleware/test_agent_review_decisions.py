@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -305,6 +306,45 @@ def test_a_held_decision_that_a_resumed_run_has_used_cannot_be_undone(
         "approve",
         "approved",
     )
+
+
+def decided_and_undone(log: SQLAuditLog) -> tuple[AuditRecord, AuditRecord]:
+    """Decide and undo, and give the record of then, as if it were in effect, and of now."""
+    stale = log.decide(waiting(log).id, revision=0, reviewer="ada", action="approve", hold=0.2)
+    now = log.undo(stale.id, revision=stale.revision, reviewer="ada")
+    time.sleep(0.3)
+    return stale, now
+
+
+def test_a_record_whose_decision_was_undone_releases_nothing(log: SQLAuditLog, how: How) -> None:
+    graph = agent(log)
+    asked = ask(graph, how)
+    stale, now = decided_and_undone(log)
+    for paused in (
+        resume(graph, stale, how),
+        run(graph, Command(resume=resume_value(stale)), how, THREAD),
+        run(graph, None, how, THREAD),
+    ):
+        assert said(paused) == BLOCKED
+        assert paused["__interrupt__"][0].value == asked
+    assert waiting(log).outcome == "waiting"
+    final = log.decide(now.id, revision=now.revision, reviewer="eve", action="edit", answer=TRUE)
+    assert said(resume(graph, final, how)) == TRUE
+    log.flush()
+    [kept] = log.records(status="decided")
+    assert (kept.review.reviewer, kept.outcome) == ("eve", "edited")
+
+
+def test_after_a_decision_that_was_undone_the_graph_takes_another(
+    log: SQLAuditLog, how: How
+) -> None:
+    graph = agent(log)
+    ask(graph, how)
+    stale, _ = decided_and_undone(log)
+    resume(graph, stale, how)
+    edit = {"type": "edit", "answer": TRUE, "reviewer": "eve"}
+    assert said(run(graph, Command(resume=edit), how, THREAD)) == TRUE
+    assert resume(graph, stale, how) is None
 
 
 @pytest.mark.parametrize("other", ["eve", None])
