@@ -10,14 +10,13 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from langchain_core.documents import Document
 from rich.console import Console
 
 from langchain_groundedness._runtime.files import read_up_to, whole_up_to
-from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli.errors import FAILED, CommandError, errors_in_one_line
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
@@ -31,11 +30,12 @@ from langchain_groundedness.cli.options import (
     next_step,
     run_interruptibly,
 )
-from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.display.terminal import printable, render
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
+
+if TYPE_CHECKING:
+    from langchain_groundedness.runnable import GroundednessRunnable
 
 __all__ = ["check", "read_answer", "read_documents"]
 
@@ -121,6 +121,8 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
     An answer that the policy blocks or sends to review is not trusted.
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness.decision import DecisionPolicy
+
     with errors_in_one_line("cannot check"):
         answer, documents = _answer_and_documents(answer, [*(files or ()), *(documents or ())])
         if (answer, *documents).count("-") > 1:
@@ -160,7 +162,10 @@ def _answer_and_documents(answer: str | None, files: list[str]) -> tuple[str, li
     return answer, files
 
 
-def _checker(options: dict[str, Any], calibration: Path | None) -> GroundednessRunnable:
+def _checker(options: dict[str, Any], calibration: Path | None) -> "GroundednessRunnable":
+    from langchain_groundedness.calibration import Calibration
+    from langchain_groundedness.runnable import GroundednessRunnable
+
     if calibration is None:
         return GroundednessRunnable(**options)
     try:

@@ -1,7 +1,6 @@
 """The command `langchain-groundedness demo`."""
 
 from langchain_groundedness.cli.errors import errors_in_one_line
-from langchain_groundedness.demo.watching import watch
 
 __all__ = ["demo"]
 
@@ -17,5 +16,7 @@ def demo() -> None:
     Needs no key and no network. A sentence turns green, red or yellow as soon as its verdict is
     known; a file or a pipe gets lines.
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness.demo.watching import watch
+
     with errors_in_one_line("cannot show the demonstration"):
         watch()

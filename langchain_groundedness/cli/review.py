@@ -73,7 +73,7 @@ def _serve(  # noqa: PLR0913  (as the command)
 ) -> None:
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, extra="review")
-    from langchain_groundedness.review import create_review_app, server  # noqa: PLC0415
+    from langchain_groundedness.review import create_review_app, server
 
     local = server.is_loopback(host)
     if not login and not local:
