@@ -1,11 +1,12 @@
 """The command `langchain-groundedness demo`."""
 
 from langchain_groundedness.cli.errors import errors_in_one_line
+from langchain_groundedness.cli.options import AsJson
 
 __all__ = ["demo"]
 
 
-def demo() -> None:
+def demo(*, as_json: AsJson = False) -> None:
     """Watch a scripted answer being checked, claim by claim.
 
     \b
@@ -19,4 +20,4 @@ def demo() -> None:
     from langchain_groundedness.demo.watching import watch
 
     with errors_in_one_line("cannot show the demonstration"):
-        watch()
+        watch(as_json=as_json)
