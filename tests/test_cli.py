@@ -487,6 +487,7 @@ def test_help_lists_all_commands_in_groups_with_whole_lines(
             said = ran(capsys, name, "--help").out
             assert line in " ".join(said.split())
             assert f"  langchain-groundedness {name} " in said
+            assert not re.search(r"--\S+ <[^|>]+>", said), "values have names, not types"
 
 
 def test_a_command_that_is_mistyped_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:

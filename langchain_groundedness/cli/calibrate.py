@@ -68,10 +68,12 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
         Path | None, typer.Option(metavar="FILE.jsonl", help="Claims or answers with labels.")
     ] = None,
     precision: Annotated[
-        float | None, typer.Option(help="Share of what passes that must be right, 0 to 1.")
+        float | None,
+        typer.Option(metavar="NUMBER", help="Share of what passes that must be right, 0 to 1."),
     ] = None,
     recall: Annotated[
-        float | None, typer.Option(help="Share of what is right that must pass, 0 to 1.")
+        float | None,
+        typer.Option(metavar="NUMBER", help="Share of what is right that must pass, 0 to 1."),
     ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE.json", help="Where to write the thresholds.")

@@ -55,15 +55,18 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     answer: Annotated[
         str | None,
         typer.Option(
+            metavar="TEXT",
             help="The answer itself; all files are documents then. @PATH reads it from a file, - "
-            "from standard input; an answer that begins with @ is written with @@."
+            "from standard input; an answer that begins with @ is written with @@.",
         ),
     ] = None,
     documents: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH...", help="More documents."),
     ] = None,
-    question: Annotated[str | None, typer.Option(help="The question that was asked.")] = None,
+    question: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The question that was asked.")
+    ] = None,
     model: Model = None,
     base_url: BaseUrl = None,
     model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
@@ -80,11 +83,13 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     max_claims: Annotated[
-        int | None, typer.Option(min=1, help="Check this many claims; the others are unchecked.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Check this many claims; the others are unchecked."),
     ] = None,
     trust_threshold: Annotated[
         float | None,
         typer.Option(
+            metavar="NUMBER",
             min=0,
             max=1,
             help="Share of claims that must be supported; by default 1, or the calibration's.",
@@ -98,10 +103,10 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     query_class: Annotated[
-        str | None, typer.Option(help="Class of the question, for the policy.")
+        str | None, typer.Option(metavar="NAME", help="Class of the question, for the policy.")
     ] = None,
     risk_tier: Annotated[
-        str | None, typer.Option(help="Risk tier of the question, for the policy.")
+        str | None, typer.Option(metavar="NAME", help="Risk tier of the question, for the policy.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -107,7 +107,8 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = "local",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, with --engine ray; by default one.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes, with --engine ray; by default one."),
     ] = None,
     address: Annotated[
         str | None,
@@ -120,7 +121,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         str | None,
         typer.Option(metavar="URL", help="Also write rows and scores as Parquet: a path or s3://…"),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the run.")] = None,
     fail_under: FailUnder = None,
     max_failed: MaxFailed = 0,
     as_json: AsJson = False,

@@ -120,9 +120,11 @@ Separator: TypeAlias = Annotated[
     typer.Option(metavar="TEXT", help="What separates the documents of a row in one text."),
 ]
 Limit: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Read only this many rows, the first ones.")
+    int | None, typer.Option(metavar="N", min=1, help="Read only this many rows, the first ones.")
 ]
-MaxConcurrency: TypeAlias = Annotated[int, typer.Option(min=1, help="Most rows at a time.")]
+MaxConcurrency: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Most rows at a time.")
+]
 Resume: TypeAlias = Annotated[
     bool, typer.Option("--resume/--fresh", help="Resume from the files there are, or start over.")
 ]
@@ -133,7 +135,10 @@ FailUnder: TypeAlias = Annotated[
     ),
 ]
 MaxFailed: TypeAlias = Annotated[
-    int, typer.Option(min=0, help="With --fail-under: how many rows may fail or be unreadable.")
+    int,
+    typer.Option(
+        metavar="N", min=0, help="With --fail-under: how many rows may fail or be unreadable."
+    ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for a program.")]
 Db: TypeAlias = Annotated[

@@ -23,6 +23,7 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
     folder: Annotated[
         Path | None,
         typer.Argument(
+            metavar="FOLDER",
             help="Folder with .txt and .md files to ask about, or one file; by default the "
             "documents of the demonstration.",
             show_default=False,
@@ -42,7 +43,10 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
         str, typer.Option(metavar="NAME", help="Verifier, as for check.")
     ] = "embedded",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any that is free.")
+        int,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any that is free."
+        ),
     ] = 8322,
     as_json: AsJson = False,
 ) -> None:

@@ -38,10 +38,12 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
     db: Db = None,
     log: Log = None,
     since: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="From this day on, in UTC.")
+        datetime | None,
+        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="From this day on, in UTC."),
     ] = None,
     until: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Before this day, in UTC.")
+        datetime | None,
+        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="Before this day, in UTC."),
     ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Where to write a page with plots.")

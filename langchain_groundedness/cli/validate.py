@@ -102,15 +102,20 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     accept: Annotated[
-        float, typer.Option(help="Similarity from which a claim is supported.")
+        float, typer.Option(metavar="NUMBER", help="Similarity from which a claim is supported.")
     ] = 0.75,
-    reject: Annotated[float, typer.Option(help="Similarity below which it is not.")] = 0.5,
-    min_source: Annotated[
-        float, typer.Option(help="Share of claims that must be supported to pass stage 1.")
+    reject: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Similarity below which it is not.")
     ] = 0.5,
-    pass_score: Annotated[float, typer.Option(help="Composite score from which a row passes.")] = (
-        0.7
-    ),
+    min_source: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER", help="Share of claims that must be supported to pass stage 1."
+        ),
+    ] = 0.5,
+    pass_score: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Composite score from which a row passes.")
+    ] = (0.7),
     weight: Annotated[
         list[str] | None,
         typer.Option(
