@@ -116,7 +116,7 @@ class Plot:
 
     @property
     def _high(self) -> int:
-        return self.height - _TOP - (44 if self.x_label else 24)
+        return self.height - _TOP - (44 if self.x_label else 34)
 
     def _x(self, x: float) -> float:
         return _LEFT + x * (self.width - _LEFT - _RIGHT)
