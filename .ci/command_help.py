@@ -99,6 +99,7 @@ class Exported(TypedDict):
 
 
 OUTPUTS: dict[str, Any] = {
+    "demo": GroundednessResult,
     "check": GroundednessResult,
     "serve": Asked,
     "evaluate": Evaluated,

@@ -1,8 +1,9 @@
 """Draw the pictures of the pages in docs/assets: `python .ci/page_pictures.py`.
 
 The pages show what `serve`, `review`, `report`, `validate` and `stats` make of the demonstration
-and of the shop of the cookbook. `--look FOLDER` draws each page there instead, wide and narrow,
-light and dark. Needs the dependency group `test` and Debian's Chromium.
+and of the shop of the cookbook, whose answers are dated back over some days. `--look FOLDER` draws
+each page there instead, wide and narrow, light and dark. Needs the dependency group `test` and
+Debian's Chromium.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -92,8 +94,18 @@ def _answers(folder: Path) -> None:
         with SQLAuditLog(f"sqlite:///{folder}/audit.db") as log:
             policy = DecisionPolicy(contradicted="review", untrusted="review")
             checker = GroundednessRunnable(policy=policy, audit_log=log)
+            checker.warm_up()
             for row in rows:
                 checker.invoke({**row, "documents": row["contexts"]})
+    _spread_over_days(folder)
+
+
+def _spread_over_days(folder: Path) -> None:
+    """Date the records back, as if the answers had been given on nine days."""
+    with SQLAuditLog(f"sqlite:///{folder}/audit.db") as log:
+        for number, record in enumerate(list(log.records())):
+            time = record.time - timedelta(days=8 - number // 8)
+            log.record(record.model_copy(update={"time": time, "revision": record.revision + 1}))
 
 
 def _made(folder: Path) -> dict[str, str]:

@@ -14,9 +14,8 @@ from commands import Outcome, Run, ran, without_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness import cli
+from langchain_groundedness import cli, runnable
 from langchain_groundedness.__main__ import main
-from langchain_groundedness.cli import check as _check
 from langchain_groundedness.cli import options as _models
 from langchain_groundedness.cli import repeat_option
 from langchain_groundedness.testing import ScriptedResponse, ScriptedServer
@@ -316,7 +315,7 @@ def test_interrupt_exits_with_130(check: Run, monkeypatch: pytest.MonkeyPatch) -
     def interrupt(**_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_check, "GroundednessRunnable", interrupt)
+    monkeypatch.setattr(runnable, "GroundednessRunnable", interrupt)
     outcome = check("--answer", TRUE, "--documents", "report.md")
     assert outcome.code == 130
     assert "Traceback" not in outcome.err
@@ -327,7 +326,7 @@ def test_crash_never_reads_as_a_verdict(check: Run, monkeypatch: pytest.MonkeyPa
         msg = "first line\nsecond line"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr(_check, "GroundednessRunnable", crash)
+    monkeypatch.setattr(runnable, "GroundednessRunnable", crash)
     outcome = check("--answer", TRUE, "--documents", "report.md")
     assert failure(outcome) == "cannot check: RuntimeError: first line\n"
 
@@ -435,7 +434,7 @@ def test_what_a_server_refuses_is_said_with_its_status_and_a_hint(
     assert "secret" not in outcome.err
 
 
-@pytest.mark.parametrize("module", ["cli", "cli.check"])
+@pytest.mark.parametrize("module", ["cli", "cli.check", "runnable"])
 def test_interrupting_the_start_shows_no_traceback(module: str) -> None:
     code = f"""
 import sys
@@ -444,7 +443,7 @@ class Interrupt:
         if name == "langchain_groundedness.{module}":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupt())
-sys.argv[1:] = ["check", "--help"]
+sys.argv[1:] = ["check", "--answer", "Rome is old.", {__file__!r}]
 from langchain_groundedness.__main__ import main
 main()
 """
@@ -488,6 +487,7 @@ def test_help_lists_all_commands_in_groups_with_whole_lines(
             said = ran(capsys, name, "--help").out
             assert line in " ".join(said.split())
             assert f"  langchain-groundedness {name} " in said
+            assert not re.search(r"--\S+ <[^|>]+>", said), "values have names, not types"
 
 
 def test_a_command_that_is_mistyped_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:

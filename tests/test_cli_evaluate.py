@@ -10,6 +10,7 @@ import pytest
 from commands import Outcome, Run, ran, without_settings
 from langchain_core.messages import AIMessage
 
+from langchain_groundedness import evals
 from langchain_groundedness.cli import evaluate as _evaluate
 from langchain_groundedness.cli.errors import each_warning_once
 from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
@@ -212,7 +213,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(
             signal.raise_signal(signal.SIGINT)
 
     slow = FaithfulnessEvaluator(verifier=ScriptedVerifier(judge))
-    monkeypatch.setattr(_evaluate, "make_metric", lambda *_, **__: slow)
+    monkeypatch.setattr(evals, "make_metric", lambda *_, **__: slow)
     outcome = run(*USUAL, "--max-concurrency", "1")
     assert outcome.code == 130
     assert "partial: run.jsonl" in outcome.out
@@ -237,3 +238,7 @@ def test_a_warning_that_each_row_brings_up_is_shown_once_and_counted(
     assert "\x1b" not in told
     assert "once" not in told
     assert logging.getLogger("langchain_groundedness").handlers == []
+
+
+def test_help_names_all_metrics(run: Run) -> None:
+    assert f"repeatable: {', '.join(evals.METRICS)}." in " ".join(run("--help").out.split())

@@ -6,23 +6,13 @@ Exit codes: 0 the calibration is written, 2 it could not be made, 130 interrupte
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from langchain_groundedness import calibration
-from langchain_groundedness.calibration import (
-    Calibration,
-    CalibrationSample,
-    ThresholdChoice,
-    ThresholdFigures,
-)
-from langchain_groundedness.calibration.labelled_data import read_labelled, samples_of
-from langchain_groundedness.calibration.thresholds import calibration_plot
-from langchain_groundedness.calibration.values import ThresholdName
 from langchain_groundedness.cli.errors import errors_in_one_line, write_file
 from langchain_groundedness.cli.options import (
     AsJson,
@@ -37,12 +27,19 @@ from langchain_groundedness.cli.options import (
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.exceptions import ConfigurationError, require
-from langchain_groundedness.pipeline.recording import encoder_checksum
-from langchain_groundedness.runnable import GroundednessRunnable
+
+if TYPE_CHECKING:
+    from langchain_groundedness.calibration import (
+        Calibration,
+        CalibrationSample,
+        ThresholdChoice,
+        ThresholdFigures,
+    )
+    from langchain_groundedness.calibration.values import ThresholdName
 
 __all__ = ["calibrate"]
 
-_NAMES: dict[ThresholdName, str] = {
+_NAMES: "dict[ThresholdName, str]" = {
     "support": "claim supported",
     "trust": "answer trusted",
     "review": "review below",
@@ -71,10 +68,12 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
         Path | None, typer.Option(metavar="FILE.jsonl", help="Claims or answers with labels.")
     ] = None,
     precision: Annotated[
-        float | None, typer.Option(help="Share of what passes that must be right, 0 to 1.")
+        float | None,
+        typer.Option(metavar="NUMBER", help="Share of what passes that must be right, 0 to 1."),
     ] = None,
     recall: Annotated[
-        float | None, typer.Option(help="Share of what is right that must pass, 0 to 1.")
+        float | None,
+        typer.Option(metavar="NUMBER", help="Share of what is right that must pass, 0 to 1."),
     ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE.json", help="Where to write the thresholds.")
@@ -102,6 +101,8 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
     for a target above 0.95. Use the file with --calibration, or with
     Calibration.load("calibration.json").checker().
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness import calibration
+
     with errors_in_one_line("cannot calibrate"):
         require_one(db=db, log=log, labels=labels)
         if (precision is None) == (recall is None):
@@ -128,12 +129,16 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
 
 
 class _Samples(NamedTuple):
-    samples: list[CalibrationSample]
+    samples: "list[CalibrationSample]"
     encoder: str | None
     notes: tuple[str, ...]
 
 
 def _labelled(path: Path) -> _Samples:
+    from langchain_groundedness.calibration.labelled_data import read_labelled, samples_of
+    from langchain_groundedness.pipeline.recording import encoder_checksum
+    from langchain_groundedness.runnable import GroundednessRunnable
+
     checker = GroundednessRunnable()
     rows = list(read_labelled(path))  # a fault in the last line costs no check of the others
     if not rows:
@@ -144,6 +149,9 @@ def _labelled(path: Path) -> _Samples:
 
 def _reviewed(db: str | None, log: Path | None) -> _Samples:
     """Read what reviewers decided, as far as one encoder judged it."""
+    from langchain_groundedness.calibration import CalibrationSample
+    from langchain_groundedness.pipeline.recording import encoder_checksum
+
     found = [
         (record.versions.encoder, sample)
         for record in audit_records(db, log, status="decided")
@@ -177,7 +185,9 @@ def _require_drawable(path: Path) -> None:
         require("resvg_py", extra="plot")
 
 
-def _draw(found: Calibration, path: Path) -> bool:
+def _draw(found: "Calibration", path: Path) -> bool:
+    from langchain_groundedness.calibration.thresholds import calibration_plot
+
     if found.reliability is None:
         return False
     drawing = calibration_plot(found.reliability, found.chosen.get("support"))
@@ -192,11 +202,11 @@ def _draw(found: Calibration, path: Path) -> bool:
     return True
 
 
-def _render(found: Calibration, notes: Sequence[str]) -> RenderableType:
+def _render(found: "Calibration", notes: Sequence[str]) -> RenderableType:
     return Group(_table(found), *_lines(found, notes))
 
 
-def _table(found: Calibration) -> Table:
+def _table(found: "Calibration") -> Table:
     title = f"wanted: {found.target.kind} {found.target.value:g}"
     table = plain_table(title=title)
     table.add_column("Threshold", min_width=24)
@@ -213,7 +223,7 @@ def _table(found: Calibration) -> Table:
     return table
 
 
-def _about(name: ThresholdName, choice: ThresholdChoice) -> tuple[Text, Text, Text]:
+def _about(name: "ThresholdName", choice: "ThresholdChoice") -> tuple[Text, Text, Text]:
     low, high = choice.interval or (choice.threshold, choice.threshold)
     return (
         Text(f"{_NAMES[name]} {choice.threshold:.3f}", style="bold"),
@@ -222,7 +232,7 @@ def _about(name: ThresholdName, choice: ThresholdChoice) -> tuple[Text, Text, Te
     )
 
 
-def _cells(each: ThresholdFigures) -> tuple[str, str, str]:
+def _cells(each: "ThresholdFigures") -> tuple[str, str, str]:
     return (
         f"{each.passed}/{each.samples}",
         _share(each.precision, each.precision_interval),
@@ -236,7 +246,7 @@ def _share(share: float | None, interval: tuple[float, float] | None) -> str:
     return f"{share:.2f} ({interval[0]:.2f}-{interval[1]:.2f})"
 
 
-def _lines(found: Calibration, notes: Sequence[str]) -> Iterator[Text]:
+def _lines(found: "Calibration", notes: Sequence[str]) -> Iterator[Text]:
     for name, why in found.not_chosen.items():
         yield Text(f"not chosen: {_NAMES[name]}: {printable(why)}", style="yellow")
     for name, choice in found.chosen.items():

@@ -10,14 +10,13 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from langchain_core.documents import Document
 from rich.console import Console
 
 from langchain_groundedness._runtime.files import read_up_to, whole_up_to
-from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli.errors import FAILED, CommandError, errors_in_one_line
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
@@ -31,11 +30,12 @@ from langchain_groundedness.cli.options import (
     next_step,
     run_interruptibly,
 )
-from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.display.terminal import printable, render
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import GroundednessResult
+
+if TYPE_CHECKING:
+    from langchain_groundedness.runnable import GroundednessRunnable
 
 __all__ = ["check", "read_answer", "read_documents"]
 
@@ -55,15 +55,18 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     answer: Annotated[
         str | None,
         typer.Option(
+            metavar="TEXT",
             help="The answer itself; all files are documents then. @PATH reads it from a file, - "
-            "from standard input; an answer that begins with @ is written with @@."
+            "from standard input; an answer that begins with @ is written with @@.",
         ),
     ] = None,
     documents: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH...", help="More documents."),
     ] = None,
-    question: Annotated[str | None, typer.Option(help="The question that was asked.")] = None,
+    question: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The question that was asked.")
+    ] = None,
     model: Model = None,
     base_url: BaseUrl = None,
     model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
@@ -80,11 +83,13 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     max_claims: Annotated[
-        int | None, typer.Option(min=1, help="Check this many claims; the others are unchecked.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Check this many claims; the others are unchecked."),
     ] = None,
     trust_threshold: Annotated[
         float | None,
         typer.Option(
+            metavar="NUMBER",
             min=0,
             max=1,
             help="Share of claims that must be supported; by default 1, or the calibration's.",
@@ -98,10 +103,10 @@ def check(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     query_class: Annotated[
-        str | None, typer.Option(help="Class of the question, for the policy.")
+        str | None, typer.Option(metavar="NAME", help="Class of the question, for the policy.")
     ] = None,
     risk_tier: Annotated[
-        str | None, typer.Option(help="Risk tier of the question, for the policy.")
+        str | None, typer.Option(metavar="NAME", help="Risk tier of the question, for the policy.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -121,6 +126,8 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
     An answer that the policy blocks or sends to review is not trusted.
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness.decision import DecisionPolicy
+
     with errors_in_one_line("cannot check"):
         answer, documents = _answer_and_documents(answer, [*(files or ()), *(documents or ())])
         if (answer, *documents).count("-") > 1:
@@ -160,7 +167,10 @@ def _answer_and_documents(answer: str | None, files: list[str]) -> tuple[str, li
     return answer, files
 
 
-def _checker(options: dict[str, Any], calibration: Path | None) -> GroundednessRunnable:
+def _checker(options: dict[str, Any], calibration: Path | None) -> "GroundednessRunnable":
+    from langchain_groundedness.calibration import Calibration
+    from langchain_groundedness.runnable import GroundednessRunnable
+
     if calibration is None:
         return GroundednessRunnable(**options)
     try:

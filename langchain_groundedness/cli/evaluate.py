@@ -9,13 +9,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
     CommandError,
@@ -49,15 +48,12 @@ from langchain_groundedness.cli.options import (
 )
 from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.display.terminal import plain_table, printable
-from langchain_groundedness.evals import METRICS, make_metric
-from langchain_groundedness.evals.datasets import open_dataset
-from langchain_groundedness.evals.evaluation import Evaluation
-from langchain_groundedness.evals.evaluator import Evaluator
-from langchain_groundedness.evals.parquet import save_parquet
-from langchain_groundedness.evals.progress import Price, spending
-from langchain_groundedness.evals.ray_engine import RayEngine, make_engine
-from langchain_groundedness.evals.runner import arun_evaluation
-from langchain_groundedness.verification.by_name import named_verifier
+
+if TYPE_CHECKING:
+    from langchain_groundedness.evals.evaluation import Evaluation
+    from langchain_groundedness.evals.evaluator import Evaluator
+    from langchain_groundedness.evals.progress import Price
+    from langchain_groundedness.evals.ray_engine import RayEngine
 
 __all__ = ["evaluate"]
 
@@ -71,7 +67,12 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
     data: Data,
     metric: Annotated[
         list[str],
-        typer.Option(metavar="NAME", help=f"What to measure; repeatable: {', '.join(METRICS)}."),
+        typer.Option(
+            metavar="NAME",
+            help="What to measure; repeatable: faithfulness, context_relevance, answer_quality, "
+            "factual_correctness, answer_correctness, context_recall, context_precision, "
+            "citations, bleu, chrf, rouge.",
+        ),
     ],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="RUN.jsonl", help="Where to write the run.")
@@ -106,7 +107,8 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = "local",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, with --engine ray; by default one.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes, with --engine ray; by default one."),
     ] = None,
     address: Annotated[
         str | None,
@@ -119,7 +121,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         str | None,
         typer.Option(metavar="URL", help="Also write rows and scores as Parquet: a path or s3://…"),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the run.")] = None,
     fail_under: FailUnder = None,
     max_failed: MaxFailed = 0,
     as_json: AsJson = False,
@@ -142,6 +144,12 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
     The same command resumes a run that was interrupted or killed; --fresh starts over.
     Exit code: 0 done, 1 below --fail-under, 2 cannot be done, 130 interrupted.
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness.evals.datasets import open_dataset
+    from langchain_groundedness.evals.evaluation import Evaluation
+    from langchain_groundedness.evals.parquet import save_parquet
+    from langchain_groundedness.evals.ray_engine import make_engine
+    from langchain_groundedness.verification.by_name import named_verifier
+
     with errors_in_one_line("cannot evaluate"), each_warning_once():
         require_json_lines(out, "--out")
         least = _least(fail_under or (), metric)
@@ -185,8 +193,10 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
             raise typer.Exit(1)
 
 
-def _run(evaluation: Evaluation, ray: RayEngine | None, max_concurrency: int) -> bool:
+def _run(evaluation: "Evaluation", ray: "RayEngine | None", max_concurrency: int) -> bool:
     """Evaluate; return whether the run is complete."""
+    from langchain_groundedness.evals.runner import arun_evaluation
+
     try:
         if ray is None:
             run_interruptibly(arun_evaluation(evaluation, max_concurrency))
@@ -200,7 +210,10 @@ def _run(evaluation: Evaluation, ray: RayEngine | None, max_concurrency: int) ->
     return True
 
 
-def _evaluators(names: Iterable[str], calibration: Path | None, **parts: Any) -> list[Evaluator]:
+def _evaluators(names: Iterable[str], calibration: Path | None, **parts: Any) -> "list[Evaluator]":
+    from langchain_groundedness.calibration import Calibration
+    from langchain_groundedness.evals import make_metric
+
     taken = [name for name in ("model", "verifier") if parts[name] is not None]
     if calibration is not None and taken:
         msg = f"--calibration is for the embedded verifier; leave out --{taken[0]}"
@@ -222,7 +235,9 @@ def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
     return bounds
 
 
-def _price(given: str) -> Price:
+def _price(given: str) -> "Price":
+    from langchain_groundedness.evals.progress import Price
+
     prices = [number(each, "--price") for each in given.split(",")]
     if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
         msg = "--price takes two numbers, of a million tokens in and out, as in 0.15,0.60"
@@ -230,7 +245,7 @@ def _price(given: str) -> Price:
     return Price(*prices)
 
 
-def _below(evaluation: Evaluation, least: Mapping[str, float], max_failed: int) -> Iterable[str]:
+def _below(evaluation: "Evaluation", least: Mapping[str, float], max_failed: int) -> Iterable[str]:
     for key, bound in least.items():
         counts = evaluation.totals.metrics[key]
         lost = counts.failed + len(evaluation.outline.bad_rows)
@@ -242,7 +257,7 @@ def _below(evaluation: Evaluation, least: Mapping[str, float], max_failed: int) 
             yield f"{key}: {format_count(lost)} failed or could not be read, more than {max_failed}"
 
 
-def _as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) -> dict[str, Any]:
+def _as_plain(evaluation: "Evaluation", price: "Price | None", *, complete: bool) -> dict[str, Any]:
     usage = evaluation.totals.usage
     return {
         "metrics": evaluation.totals.as_dict(),
@@ -256,7 +271,7 @@ def _as_plain(evaluation: Evaluation, price: Price | None, *, complete: bool) ->
     }
 
 
-def _render(evaluation: Evaluation, price: Price | None) -> RenderableType:
+def _render(evaluation: "Evaluation", price: "Price | None") -> RenderableType:
     table = plain_table("Metric", "mean", "scored", "failed", "skipped", "rows")
     for key, counts in evaluation.totals.metrics.items():
         mean = "-" if counts.mean is None else f"{counts.mean:.3f}"
@@ -265,7 +280,9 @@ def _render(evaluation: Evaluation, price: Price | None) -> RenderableType:
     return Group(table, *(Text(printable(line)) for line in _lines(evaluation, price)))
 
 
-def _lines(evaluation: Evaluation, price: Price | None) -> Iterator[str]:
+def _lines(evaluation: "Evaluation", price: "Price | None") -> Iterator[str]:
+    from langchain_groundedness.evals.progress import spending
+
     rows, seconds = evaluation.new_rows, evaluation.session_seconds
     now = f"; {rows:,} of them now, in {seconds:.1f} s ({rows / seconds:.1f} rows/s)"
     done = f"{evaluation.totals.rows:,} of {format_count(evaluation.outline.rows)}"
@@ -283,7 +300,7 @@ def _lines(evaluation: Evaluation, price: Price | None) -> Iterator[str]:
             yield "  … all of them are in the run file"
 
 
-def _reasons(evaluation: Evaluation) -> Iterator[str]:
+def _reasons(evaluation: "Evaluation") -> Iterator[str]:
     """Say why rows have no score: of each metric the most frequent reasons."""
     counted = evaluation.totals.reasons.most_common()
     for key in evaluation.totals.metrics:

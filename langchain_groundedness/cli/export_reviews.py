@@ -24,7 +24,6 @@ from langchain_groundedness.cli.options import (
     require_one,
 )
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.evals.review_export import ReviewExport
 from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = ["export_reviews"]
@@ -53,6 +52,8 @@ def export_reviews(
     \b
     Records whose texts were not kept (content="hash" or "none") are left out, and counted.
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness.evals.review_export import ReviewExport
+
     with errors_in_one_line("cannot export"):
         require_one(db=db, log=log)
         export = ReviewExport(unit=unit)

@@ -10,18 +10,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import typer
-from langchain_core.language_models import BaseChatModel
 
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_calls
-from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, SQLAuditLog
-from langchain_groundedness.audit.record import ReviewStatus
 from langchain_groundedness.cli.errors import CommandError, one_line
 from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from langchain_groundedness.audit import AuditRecord, SQLAuditLog
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -118,9 +120,11 @@ Separator: TypeAlias = Annotated[
     typer.Option(metavar="TEXT", help="What separates the documents of a row in one text."),
 ]
 Limit: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Read only this many rows, the first ones.")
+    int | None, typer.Option(metavar="N", min=1, help="Read only this many rows, the first ones.")
 ]
-MaxConcurrency: TypeAlias = Annotated[int, typer.Option(min=1, help="Most rows at a time.")]
+MaxConcurrency: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Most rows at a time.")
+]
 Resume: TypeAlias = Annotated[
     bool, typer.Option("--resume/--fresh", help="Resume from the files there are, or start over.")
 ]
@@ -131,7 +135,10 @@ FailUnder: TypeAlias = Annotated[
     ),
 ]
 MaxFailed: TypeAlias = Annotated[
-    int, typer.Option(min=0, help="With --fail-under: how many rows may fail or be unreadable.")
+    int,
+    typer.Option(
+        metavar="N", min=0, help="With --fail-under: how many rows may fail or be unreadable."
+    ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for a program.")]
 Db: TypeAlias = Annotated[
@@ -180,7 +187,7 @@ def number(text: str, option: str) -> float:
     return found
 
 
-def load_model(name: str | None, base_url: str | None) -> BaseChatModel | None:
+def load_model(name: str | None, base_url: str | None) -> "BaseChatModel | None":
     """Make the chat model that `--model` and `--base-url` name."""
     if name is None:
         if base_url is not None:
@@ -209,7 +216,7 @@ def load_model(name: str | None, base_url: str | None) -> BaseChatModel | None:
         raise CommandError(msg) from error
 
 
-def _chat_model(name: str, base_url: str | None) -> BaseChatModel:
+def _chat_model(name: str, base_url: str | None) -> "BaseChatModel":
     if base_url is None and find_spec("langchain"):
         model: BaseChatModel = require("langchain.chat_models", extra="agents").init_chat_model(
             name
@@ -238,7 +245,7 @@ def require_one(**sources: object) -> None:
         raise ConfigurationError(msg)
 
 
-def audit_records(db: str | None, log: Path | None, **filters: Any) -> Iterator[AuditRecord]:
+def audit_records(db: str | None, log: Path | None, **filters: Any) -> "Iterator[AuditRecord]":
     """Read the records of an audit log one by one; the filters are those of a database."""
     if log is not None:
         yield from _records_in_file(log)
@@ -247,7 +254,9 @@ def audit_records(db: str | None, log: Path | None, **filters: Any) -> Iterator[
             yield from store.records(**filters)
 
 
-def _records_in_file(path: Path) -> Iterator[AuditRecord]:
+def _records_in_file(path: Path) -> "Iterator[AuditRecord]":
+    from langchain_groundedness.audit import JsonlAuditLog
+
     if not path.is_file():
         msg = f"there is no audit log at {path}"
         raise ConfigurationError(msg)
@@ -264,8 +273,10 @@ def _records_in_file(path: Path) -> Iterator[AuditRecord]:
         raise ConfigurationError(msg)
 
 
-def open_log(db: str) -> SQLAuditLog:
+def open_log(db: str) -> "SQLAuditLog":
     """Open an audit log in a database that exists already."""
+    from langchain_groundedness.audit import SQLAuditLog
+
     log = SQLAuditLog(db, on_store_down="raise")
     place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
     path = place.database_of(db).path
@@ -277,6 +288,8 @@ def open_log(db: str) -> SQLAuditLog:
 
 def held_decisions(db: str | None) -> int:
     """Count the decisions in a database that can still be undone: they have no effect yet."""
+    from langchain_groundedness.audit.record import ReviewStatus
+
     if db is None:
         return 0
     with closing(open_log(db)) as log:

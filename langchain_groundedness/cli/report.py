@@ -5,16 +5,16 @@ Exit codes: 0 done, 1 a metric is below its threshold, 2 no report could be made
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from langchain_groundedness.cli.errors import errors_in_one_line
 from langchain_groundedness.cli.options import AsJson, FailUnder, MaxFailed, next_step, numbers
 from langchain_groundedness.display.terminal import printable
-from langchain_groundedness.evals.run_files import load_run
-from langchain_groundedness.evals.values import EvaluationRun, summarize
-from langchain_groundedness.report import check_thresholds, figures, to_markdown, write_report
+
+if TYPE_CHECKING:
+    from langchain_groundedness.evals.values import EvaluationRun
 
 __all__ = ["report"]
 
@@ -50,6 +50,9 @@ def report(  # noqa: PLR0913  (each is an option of the command)
       langchain-groundedness report run.jsonl -o results.xml --fail-under faithfulness=0.8
       langchain-groundedness report run.jsonl >> "$GITHUB_STEP_SUMMARY"
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness.evals.run_files import load_run
+    from langchain_groundedness.report import check_thresholds, to_markdown, write_report
+
     with errors_in_one_line("cannot make the report"):
         thresholds = numbers(fail_under, "--fail-under", "faithfulness=0.8")
         found = load_run(run)
@@ -75,7 +78,10 @@ def report(  # noqa: PLR0913  (each is an option of the command)
             raise typer.Exit(1)
 
 
-def _as_plain(found: EvaluationRun, baseline: EvaluationRun | None) -> dict[str, Any]:
+def _as_plain(found: "EvaluationRun", baseline: "EvaluationRun | None") -> dict[str, Any]:
+    from langchain_groundedness.evals.values import summarize
+    from langchain_groundedness.report import figures
+
     claims, answers = figures.verdicts_of(found)
     compared = figures.compare(found, baseline).metrics if baseline else ()
     return {

@@ -26,14 +26,22 @@ def review(  # noqa: PLR0913  (each is an option of the command)
         ),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; by default only this machine can connect.")
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on; by default only this machine can connect.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any that is free.")
+        int,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any that is free."
+        ),
     ] = 8321,
     token: Annotated[
         str | None,
         typer.Option(
+            metavar="TEXT",
             envvar="GROUNDEDNESS_REVIEW_TOKEN",
             show_envvar=True,
             help="Token reviewers sign in with; by default a random one, printed once.",
@@ -73,7 +81,7 @@ def _serve(  # noqa: PLR0913  (as the command)
 ) -> None:
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, extra="review")
-    from langchain_groundedness.review import create_review_app, server  # noqa: PLC0415
+    from langchain_groundedness.review import create_review_app, server
 
     local = server.is_loopback(host)
     if not login and not local:

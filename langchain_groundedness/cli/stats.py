@@ -6,7 +6,7 @@ Exit codes: 0 done, 2 the log could not be read, 130 interrupted.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -24,7 +24,9 @@ from langchain_groundedness.cli.options import (
 )
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
-from langchain_groundedness.monitoring import AuditSummary, GroupFigures, summarize
+
+if TYPE_CHECKING:
+    from langchain_groundedness.monitoring import AuditSummary, GroupFigures
 
 __all__ = ["stats"]
 
@@ -36,10 +38,12 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
     db: Db = None,
     log: Log = None,
     since: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="From this day on, in UTC.")
+        datetime | None,
+        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="From this day on, in UTC."),
     ] = None,
     until: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Before this day, in UTC.")
+        datetime | None,
+        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="Before this day, in UTC."),
     ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Where to write a page with plots.")
@@ -53,6 +57,8 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
       langchain-groundedness stats --db sqlite:///audit.db --html stats.html
       langchain-groundedness stats --log audit.jsonl --since 2026-01-01 --json
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness.monitoring import summarize
+
     with errors_in_one_line("cannot read the audit log"):
         require_one(db=db, log=log)
         first, end = (day and day.replace(tzinfo=UTC) for day in (since, until))
@@ -77,7 +83,7 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
         next_step("open {} in a browser", html)
 
 
-def _render(found: AuditSummary, *, in_part: bool) -> RenderableType:
+def _render(found: "AuditSummary", *, in_part: bool) -> RenderableType:
     if found.first is None or found.last is None:
         when = " in this time" if in_part else ""
         return Text(f"the audit log holds no records{when}", style="yellow")
@@ -94,7 +100,7 @@ def _render(found: AuditSummary, *, in_part: bool) -> RenderableType:
     return Group(head, *tables, *([_marks(total)] if total.marks else []))
 
 
-def _marks(total: GroupFigures) -> Table:
+def _marks(total: "GroupFigures") -> Table:
     table = plain_table()
     table.add_column("Claims marked by reviewers")
     for head in ("right", "wrong", "agree with the verdict"):
@@ -106,7 +112,7 @@ def _marks(total: GroupFigures) -> Table:
     return table
 
 
-def _table(name: str, groups: Sequence[GroupFigures], total: GroupFigures) -> Table:
+def _table(name: str, groups: Sequence["GroupFigures"], total: "GroupFigures") -> Table:
     table = plain_table(show_footer=True)
     # As wide as a day; longer names are broken where the terminal is narrow.
     table.add_column(name, Text("all"), min_width=10, overflow="fold")

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from langchain_core.embeddings import Embeddings
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -47,21 +46,16 @@ from langchain_groundedness.cli.options import (
 )
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
-from langchain_groundedness.evals import CompositeScore, validation
-from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
-from langchain_groundedness.evals.datasets import open_dataset
-from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
-from langchain_groundedness.evals.progress import ProgressBar
-from langchain_groundedness.evals.statistics import Estimate
-from langchain_groundedness.evals.validation import (
-    AnswerValidator,
-    SweepLine,
-    ValidatedRow,
-    ValidationSummary,
-)
-from langchain_groundedness.evals.validation.summary import NAMES, REASONS
 from langchain_groundedness.exceptions import GroundednessError, require
 from langchain_groundedness.types import Usage
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from langchain_groundedness.evals import CompositeScore
+    from langchain_groundedness.evals.progress import ProgressBar
+    from langchain_groundedness.evals.statistics import Estimate
+    from langchain_groundedness.evals.validation import SweepLine, ValidatedRow, ValidationSummary
 
 __all__ = ["validate"]
 
@@ -108,15 +102,20 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         ),
     ] = None,
     accept: Annotated[
-        float, typer.Option(help="Similarity from which a claim is supported.")
+        float, typer.Option(metavar="NUMBER", help="Similarity from which a claim is supported.")
     ] = 0.75,
-    reject: Annotated[float, typer.Option(help="Similarity below which it is not.")] = 0.5,
-    min_source: Annotated[
-        float, typer.Option(help="Share of claims that must be supported to pass stage 1.")
+    reject: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Similarity below which it is not.")
     ] = 0.5,
-    pass_score: Annotated[float, typer.Option(help="Composite score from which a row passes.")] = (
-        0.7
-    ),
+    min_source: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER", help="Share of claims that must be supported to pass stage 1."
+        ),
+    ] = 0.5,
+    pass_score: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Composite score from which a row passes.")
+    ] = (0.7),
     weight: Annotated[
         list[str] | None,
         typer.Option(
@@ -167,12 +166,16 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
     Exit code: 0 every row has passed or was rejected, 1 some could not be checked or read, 2 it
     could not be done, 130 interrupted.
     """  # noqa: D301  (click reads the backspace)
+    from langchain_groundedness.evals import validation
+    from langchain_groundedness.evals.datasets import open_dataset
+    from langchain_groundedness.evals.progress import ProgressBar
+
     with errors_in_one_line("cannot validate"), each_warning_once():
         require_json_lines(passed, "--passed")
         require_json_lines(rejected, "--rejected")
         if html is not None:
             require("jinja2", extra="report")  # before the work
-        validator = AnswerValidator(
+        validator = validation.AnswerValidator(
             model=load_model(model, base_url),
             model_timeout=model_timeout,
             verifier=verifier,
@@ -219,7 +222,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
             raise typer.Exit(1)
 
 
-def _say_next(found: ValidationSummary, passed: Path, html: Path | None) -> None:
+def _say_next(found: "ValidationSummary", passed: Path, html: Path | None) -> None:
     if found.unchecked:
         next_step("the same with --retry-unchecked, for the rows that could not be checked")
     elif html is None:
@@ -232,7 +235,11 @@ def _say_next(found: ValidationSummary, passed: Path, html: Path | None) -> None
 
 def _composite(
     weight: Sequence[str] | None, minimum: Sequence[str] | None, *, judged: bool
-) -> CompositeScore:
+) -> "CompositeScore":
+    from langchain_groundedness.evals import CompositeScore
+    from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
+    from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
+
     weights = numbers(weight, "--weight", "correctness=0.5")
     minimums = numbers(minimum, "--minimum", "correctness=0.5")
     for option, given in (("--weight", weights), ("--minimum", minimums)):
@@ -246,7 +253,7 @@ def _composite(
     return CompositeScore(weights={**DEFAULT_WEIGHTS, **weights}, minimums=minimums)
 
 
-def _load_embeddings(name: str | None) -> Embeddings | None:
+def _load_embeddings(name: str | None) -> "Embeddings | None":
     if name is None:
         return None
     init = require("langchain.embeddings", extra="agents").init_embeddings
@@ -260,27 +267,31 @@ def _load_embeddings(name: str | None) -> Embeddings | None:
     return made
 
 
-def _show_progress(bar: ProgressBar, outcomes: Counter[str], row: ValidatedRow) -> None:
+def _show_progress(bar: "ProgressBar", outcomes: Counter[str], row: "ValidatedRow") -> None:
     outcomes[row.outcome] += 1
     bar.show(outcomes.total(), Usage(), f"{outcomes['passed']} passed")
 
 
-def _read_summary(path: Path) -> ValidationSummary | None:
+def _read_summary(path: Path) -> "ValidationSummary | None":
     """Read the summary of an interrupted run, if it wrote one."""
+    from langchain_groundedness.evals.validation import ValidationSummary
+
     try:
         return ValidationSummary.model_validate(json.loads(path.read_text("utf-8"))["summary"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _print(found: ValidationSummary, *, sweep: bool, as_json: bool) -> None:
+def _print(found: "ValidationSummary", *, sweep: bool, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(found.model_dump(mode="json"), indent=2))
     else:
         Console().print(Group(*_parts(found, sweep=sweep)))
 
 
-def _parts(found: ValidationSummary, *, sweep: bool) -> Iterator[RenderableType]:
+def _parts(found: "ValidationSummary", *, sweep: bool) -> Iterator[RenderableType]:
+    from langchain_groundedness.evals.validation.summary import NAMES, REASONS
+
     yield _head(found)
     if found.scores:
         table = plain_table("Score", "mean", "95 %", "rows")
@@ -309,7 +320,7 @@ def _parts(found: ValidationSummary, *, sweep: bool) -> Iterator[RenderableType]
     yield from _notes(found)
 
 
-def _head(found: ValidationSummary) -> Text:
+def _head(found: "ValidationSummary") -> Text:
     rate = "" if found.pass_rate is None else f" ({found.pass_rate:.1%})"
     head = Text(f"{found.passed:,} of {format_count(found.total)} passed{rate}", style="bold")
     head.append(f", {found.rejected} rejected")
@@ -320,11 +331,13 @@ def _head(found: ValidationSummary) -> Text:
     return head
 
 
-def _interval(mean: Estimate) -> str:
+def _interval(mean: "Estimate") -> str:
     return "-" if mean.low is None or mean.high is None else f"{mean.low:.2f} to {mean.high:.2f}"
 
 
-def _sweep(lines: Sequence[SweepLine]) -> Table:
+def _sweep(lines: "Sequence[SweepLine]") -> Table:
+    from langchain_groundedness.evals.validation.summary import NAMES
+
     labelled = any(line.precision is not None for line in lines)
     heads = ["Threshold", "passed", "rate", "unknown"]
     table = plain_table(*heads, *(["precision", "recall"] if labelled else []))
@@ -347,7 +360,7 @@ def _sweep(lines: Sequence[SweepLine]) -> Table:
     return table
 
 
-def _without_threshold(line: SweepLine) -> tuple[Any, ...]:
+def _without_threshold(line: "SweepLine") -> tuple[Any, ...]:
     return (line.option, line.is_current, *tuple(dict(line).values())[3:])
 
 
@@ -355,7 +368,7 @@ def _share(share: float | None) -> str:
     return "-" if share is None else f"{share:.2f}"
 
 
-def _notes(found: ValidationSummary) -> Iterator[Text]:
+def _notes(found: "ValidationSummary") -> Iterator[Text]:
     for bad in found.bad_rows[:_BAD_ROWS_SHOWN]:
         where = f"row {bad.id}" if bad.line is None else f"line {bad.line}"
         yield Text(f"not read: {where}: {printable(bad.reason)}", style="red")

@@ -1,9 +1,12 @@
 """Shows the claims of the demonstration as they are checked, in a terminal or a pipe."""
 
+import json
 import sys
 from collections.abc import Iterator
 from io import TextIOWrapper
 from typing import Any
+
+from langchain_core.runnables import Runnable
 
 from langchain_groundedness.demo import QUESTION, build_chain
 from langchain_groundedness.display.marked_text import SIGNS
@@ -23,8 +26,11 @@ _DELAY = 0.008
 """Seconds between two characters of the answer, for people to read along."""
 
 
-def watch() -> None:
-    """Ask, and show each sentence with its verdict as soon as it is known."""
+def watch(*, as_json: bool = False) -> None:
+    """Ask, and show each sentence with its verdict as soon as it is known, or the result."""
+    if as_json:
+        _print(json.dumps(_chain().invoke(QUESTION).model_dump(mode="json"), indent=2))
+        return
     # Not at the top: the root of the package loads without these.
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
@@ -68,10 +74,13 @@ def _line(found: ClaimVerdict) -> str:
 
 
 def _partial_results(*, delay: float | None = None) -> Iterator[GroundednessResultChunk]:
-    checker = GroundednessRunnable(on_contradicted="correct")
-    checker.warm_up()
     total = GroundednessResultChunk()
-    chunks: Iterator[Any] = build_chain(delay=delay).pipe(checker).stream(QUESTION)
-    for chunk in chunks:
+    for chunk in _chain(delay).stream(QUESTION):
         total += chunk
         yield total
+
+
+def _chain(delay: float | None = None) -> Runnable[Any, Any]:
+    checker = GroundednessRunnable(on_contradicted="correct")
+    checker.warm_up()
+    return build_chain(delay=delay).pipe(checker)

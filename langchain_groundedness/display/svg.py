@@ -28,7 +28,7 @@ STYLE = """
 """
 """CSS for the head of a page, or for a stand-alone SVG."""
 
-_LEFT, _TOP, _BOTTOM, _RIGHT = 52, 30, 44, 12
+_LEFT, _TOP, _RIGHT = 52, 30, 12
 _LETTER = 7
 
 
@@ -82,7 +82,7 @@ class Plot:
     def ticks(self, along: Iterable[tuple[float, str]], up: Iterable[tuple[float, str]]) -> None:
         """Label the axes."""
         for x, word in along:
-            self._write(self._x(x), self.height - _BOTTOM + 16, word, "middle")
+            self._write(self._x(x), _TOP + self._high + 16, word, "middle")
         for y, word in up:
             self._segment(0, y, 1, y, "grid")
             self._write(_LEFT - 6, self._y(y) + 4, word, "end")
@@ -99,7 +99,7 @@ class Plot:
 
     def drawn(self) -> str:
         """Return the SVG."""
-        wide, high = self.width - _LEFT - _RIGHT, self.height - _TOP - _BOTTOM
+        wide, high = self.width - _LEFT - _RIGHT, self._high
         frame = f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{wide}" height="{high}"'
         self._write(_LEFT + wide / 2, self.height - 8, self.x_label, "middle")
         middle = _TOP + high / 2
@@ -113,12 +113,15 @@ class Plot:
             f"{''.join(self._body)}</svg>"
         )
 
+    @property
+    def _high(self) -> int:
+        return self.height - _TOP - (44 if self.x_label else 34)
+
     def _x(self, x: float) -> float:
         return _LEFT + x * (self.width - _LEFT - _RIGHT)
 
     def _y(self, y: float) -> float:
-        high = self.height - _TOP - _BOTTOM
-        return _TOP + high * (1 - y / (self.highest or 1.0))
+        return _TOP + self._high * (1 - y / (self.highest or 1.0))
 
     def _segment(self, x: float, y: float, to_x: float, to_y: float, kind: str) -> None:
         ends = (self._x(x), self._y(y), self._x(to_x), self._y(to_y))

@@ -312,9 +312,12 @@ def resume_reviewed(
         the decision was undone in the meantime, the run waits again, for the same review.
 
     Raises:
-        GroundednessError: Nobody has decided it, or the record names no thread.
+        GroundednessError: Nobody has decided it.
     """
-    value, config = resume_value(record), _in_thread(record, config)
+    value = resume_value(record)
+    if record.thread_id is None:
+        return None
+    config = merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
     answer = _answer(graph.get_state(config, subgraphs=True), record, value)
     return None if answer is None else graph.invoke(answer, config)
 
@@ -335,16 +338,12 @@ async def aresume_reviewed(
     Raises:
         GroundednessError: As `resume_reviewed`.
     """
-    value, config = resume_value(record), _in_thread(record, config)
+    value = resume_value(record)
+    if record.thread_id is None:
+        return None
+    config = merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
     answer = _answer(await graph.aget_state(config, subgraphs=True), record, value)
     return None if answer is None else await graph.ainvoke(answer, config)
-
-
-def _in_thread(record: AuditRecord, config: RunnableConfig | None) -> RunnableConfig:
-    if record.thread_id is None:
-        msg = "the record has no thread_id: no graph is waiting for it"
-        raise GroundednessError(msg)
-    return merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
 
 
 def _answer(snapshot: Any, record: AuditRecord, value: dict[str, Any]) -> Any:

@@ -286,9 +286,7 @@ def _plots(days: Sequence[GroupFigures]) -> Iterator[Plot]:
         return
     step = -(-len(days) // _MOST_TICKS)
     ticks = [
-        ((place + 0.5) / len(days), day.name.removeprefix("20"))
-        for place, day in enumerate(days)
-        if place % step == 0
+        ((place + 0.5) / len(days), day.name) for place, day in enumerate(days) if place % step == 0
     ]
     most = float(max(day.answers for day in days))
     decisions = Plot(title="Decisions per day", highest=most, y_label="answers", **_SIZE)
@@ -308,7 +306,10 @@ def _plots(days: Sequence[GroupFigures]) -> Iterator[Plot]:
     rate.legend([("a", "supported")])
     _curve(rate, [(day.name, day.supported_rate) for day in days], "a", ".1%")
     yield rate
-    slowest = max((day.check_ms.get("p95", 0.0) for day in days), default=0.0) or 1.0
+    timed = [day.check_ms["p95"] for day in days if day.check_ms]
+    if len(timed) < FEWEST_POINTS:
+        return
+    slowest = max(timed) or 1.0
     time = Plot(title="Time of a check per day", highest=slowest, y_label="milliseconds", **_SIZE)
     time.ticks(ticks, [(0.0, "0"), (slowest, _ms(slowest))])
     time.legend([("e", "median"), ("c", "95 of 100 at most")])

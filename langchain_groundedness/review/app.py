@@ -151,7 +151,9 @@ class _Access:
     async def _refusal(self, visit: Visit, *, stranger: bool = False) -> Response | None:
         """Refuse a form that another site may have sent, or that is out of date."""
         if not from_our_page(visit.request.headers):
-            return PlainTextResponse("This form was not sent from this page.", 403)
+            return PlainTextResponse(
+                "This form was not sent from this page; a program calls SQLAuditLog.decide.", 403
+            )
         sent = self._sessions.sent_from_our_form(visit.identity, visit.form.get("form_token", ""))
         if sent and (stranger or visit.session is not None):
             return None

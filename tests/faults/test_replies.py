@@ -92,7 +92,7 @@ def test_log_probabilities_that_are_none_cost_no_verification(
 
 def test_a_tool_call_under_another_name_is_no_reply(server: FaultyServer, models: Models) -> None:
     def spoil(response: ScriptedResponse, request: ScriptedRequest) -> ScriptedResponse:
-        if not request.tag:
+        if not request.tag and "one word" not in request.text:
             return response
         function = {"name": "set_verdict", "arguments": response.text}
         call = {"id": "1", "type": "function", "function": function}

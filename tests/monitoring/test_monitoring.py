@@ -99,10 +99,14 @@ def test_summary_survives_json() -> None:
     assert AuditSummary.model_validate_json(found.model_dump_json()) == found
 
 
-@pytest.mark.parametrize(("days", "plots"), [(4, 0), (5, 3)])
-def test_the_page_has_plots_from_five_days_on(days: int, plots: int) -> None:
+@pytest.mark.parametrize(("days", "timings", "plots"), [(4, 4, 0), (5, 5, 3), (5, 4, 2)])
+def test_the_page_has_plots_from_five_days_on(days: int, timings: int, plots: int) -> None:
     times = [datetime(2026, 3, day, tzinfo=UTC) for day in range(1, days + 1)]
-    page = summarize(record(time=time) for time in times).to_html()
+    claims = (verdict("supported"),)
+    page = summarize(
+        record(time=time, claims=claims, timings={"check": 1.0} if time.day <= timings else {})
+        for time in times
+    ).to_html()
     assert page.count('class="plot"') == plots
     assert all(f"{time:%Y-%m-%d}</th>" in page for time in times)
 

@@ -121,6 +121,7 @@ def test_claims_are_marked_while_the_answer_is_written_then_corrected_and_taken_
     expect(cards.nth(1).locator(".source").first).to_have_text("deep/warranty.txt")
     expect(cards.nth(2)).to_contain_text("removed")
     expect(answer.locator("del.v-unverifiable")).to_contain_text("It won an award")
+    expect(answer.locator("del")).to_have_text([re.compile(r"^\S(.*\S)?$")] * 2)
     expect(answer.locator("span.v-supported")).to_have_text("The warranty is three years.")
     expect(page.locator("#decision")).to_have_text(
         re.compile("has contradictions.*after the changes.*grounded.*pass")

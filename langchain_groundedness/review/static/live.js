@@ -69,7 +69,7 @@ function pieces() {
     const verdict = WORST_FIRST.find((each) => verdicts.includes(each));
     const gone = edits.some((edit) => edit.start <= start && end <= edit.end);
     const shown = seen(chars.slice(start, end).join(""));
-    if (shown) parts.push(made(gone ? "del" : "span", verdict ? `claim v-${verdict}` : "", shown));
+    if (shown) parts.push(made(gone && shown.trim() ? "del" : "span", verdict ? `claim v-${verdict}` : "", shown));
     edits.filter((edit) => edit.end === end && edit.replacement && end > start)
       .forEach((edit) => parts.push(made("ins", "", seen(edit.replacement))));
     spans.filter(({ claim }) => claim.end === end && end > start).forEach((found) => parts.push(reference(found)));
