@@ -23,7 +23,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.demo ## watch the claims of a small retrieval chain being checked (no key, no network)
-	@$(BIN)/python -m langchain_groundedness.demo
+	@$(BIN)/langchain-groundedness demo
 
 # Two workers, each with whole files, so that what a module sets up is set up once. In the order of
 # their names: xdist would keep files of one test to the end, which take longest, one after the other.

@@ -1,7 +1,6 @@
 """The demonstration that `make demo` runs."""
 
 import re
-import runpy
 
 import pytest
 from commands import ran
@@ -68,9 +67,8 @@ def test_demonstration_in_a_terminal_colours_sentences_as_their_verdicts_come(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
-    runpy.run_module("langchain_groundedness.demo", run_name="__main__")
-    out, err = capsys.readouterr()
-    assert err == ""
+    code, out, err = ran(capsys, "demo")
+    assert (code, err) == (0, "")
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out)
     for part in (*PARTS, "not trusted · has contradictions", "· after correction: grounded · pass"):
         assert part in shown

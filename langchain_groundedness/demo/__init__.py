@@ -1,6 +1,6 @@
 """A small retrieval chain with planted errors, to demonstrate the check.
 
-`langchain-groundedness demo` and `python -m langchain_groundedness.demo` run it.
+`langchain-groundedness demo` runs it.
 """
 
 import math
